@@ -1,0 +1,60 @@
+import type { WorkbookStatusFilter } from './schemas.ts';
+
+/** The two generations of the API (service specification, section 9): each has its own base, credential and header. */
+export type Generation = 'current' | 'v1';
+
+/** The request header that carries a generation's credential (section 5), in the lower case that HTTP libraries give. */
+export const CREDENTIAL_HEADERS: Readonly<Record<Generation, string>> = {
+  current: 'x-api-key',
+  v1: 'authorization',
+};
+
+/** Where a person makes a generation's credential (sections 5.1 and 5.2). */
+export const CREDENTIAL_PLACES: Readonly<Record<Generation, string>> = {
+  current: 'Access > API Key',
+  v1: 'Organization > Personal API Token',
+};
+
+/** Path of the list of repositories below the base address (section 4.1). */
+export const REPOSITORIES_PATH = '/repos';
+
+/** Path of the list of workbooks below the base address (section 4.2). */
+export const WORKBOOKS_PATH = '/v1/workbooks';
+
+/**
+ * The headers of every request of a generation (section 5).
+ * @param accept what is asked for; the specification shows `application/json` on every request
+ */
+export function requestHeaders(
+  generation: Generation,
+  credential: string,
+  accept = 'application/json',
+): Record<string, string> {
+  return {
+    [CREDENTIAL_HEADERS[generation]]: credential,
+    accept,
+    'content-type': 'application/json',
+  };
+}
+
+/** Encodes each segment of a path and keeps its slashes. */
+export function encodePath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
+}
+
+/**
+ * Path of a repository's contents below the base address (section 4.1).
+ * @param reference the `{repo}` part, already encoded as it is to be sent
+ * @param path a folder or workbook inside the repository, or nothing for the whole of it
+ * @param branch the branch, or nothing for what the service gives without one
+ */
+export function contentsPath(reference: string, path?: string, branch?: string): string {
+  const inner = path === undefined || path === '' ? '' : `/${encodePath(path)}`;
+  const query = branch === undefined ? '' : `?${new URLSearchParams({ branch }).toString()}`;
+  return `/repos/${reference}/contents${inner}${query}`;
+}
+
+/** Path of the list of workbooks, filtered by status if asked (section 4.2). */
+export function workbooksPath(status?: WorkbookStatusFilter): string {
+  return status === undefined ? WORKBOOKS_PATH : `${WORKBOOKS_PATH}?${new URLSearchParams({ status }).toString()}`;
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+/**
+ * The service's answers as schemas (service specification, sections 2.1 to 2.5). They name what this program needs and
+ * keep whatever else an answer holds: newer and older installations send other fields too.
+ */
+
+/** An ISO 8601 instant with an offset; the current API gives microseconds, v1 no fraction (sections 2.1 and 2.3). */
+const instant = z.iso.datetime({ offset: true });
+
+/** A repository of the current API (section 2.1). `url` is null for a drag-and-drop repository. */
+export const repositorySchema = z.looseObject({
+  id: z.string().min(1),
+  name: z.string().min(1),
+  full_name: z.string().min(1),
+  url: z.string().nullish(),
+  created_at: instant.nullish().catch(null),
+});
+
+/** The answer of `GET /repos` (section 4.1); the rows are validated one by one, so that one bad row hides no other. */
+export const repositoriesSchema = z.array(z.unknown());
+
+/** The latest version of a workbook (section 2.3). Only `id` and `branch` are needed to decide anything. */
+export const versionSchema = z.looseObject({
+  id: z.string().min(1),
+  branch: z.string().min(1),
+  author: z.string().nullish().catch(null),
+  action: z.string().nullish().catch(null),
+  created_at: instant.nullish().catch(null),
+  message: z.string().nullish().catch(null),
+  status: z.string().nullish().catch(null),
+  parent: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
+});
+
+/** A counter of section 2.4; absent or malformed counts as zero. */
+const counter = z.number().int().nonnegative().catch(0);
+
+/** A workbook of v1 (section 2.2). */
+export const workbookSchema = z.looseObject({
+  id: z.string().min(1),
+  name: z.string().min(1),
+  integration: z.string().min(1),
+  display_name: z.string().nullish().catch(null),
+  version: versionSchema,
+  status: z
+    .looseObject({ processing: counter, failure: counter })
+    .nullish()
+    .catch(null),
+});
+
+/** A page of v1 (section 2.5); the rows are validated one by one. */
+export const pageSchema = z.looseObject({
+  count: z.number().int().nonnegative(),
+  next: z.string().nullish(),
+  previous: z.string().nullish(),
+  results: z.array(z.unknown()),
+});
+
+export type ApiRepository = z.infer<typeof repositorySchema>;
+export type ApiVersion = z.infer<typeof versionSchema>;
+export type ApiWorkbook = z.infer<typeof workbookSchema>;
+export type ApiPage = z.infer<typeof pageSchema>;
+
+/** The values of the status filter of `GET /v1/workbooks` (section 4.2). */
+export const WORKBOOK_STATUS_FILTERS = ['processing', 'failure'] as const;
+export type WorkbookStatusFilter = (typeof WORKBOOK_STATUS_FILTERS)[number];

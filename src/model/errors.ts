@@ -1,0 +1,111 @@
+/**
+ * What the daemon does about an error.
+ *
+ * - `retry`: tried again by itself, later each time (back off).
+ * - `hold`: nothing is wrong, it is on purpose not done yet.
+ * - `quarantine`: this version of this target is bad; not tried again until it changes.
+ * - `stall`: waits for a person; looked at again at a slow, steady pace.
+ * - `exit`: the program cannot work at all and ends.
+ */
+export type ErrorAction = 'retry' | 'hold' | 'quarantine' | 'stall' | 'exit';
+
+/** Exit codes of `sync`, of `run` when it ends, and of every other command (README, "Exit codes"). */
+export const EXIT_CODES = {
+  ok: 0,
+  incomplete: 1,
+  usage: 2,
+  service: 3,
+  locked: 4,
+  defect: 70,
+} as const;
+
+/** One of {@link EXIT_CODES}. */
+export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
+
+interface ErrorRule {
+  readonly action: ErrorAction;
+  /** The exit code of a command that this error ends. */
+  readonly exitCode: ExitCode;
+}
+
+/** The one table of error codes: what the daemon does, and how a command that meets the error ends. */
+export const ERROR_RULES = {
+  'usage.invalid': { action: 'exit', exitCode: 2 },
+  'settings.invalid': { action: 'exit', exitCode: 2 },
+  'directory.unusable': { action: 'exit', exitCode: 2 },
+  'directory.locked': { action: 'exit', exitCode: 4 },
+  'credentials.refused': { action: 'stall', exitCode: 3 },
+  'service.unreachable': { action: 'retry', exitCode: 3 },
+  'service.timeout': { action: 'retry', exitCode: 3 },
+  'service.busy': { action: 'retry', exitCode: 3 },
+  'service.failed': { action: 'retry', exitCode: 3 },
+  'service.wrong_kind': { action: 'stall', exitCode: 3 },
+  'service.not_found': { action: 'stall', exitCode: 3 },
+  'service.redirected': { action: 'stall', exitCode: 3 },
+  'listing.malformed': { action: 'retry', exitCode: 3 },
+  'listing.inconsistent': { action: 'retry', exitCode: 3 },
+  'contents.not_found': { action: 'retry', exitCode: 1 },
+  'contents.empty': { action: 'retry', exitCode: 1 },
+  'contents.interrupted': { action: 'retry', exitCode: 1 },
+  'archive.damaged': { action: 'retry', exitCode: 1 },
+  'archive.refused': { action: 'quarantine', exitCode: 1 },
+  'disk.full': { action: 'retry', exitCode: 1 },
+  'disk.failed': { action: 'retry', exitCode: 1 },
+  'disk.changed': { action: 'retry', exitCode: 1 },
+  'state.unavailable': { action: 'retry', exitCode: 1 },
+  'target.unknown': { action: 'exit', exitCode: 2 },
+  'pass.abandoned': { action: 'retry', exitCode: 1 },
+  'internal.defect': { action: 'exit', exitCode: 70 },
+} as const satisfies Record<string, ErrorRule>;
+
+/** A stable error code: part of the contract with whoever reads logs and `status`. */
+export type ErrorCode = keyof typeof ERROR_RULES;
+
+/** What a {@link MirrorError} is made from. */
+export interface MirrorErrorOptions {
+  /** What the user can do about it, as a full sentence. */
+  readonly hint?: string;
+  readonly cause?: unknown;
+  /** The earliest time, in milliseconds from now, at which the service wants to be asked again (RFC 9110, Retry-After). */
+  readonly retryAfterMs?: number;
+}
+
+/** Every error that this program raises on purpose. */
+export class MirrorError extends Error {
+  override readonly name = 'MirrorError';
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  /**
+   * @param code the stable code
+   * @param message what happened, without secrets, as one line
+   * @param options hint, cause and the service's wish for when to come back
+   */
+  constructor(code: ErrorCode, message: string, options: MirrorErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.hint = options.hint;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+
+  /** What the daemon does about this error. */
+  get action(): ErrorAction {
+    return ERROR_RULES[this.code].action;
+  }
+}
+
+/** Gives the error itself if it is one of ours; anything else is a defect of ours and is wrapped as one. */
+export function toMirrorError(error: unknown): MirrorError {
+  if (error instanceof MirrorError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new MirrorError('internal.defect', message, {
+    cause: error,
+    hint: 'This is a defect of workbook-mirror. Please report it with the log lines around it.',
+  });
+}
+
+/** The exit code with which a command that meets this error ends. */
+export function exitCodeOf(error: unknown): ExitCode {
+  return ERROR_RULES[toMirrorError(error).code].exitCode;
+}
