@@ -56,5 +56,7 @@ export function contentsPath(reference: string, path?: string, branch?: string):
 
 /** Path of the list of workbooks, filtered by status if asked (section 4.2). */
 export function workbooksPath(status?: WorkbookStatusFilter): string {
-  return status === undefined ? WORKBOOKS_PATH : `${WORKBOOKS_PATH}?${new URLSearchParams({ status }).toString()}`;
+  return status === undefined
+    ? WORKBOOKS_PATH
+    : `${WORKBOOKS_PATH}?${new URLSearchParams({ status }).toString()}`;
 }

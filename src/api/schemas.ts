@@ -42,10 +42,7 @@ export const workbookSchema = z.looseObject({
   integration: z.string().min(1),
   display_name: z.string().nullish().catch(null),
   version: versionSchema,
-  status: z
-    .looseObject({ processing: counter, failure: counter })
-    .nullish()
-    .catch(null),
+  status: z.looseObject({ processing: counter, failure: counter }).nullish().catch(null),
 });
 
 /** A page of v1 (section 2.5); the rows are validated one by one. */

@@ -45,6 +45,8 @@ export const ERROR_RULES = {
   'listing.malformed': { action: 'retry', exitCode: 3 },
   'listing.inconsistent': { action: 'retry', exitCode: 3 },
   'contents.not_found': { action: 'retry', exitCode: 1 },
+  'contents.forbidden': { action: 'stall', exitCode: 1 },
+  'contents.wrong_kind': { action: 'retry', exitCode: 1 },
   'contents.empty': { action: 'retry', exitCode: 1 },
   'contents.interrupted': { action: 'retry', exitCode: 1 },
   'archive.damaged': { action: 'retry', exitCode: 1 },

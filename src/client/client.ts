@@ -1,0 +1,82 @@
+import type { WorkbookStatusFilter } from '../api/schemas.ts';
+import { countNames } from '../model/references.ts';
+import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
+import {
+  type ContentsAnswer,
+  type ContentsRequest,
+  contentsExist,
+  downloadContents,
+  type ReferenceMemory,
+} from './contents.ts';
+import { readRepositories, type RepositoryList } from './repositories.ts';
+import type { Transport } from './transport.ts';
+import { readWorkbooks, type WorkbookList } from './workbooks.ts';
+
+/** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
+export interface ServiceClient {
+  readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
+  /** Null where the service has no v1. */
+  readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
+  /** The complete answer of a poll. */
+  readonly poll: (signal: AbortSignal) => Promise<Listing>;
+  readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
+  readonly exists: (
+    request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
+  ) => Promise<boolean>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Makes a client over a transport.
+ * @param memory what is known of this installation; written to as it is found out
+ */
+export function createClient(transport: Transport, memory: ReferenceMemory): ServiceClient {
+  let nameCounts: ReadonlyMap<string, number> = new Map();
+  const context = { transport, memory, nameCounts: () => nameCounts };
+  return {
+    repositories: (signal) => readRepositories(transport, signal),
+    workbooks: (signal, status) => readWorkbooks(transport, signal, status),
+    poll: async (signal) => {
+      const takenAtMs = Date.now();
+      const repositories = await readRepositories(transport, signal);
+      const workbooks = await readWorkbooks(transport, signal);
+      nameCounts = countNames(repositories.repositories);
+      return combine(takenAtMs, repositories, workbooks);
+    },
+    download: (request) => downloadContents(context, request),
+    exists: (request) => contentsExist(context, request),
+    close: transport.close,
+  };
+}
+
+function combine(takenAtMs: number, repositories: RepositoryList, workbooks: WorkbookList | null): Listing {
+  const joined = workbooks === null ? null : joinRows(repositories.repositories, workbooks.rows);
+  return {
+    takenAtMs,
+    repositories: repositories.repositories,
+    repositoriesComplete: repositories.isComplete,
+    workbooks: joined?.rows ?? null,
+    workbooksComplete: workbooks?.isComplete ?? false,
+    problems: [...repositories.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
+  };
+}
+
+/** Joins rows to repositories by full name or, where an installation sends that instead, by id. */
+function joinRows(
+  repositories: readonly Repository[],
+  rows: readonly WorkbookRow[],
+): { rows: WorkbookRow[]; problems: string[] } {
+  const names = new Map(repositories.map((repository) => [repository.id, repository.fullName]));
+  const listed = new Set(repositories.map((repository) => repository.fullName));
+  const unlisted = new Set<string>();
+  const joined = rows.map((row) => {
+    if (listed.has(row.repository)) return row;
+    const fullName = names.get(row.repository);
+    if (fullName === undefined) unlisted.add(row.repository);
+    return fullName === undefined ? row : { ...row, repository: fullName };
+  });
+  const problems = [...unlisted].map(
+    (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
+  );
+  return { rows: joined, problems };
+}

@@ -1,0 +1,91 @@
+import { CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
+import { MirrorError } from '../model/errors.ts';
+
+const TIMEOUTS = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'ETIMEDOUT',
+]);
+
+/** What an operator can do about the commonest reasons why a service cannot be reached. */
+const HINTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'Check host and port in the setting service.baseUrl, and that the service runs.',
+  ENOTFOUND: 'Check the host name in the setting service.baseUrl.',
+  EAI_AGAIN: 'Name resolution fails at the moment: check the DNS settings of this machine.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
+  SELF_SIGNED_CERT_IN_CHAIN: 'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
+  CERT_HAS_EXPIRED: "The service's certificate has expired: renew it there.",
+  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host: check service.baseUrl.',
+};
+
+/** The innermost code of an error; a failed connection to several addresses wraps one error an address. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const inner =
+    codeOf(error.cause) ?? (error instanceof AggregateError ? codeOf(error.errors[0]) : undefined);
+  const { code } = error as NodeJS.ErrnoException;
+  return inner ?? (typeof code === 'string' ? code : undefined);
+}
+
+/** Turns an error of the HTTP library into one of ours. `url` must hold no secrets. */
+export function transportError(error: unknown, url: URL): unknown {
+  if (error instanceof MirrorError) return error;
+  const code = codeOf(error);
+  if (code === undefined || !(error instanceof Error)) return error;
+  const where = `${url.origin}${url.pathname}`;
+  if (code === 'UND_ERR_ABORTED' || code === 'ABORT_ERR') {
+    return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
+  }
+  if (TIMEOUTS.has(code)) {
+    return new MirrorError('service.timeout', `${where} did not answer in time (${code}).`, {
+      cause: error,
+      hint: 'It is tried again by itself. If the service is slow by nature, raise service.headersTimeout or service.stallTimeout.',
+    });
+  }
+  return new MirrorError('service.unreachable', `${where} cannot be reached: ${error.message} (${code}).`, {
+    cause: error,
+    hint: HINTS[code] ?? 'Check the setting service.baseUrl and the network; it is tried again by itself.',
+  });
+}
+
+/** The error for a credential that the service refuses (service specification, section 5). */
+export function credentialRefused(generation: Generation, status: number, url: URL): MirrorError {
+  const [what, setting] =
+    generation === 'current'
+      ? ['personal API key of the current API', 'service.apiKey']
+      : ['personal API token of v1', 'service.apiToken'];
+  return new MirrorError(
+    'credentials.refused',
+    `${url.origin}${url.pathname} refuses the ${what} (status ${status}): setting ${setting}.`,
+    {
+      hint: `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it into ${setting}. A group key will not do.`,
+    },
+  );
+}
+
+/** The error for a status that is neither success nor one that the caller understands. */
+export function statusError(status: number, url: URL, retryAfterMs: number | undefined): MirrorError {
+  const where = `${url.origin}${url.pathname}`;
+  const options = retryAfterMs === undefined ? {} : { retryAfterMs };
+  if (status === 429) {
+    return new MirrorError('service.busy', `${where} asks for fewer requests (status 429).`, options);
+  }
+  if (status >= 500 || status === 408 || status === 425) {
+    return new MirrorError('service.failed', `${where} failed (status ${status}).`, options);
+  }
+  return new MirrorError('service.wrong_kind', `${where} answered with the unexpected status ${status}.`, {
+    hint: addressHint(url),
+  });
+}
+
+/** What to check when the address answers, but not as this API does. */
+export function addressHint(url: URL): string {
+  return /\/api(?:\/|$)/.test(url.pathname)
+    ? 'Check the setting service.baseUrl: it is the address of the application followed by /api.'
+    : `Check the setting service.baseUrl: it is the address of the application followed by /api, and this one has no /api.`;
+}

@@ -1,0 +1,76 @@
+import { MirrorError } from '../model/errors.ts';
+
+/**
+ * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
+ * host or lack the prefix of the base address: credentials go to the configured origin only, so that of a `next` on
+ * another host only the query counts (service specification, section 2.5: "Reference to the next page").
+ * @param next the reference as the page gives it
+ * @param current the address that the page came from
+ * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
+ */
+export function nextPageUrl(next: string, current: URL): URL {
+  const resolved = URL.parse(next, current.href);
+  if (resolved === null) throw malformed(next);
+  const isSameList = lastSegment(resolved) === lastSegment(current);
+  const target = resolved.origin === current.origin && !isSameList ? resolved : new URL(current);
+  if (target !== resolved) {
+    if (resolved.search === '') throw malformed(next);
+    target.search = resolved.search;
+  }
+  const status = current.searchParams.get('status');
+  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
+  target.hash = '';
+  return target;
+}
+
+function lastSegment(url: URL): string {
+  return url.pathname.replace(/\/+$/, '').split('/').at(-1) ?? '';
+}
+
+function malformed(next: string): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
+    {
+      hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
+    },
+  );
+}
+
+/** What one reading of all pages gave. */
+export interface Reading<Row> {
+  readonly rows: readonly Row[];
+  /** The `count` of each page. */
+  readonly counts: readonly number[];
+  /** Rows that could not be understood. */
+  readonly malformed: number;
+  /** A text for each row that is the same for the same row. */
+  readonly keys: readonly string[];
+}
+
+/** What to think of a reading. */
+export type Judgement = { readonly kind: 'complete' } | { readonly kind: 'doubtful'; readonly why: string };
+
+/** Judges whether pages shifted while they were read: counts must agree with each other and with the rows. */
+export function judgeReading(reading: Reading<unknown>): Judgement {
+  const total = reading.rows.length + reading.malformed;
+  const [count] = reading.counts;
+  if (count === undefined) return { kind: 'doubtful', why: 'there was no page' };
+  if (reading.counts.some((each) => each !== count)) {
+    return { kind: 'doubtful', why: 'the count changed from page to page' };
+  }
+  if (count !== total)
+    return { kind: 'doubtful', why: `the count says ${count}, the pages hold ${total} rows` };
+  if (new Set(reading.keys).size !== reading.keys.length) {
+    return { kind: 'doubtful', why: 'a row occurs twice' };
+  }
+  return { kind: 'complete' };
+}
+
+/** Whether two readings hold the same rows. */
+export function sameRows(one: Reading<unknown>, other: Reading<unknown>): boolean {
+  if (one.keys.length !== other.keys.length || one.malformed !== other.malformed) return false;
+  const a = [...one.keys].sort();
+  const b = [...other.keys].sort();
+  return a.every((key, index) => key === b[index]);
+}

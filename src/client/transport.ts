@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import type { Readable, Transform } from 'node:stream';
+
+import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+
+import { type Generation, requestHeaders } from '../api/requests.ts';
+import { backOffDelayMs, retryAfterMs } from '../model/back-off.ts';
+import { MirrorError } from '../model/errors.ts';
+import { credentialRefused, statusError, transportError } from './failures.ts';
+
+/** How requests are made. Durations in milliseconds. */
+export interface TransportOptions {
+  /** The application's address followed by `/api`, without a slash at the end. */
+  readonly baseUrl: string;
+  /** Gives the credential of a generation at the time of the request; null where none is configured. */
+  readonly credentials: Readonly<Record<Generation, (() => string) | null>>;
+  readonly connectTimeoutMs: number;
+  readonly headersTimeoutMs: number;
+  /** An answer that gives no byte for so long is given up. */
+  readonly stallTimeoutMs: number;
+  readonly connections: number;
+  /** Further attempts after a failed one. */
+  readonly retries: number;
+  readonly maxRetryDelayMs: number;
+  readonly onRetry?: (error: MirrorError, delayMs: number) => void;
+}
+
+/** A request, always GET. */
+export interface TransportRequest {
+  readonly generation: Generation;
+  /** Below the base address, or a whole address of the same origin. */
+  readonly target: string | URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/** An answer whose body is still to be read, once, decoded. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly url: URL;
+  readonly body: Readable;
+}
+
+/** The way to the service: one origin, pooled connections, retries. */
+export interface Transport {
+  readonly hasCredential: (generation: Generation) => boolean;
+  /**
+   * Sends a request and lets `consume` read the answer; what fails in either and may be retried is retried, from the
+   * beginning. Statuses 401, 403 (on lists), 408, 425, 429 and 5xx never reach `consume`.
+   */
+  readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
+  readonly close: () => Promise<void>;
+}
+
+const FIRST_RETRY_DELAY_MS = 500;
+const MAX_REDIRECTS = 5;
+
+/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+export function createTransport(options: TransportOptions): Transport {
+  const base = new URL(options.baseUrl);
+  // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
+  const agent = new EnvHttpProxyAgent({
+    allowH2: false,
+    connections: options.connections,
+    connect: { timeout: options.connectTimeoutMs },
+    headersTimeout: options.headersTimeoutMs,
+    bodyTimeout: options.stallTimeoutMs,
+  });
+  let pausedUntilMs = 0;
+
+  const attempt = async <T>(sent: TransportRequest, consume: (answer: Answer) => Promise<T>): Promise<T> => {
+    const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
+    const answer = await sendFollowing(agent, base, url, sent, options);
+    try {
+      const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
+      if (answer.status === 401) throw credentialRefused(sent.generation, answer.status, url);
+      if (answer.status === 408 || answer.status === 425 || answer.status === 429 || answer.status >= 500) {
+        throw statusError(answer.status, url, waitMs);
+      }
+      return await consume(answer);
+    } catch (error) {
+      throw transportError(error, url);
+    } finally {
+      answer.body.on('error', () => {}).destroy();
+    }
+  };
+
+  return {
+    hasCredential: (generation) => options.credentials[generation] !== null,
+    send: async (sent, consume) => {
+      for (let attempts = 1; ; attempts += 1) {
+        try {
+          await pause(pausedUntilMs - Date.now(), sent.signal);
+          return await attempt(sent, consume);
+        } catch (error) {
+          const delayMs = retryDelayMs(error, attempts, options);
+          if (delayMs === null || sent.signal.aborted) throw error;
+          if (error instanceof MirrorError && error.retryAfterMs !== undefined) {
+            pausedUntilMs = Math.max(pausedUntilMs, Date.now() + error.retryAfterMs);
+          }
+          if (error instanceof MirrorError) options.onRetry?.(error, delayMs);
+          await pause(delayMs, sent.signal);
+        }
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
+  if (delayMs <= 0) return;
+  try {
+    await sleep(delayMs, undefined, { signal });
+  } catch (cause) {
+    throw new MirrorError('pass.abandoned', 'The pass was abandoned while waiting for the service.', {
+      cause,
+    });
+  }
+}
+
+const RETRYABLE = new Set<string>([
+  'service.unreachable',
+  'service.timeout',
+  'service.busy',
+  'service.failed',
+  'contents.interrupted',
+]);
+
+/** How long to wait before the next attempt, or null when there is none. */
+function retryDelayMs(error: unknown, attempts: number, options: TransportOptions): number | null {
+  if (!(error instanceof MirrorError) || !RETRYABLE.has(error.code) || attempts > options.retries)
+    return null;
+  const wishMs = error.retryAfterMs ?? 0;
+  if (wishMs > options.maxRetryDelayMs) return null;
+  const policy = { firstDelayMs: FIRST_RETRY_DELAY_MS, maxDelayMs: options.maxRetryDelayMs };
+  return backOffDelayMs(policy, attempts, Math.random(), wishMs);
+}
+
+/** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
+async function sendFollowing(
+  agent: Dispatcher,
+  base: URL,
+  first: URL,
+  sent: TransportRequest,
+  options: TransportOptions,
+): Promise<Answer> {
+  let url = first;
+  for (let redirects = 0; ; redirects += 1) {
+    const answer = await sendOnce(agent, base, url, sent, options);
+    const { location } = answer.headers;
+    const isRedirect = answer.status >= 300 && answer.status < 400 && answer.status !== 304;
+    if (!isRedirect) return answer;
+    answer.body.on('error', () => {}).destroy();
+    const next = location === undefined ? null : URL.parse(location, url.href);
+    if (next === null || next.origin !== base.origin || redirects === MAX_REDIRECTS) {
+      throw redirected(url, answer.status, next);
+    }
+    url = next;
+  }
+}
+
+function redirected(url: URL, status: number, next: URL | null): MirrorError {
+  const where = next === null ? 'to nowhere' : `to ${next.origin}${next.pathname}`;
+  return new MirrorError(
+    'service.redirected',
+    `${url.origin}${url.pathname} redirects ${where} (status ${status}), which is not followed with credentials.`,
+    {
+      hint: 'Put the final address into the setting service.baseUrl. A redirect to a login page means that the key is missing or refused.',
+    },
+  );
+}
+
+async function sendOnce(
+  agent: Dispatcher,
+  base: URL,
+  url: URL,
+  sent: TransportRequest,
+  options: TransportOptions,
+): Promise<Answer> {
+  const credential = options.credentials[sent.generation];
+  if (credential === null || url.origin !== base.origin) {
+    throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
+  }
+  try {
+    const response = await request(url, {
+      dispatcher: agent,
+      headers: { ...requestHeaders(sent.generation, credential()), ...sent.headers },
+      signal: sent.signal,
+      highWaterMark: 1024 * 1024,
+    });
+    const headers = singleHeaders(response.headers);
+    return {
+      status: response.statusCode,
+      headers,
+      url,
+      body: decoded(response.body, headers['content-encoding']),
+    };
+  } catch (error) {
+    throw transportError(error, url);
+  }
+}
+
+function singleHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+}
+
+/** Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4). */
+function decoded(body: Readable, encoding: string | undefined): Readable {
+  const decoder = decoderFor((encoding ?? 'identity').trim().toLowerCase());
+  if (decoder === null) return body;
+  body.on('error', (error) => decoder.destroy(error));
+  decoder.on('close', () => body.destroy());
+  return body.pipe(decoder);
+}
+
+function decoderFor(encoding: string): Transform | null {
+  switch (encoding) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip();
+    case 'deflate':
+      return createInflate();
+    case 'br':
+      return createBrotliDecompress();
+    case 'zstd':
+      return createZstdDecompress();
+    default:
+      return null;
+  }
+}

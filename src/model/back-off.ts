@@ -1,0 +1,35 @@
+/** How waiting grows from one failure to the next. */
+export interface BackOffPolicy {
+  /** Wait after the first failure, in milliseconds. */
+  readonly firstDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+/**
+ * How long to wait before the next attempt: doubling, with the upper half jittered, so that many clients that failed
+ * together do not come back together.
+ * @param attempts failures in a row, at least 1
+ * @param random a number from 0 up to 1
+ * @param retryAfterMs the service's own wish, which is never undercut (RFC 9110, section 10.2.3)
+ */
+export function backOffDelayMs(
+  policy: BackOffPolicy,
+  attempts: number,
+  random: number,
+  retryAfterMs = 0,
+): number {
+  const grown = Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** Math.min(attempts - 1, 40));
+  return Math.max(retryAfterMs, Math.round(grown / 2 + (grown / 2) * random));
+}
+
+/**
+ * Reads a Retry-After header: seconds or an HTTP date (RFC 9110, section 10.2.3).
+ * @returns milliseconds from now, never negative; undefined when the header says nothing useful
+ */
+export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined;
+  const text = header.trim();
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
+}

@@ -1,0 +1,130 @@
+import type { ErrorCode } from './errors.ts';
+
+/** Why a pass starts. */
+export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'change';
+
+/** What went wrong, as an event carries it. */
+export interface EventFailure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/**
+ * Everything that the program reports while it works: a closed set, the names of which are the names in the log. `target`
+ * is `<repository>/<branch>` as below `mirror/`. Durations in milliseconds, times in milliseconds since the epoch.
+ */
+export interface EventFields {
+  'daemon.started': {
+    version: string;
+    directory: string;
+    service: string;
+    schedule: string;
+    timezone: string;
+  };
+  'daemon.scheduled': { nextPassAtMs: number };
+  'daemon.stopping': { signal: string };
+  'daemon.stopped': { exitCode: number };
+  'pass.started': { trigger: Trigger };
+  'pass.planned': { pull: number; keep: number; hold: number; retire: number };
+  'pass.finished': PassFinished;
+  'pass.failed': EventFailure & { trigger: Trigger; durationMs: number };
+  'pass.abandoned': { trigger: Trigger; durationMs: number };
+  'listing.problem': { problem: string };
+  'target.started': { target: string; reason: string };
+  'target.pulled': TargetPulled;
+  'target.moved': { from: string; target: string };
+  'target.retired': { target: string; reason: string };
+  'target.held': { target: string; reason: string; untilMs: number | null };
+  'target.missing': { target: string; passes: number };
+  'target.absent': { target: string };
+  'target.failed': EventFailure & { target: string; attempts: number; nextAttemptAtMs: number };
+  'target.skipped_entries': { target: string; count: number; first: string };
+  'upstream.workbook_failed': UpstreamWorkbook & { count: number };
+  'upstream.workbook_recovered': UpstreamWorkbook;
+  'publish.recovered': { target: string };
+  'publish.fallback': { directory: string };
+  'service.retry': EventFailure & { delayMs: number };
+  'state.reset': { reason: string };
+  'state.failed': EventFailure;
+}
+
+/** The end of a pass. */
+export interface PassFinished {
+  trigger: Trigger;
+  durationMs: number;
+  targets: number;
+  pulled: number;
+  changed: number;
+  failed: number;
+  held: number;
+  downloadedBytes: number;
+  changedFiles: number;
+  /** Workbooks that the service is still processing. */
+  processing: number;
+}
+
+/** A target whose contents were compared whole. */
+export interface TargetPulled {
+  target: string;
+  reason: string;
+  /** How it was published; `none` when nothing differed. */
+  method: string;
+  downloadedBytes: number;
+  files: number;
+  added: number;
+  changed: number;
+  removed: number;
+  durationMs: number;
+}
+
+/** A workbook that the service says something about. */
+export interface UpstreamWorkbook {
+  workbookId: string;
+  versionId: string;
+  branch: string;
+}
+
+/** The name of an event. */
+export type EventName = keyof EventFields;
+
+/** An event with its fields. */
+export type MirrorEvent = {
+  [Name in EventName]: { readonly name: Name } & Readonly<EventFields[Name]>;
+}[EventName];
+
+/** Takes events; never throws. */
+export type EventSink = (event: MirrorEvent) => void;
+
+/** How loud an event is in the log. */
+export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** The one table of events and how loud they are. */
+export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
+  'daemon.started': 'info',
+  'daemon.scheduled': 'debug',
+  'daemon.stopping': 'info',
+  'daemon.stopped': 'info',
+  'pass.started': 'debug',
+  'pass.planned': 'debug',
+  'pass.finished': 'info',
+  'pass.failed': 'error',
+  'pass.abandoned': 'warn',
+  'listing.problem': 'warn',
+  'target.started': 'debug',
+  'target.pulled': 'info',
+  'target.moved': 'info',
+  'target.retired': 'warn',
+  'target.held': 'warn',
+  'target.missing': 'warn',
+  'target.absent': 'info',
+  'target.failed': 'error',
+  'target.skipped_entries': 'warn',
+  'upstream.workbook_failed': 'warn',
+  'upstream.workbook_recovered': 'info',
+  'publish.recovered': 'warn',
+  'publish.fallback': 'warn',
+  'service.retry': 'warn',
+  'state.reset': 'warn',
+  'state.failed': 'error',
+};

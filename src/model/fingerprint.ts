@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+
+import type { WorkbookRow } from './service.ts';
+
+/** The state of a target as the list of workbooks shows it. Two equal fingerprints mean that there is nothing to do. */
+export interface Fingerprint {
+  /**
+   * SHA-256, in hexadecimal digits, of the sorted (workbook path, version id) pairs. A workbook's id begins with its
+   * repository's full name; the path inside the repository says the same and outlives the renaming of a repository.
+   */
+  readonly digest: string;
+  /**
+   * Paths of workbooks that the target's tree holds although the listing shows them on other branches only. A service that
+   * lists each workbook once, with its latest version's branch, hides changes of the other branches behind such rows;
+   * counting them makes every new version of the workbook reason enough to look again.
+   */
+  readonly borrowed: readonly string[];
+}
+
+/** The digest of nothing but the pairs given; their order and repetitions do not matter. */
+function digestOf(rows: readonly WorkbookRow[]): string {
+  const pairs = new Set(rows.map((row) => JSON.stringify([row.path, row.versionId])));
+  const hash = createHash('sha256');
+  for (const pair of [...pairs].sort()) hash.update(pair).update('\n');
+  return hash.digest('hex');
+}
+
+/**
+ * The fingerprint that a published tree has under a listing.
+ * @param rows all rows of the target's repository
+ * @param branch the target's branch
+ * @param holds whether the target's tree holds a file at a workbook's path
+ */
+export function fingerprintOfTree(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  holds: (path: string) => boolean,
+): Fingerprint {
+  const own = rows.filter((row) => row.branch === branch);
+  const ownPaths = new Set(own.map((row) => row.path));
+  const borrowed = rows.filter((row) => row.branch !== branch && !ownPaths.has(row.path) && holds(row.path));
+  return {
+    digest: digestOf([...own, ...borrowed]),
+    borrowed: [...new Set(borrowed.map((row) => row.path))].sort(),
+  };
+}
+
+/**
+ * The digest that a target has under a listing, counting the workbooks that it borrowed when it was published.
+ * @param rows all rows of the target's repository
+ */
+export function fingerprintDigest(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  borrowed: readonly string[] = [],
+): string {
+  const borrowedPaths = new Set(borrowed);
+  const own = rows.filter((row) => row.branch === branch);
+  const ownPaths = new Set(own.map((row) => row.path));
+  const others = rows.filter(
+    (row) => row.branch !== branch && !ownPaths.has(row.path) && borrowedPaths.has(row.path),
+  );
+  return digestOf([...own, ...others]);
+}
+
+/** Values of a version's status that say that the service has finished with it, well or badly. */
+const FINISHED_STATUS = /success|succe|done|complete|finish|fail|error/i;
+
+/**
+ * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
+ * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
+ */
+export function isSettled(rows: readonly WorkbookRow[], branch: string): boolean {
+  return rows.every(
+    (row) =>
+      row.branch !== branch ||
+      (row.processing === 0 && (row.versionStatus === null || FINISHED_STATUS.test(row.versionStatus))),
+  );
+}

@@ -1,0 +1,259 @@
+import { fingerprintDigest, isSettled } from './fingerprint.ts';
+import { HEAD_BRANCH, targetKey, type Listing, type TargetId } from './service.ts';
+import { emptyRecord, type TargetRecord } from './record.ts';
+import { findCandidates, type Candidate, type Published, type Selection } from './targets.ts';
+
+/** Why a target is pulled. */
+export type PullReason =
+  | 'never-mirrored'
+  | 'tree-missing'
+  | 'versions-changed'
+  | 'processing-finished'
+  | 'confirm-gone'
+  | 'no-version-list'
+  | 'full-check';
+
+/** Why a target is on purpose not touched in this pass, although it may not be what the service has. */
+export type HoldReason =
+  | 'not-selected'
+  | 'backing-off'
+  | 'quarantined'
+  | 'service-processing'
+  | 'path-occupied'
+  | 'superseded'
+  | 'repository-missing'
+  | 'no-repositories-listed'
+  | 'listing-incomplete'
+  | 'listing-contradicts-itself';
+
+/** Why a tree leaves the mirror for the history. */
+export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known';
+
+interface ActionOf<Kind extends string, Reason extends string> {
+  readonly kind: Kind;
+  readonly reason: Reason;
+  readonly target: TargetId;
+  readonly repository: Candidate['repository'];
+  /** Where the tree belongs, below `mirror/`. */
+  readonly path: string;
+  readonly published: Published | null;
+  /** The digest of the target's present versions; null where the service has no list of workbooks. */
+  readonly fingerprint: string | null;
+  /** Where the tree stands now, if its repository was renamed: it moves before anything else happens. */
+  readonly moveFrom: string | null;
+}
+
+/** One step of a plan. */
+export type Action = KeepAction | PullAction | HoldAction | RetireAction;
+export type KeepAction = ActionOf<'keep', 'unchanged' | 'absent'>;
+export type RetireAction = ActionOf<'retire', RetireReason>;
+
+/** A target's contents are compared with its tree and, where they differ, published. */
+export interface PullAction extends ActionOf<'pull', PullReason> {
+  /** What to do when the service has no contents there: the rest of the answer decides what it means. */
+  readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
+  /** Whether the service had finished with the versions that are about to be pulled. */
+  readonly settled: boolean;
+  /** Whether a conditional request will do: the tree is believed to be whole. */
+  readonly conditional: boolean;
+}
+
+/** A target is on purpose not touched. */
+export interface HoldAction extends ActionOf<'hold', HoldReason> {
+  /** When it is looked at again, where a time says so. Milliseconds since the epoch. */
+  readonly untilMs: number | null;
+  /** Whether the pass counts towards the target's retirement. */
+  readonly missing: boolean;
+}
+
+/** What the plan goes by, beside the facts. Durations in milliseconds. */
+export interface PlanPolicy {
+  readonly selection: Selection;
+  readonly fullCheckMs: number;
+  readonly processingPatienceMs: number;
+  /** Complete answers in a row that must lack a target before its tree is retired. */
+  readonly retireAfterPasses: number;
+}
+
+/** All that a plan is computed from. */
+export interface PlanInput {
+  readonly listing: Listing;
+  readonly published: readonly Published[];
+  /** By {@link targetKey}. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly policy: PlanPolicy;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  /** True when a person asked for the pass: back-off is no reason to wait then. */
+  readonly urgent: boolean;
+}
+
+/** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
+export function makePlan(input: PlanInput): Action[] {
+  const candidates = findCandidates(input.listing, input.published, input.policy.selection);
+  return candidates.flatMap((candidate) => {
+    const record = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
+    const action = decide(candidate, record, input);
+    return action === null ? [] : [action];
+  });
+}
+
+function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
+  if (!candidate.selected) {
+    return candidate.published === null ? null : hold(candidate, 'not-selected');
+  }
+  if (candidate.listed === null) return decideGone(candidate, record, input);
+  if (candidate.superseded !== 'no') {
+    return candidate.superseded === 'published'
+      ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
+      : hold(candidate, 'superseded');
+  }
+  return (
+    decideOccupied(candidate, input) ??
+    decideFailed(candidate, record, input) ??
+    decidePull(candidate, record, input)
+  );
+}
+
+/** A repository that the service no longer lists; only a complete answer counts. */
+function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
+  const { listing, policy } = input;
+  if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
+  if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
+  const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
+  if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
+  if (record.missingPasses + 1 < policy.retireAfterPasses) {
+    return { ...hold(candidate, 'repository-missing'), missing: true };
+  }
+  return { ...common(candidate), kind: 'retire', reason: 'repository-gone' };
+}
+
+/** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
+function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
+  const { occupant } = candidate;
+  if (occupant === null) return null;
+  const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
+  const missingPasses = input.records.get(key)?.missingPasses ?? 0;
+  return missingPasses + 1 < input.policy.retireAfterPasses
+    ? { ...hold(candidate, 'path-occupied'), moveFrom: null }
+    : null;
+}
+
+/** A target that failed before waits for its time, or, in quarantine, for another version. */
+function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
+  const { failure } = record;
+  if (failure === null || input.nowMs >= failure.nextAttemptAtMs) return null;
+  if (failure.action === 'quarantine') {
+    return failure.fingerprint === digestOf(candidate)
+      ? { ...hold(candidate, 'quarantined'), untilMs: failure.nextAttemptAtMs }
+      : null;
+  }
+  return input.urgent ? null : { ...hold(candidate, 'backing-off'), untilMs: failure.nextAttemptAtMs };
+}
+
+function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
+  const { published } = candidate;
+  const rows = candidate.rows ?? [];
+  const settled = isSettled(rows, candidate.target.branch);
+  if (published === null) return decideFirstPull(candidate, record, input, settled);
+  const reason = pullReason(candidate, published, record, input, settled);
+  if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
+  return pull(candidate, reason, input, settled);
+}
+
+function decideFirstPull(
+  candidate: Candidate,
+  record: TargetRecord,
+  input: PlanInput,
+  settled: boolean,
+): Action {
+  const { policy, nowMs } = input;
+  if (!settled) {
+    const untilMs = (record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
+    if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
+  }
+  const isAbsent =
+    record.absentSinceMs !== null && candidate.rows !== null && !hasRows(candidate) && !input.urgent;
+  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, record.checkedAtMs ?? 0, policy.fullCheckMs)) {
+    return { ...common(candidate), kind: 'keep', reason: 'absent' };
+  }
+  return pull(candidate, 'never-mirrored', input, settled);
+}
+
+function pullReason(
+  candidate: Candidate,
+  published: Published,
+  record: TargetRecord,
+  input: PlanInput,
+  settled: boolean,
+): PullReason | null {
+  if (!published.treePresent) return 'tree-missing';
+  if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
+  if (record.missingPasses > 0) return 'confirm-gone';
+  if (!published.settled && settled) return 'processing-finished';
+  if (candidate.rows === null) return 'no-version-list';
+  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, published.verifiedAtMs);
+  const dueMs = fullCheckDueMs(candidate.target, checkedAtMs, input.policy.fullCheckMs);
+  return input.nowMs >= dueMs || checkedAtMs > input.nowMs ? 'full-check' : null;
+}
+
+function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {
+  return {
+    ...common(candidate),
+    kind: 'pull',
+    reason,
+    whenAbsent: whenAbsent(candidate, input),
+    settled,
+    conditional: candidate.published?.treePresent === true,
+  };
+}
+
+/** What it means when the service has no contents for a target: a branch that a version names must be there. */
+function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbsent'] {
+  if (hasRows(candidate) || candidate.configured?.required === true) return 'fail';
+  if (candidate.published === null) return 'accept';
+  if (candidate.target.branch === HEAD_BRANCH) return 'fail';
+  return candidate.rows === null || input.listing.workbooksComplete ? 'count-as-missing' : 'fail';
+}
+
+function hasRows(candidate: Candidate): boolean {
+  return (candidate.rows ?? []).some((row) => row.branch === candidate.target.branch);
+}
+
+function hold(candidate: Candidate, reason: HoldReason): HoldAction {
+  return { ...common(candidate), kind: 'hold', reason, untilMs: null, missing: false };
+}
+
+function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 'reason'> {
+  const from = candidate.published?.path ?? candidate.path;
+  const renamed =
+    candidate.listed !== null &&
+    candidate.selected &&
+    candidate.published !== null &&
+    (from !== candidate.path || candidate.published.repository.fullName !== candidate.repository.fullName);
+  return {
+    target: candidate.target,
+    repository: candidate.repository,
+    path: candidate.path,
+    published: candidate.published,
+    fingerprint: digestOf(candidate),
+    moveFrom: renamed ? from : null,
+  };
+}
+
+function digestOf(candidate: Candidate): string | null {
+  if (candidate.rows === null) return null;
+  return fingerprintDigest(candidate.rows, candidate.target.branch, candidate.published?.borrowed ?? []);
+}
+
+/**
+ * When a target is next compared whole: between half and the whole of the period after the last time, spread by target
+ * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
+ */
+export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
+  let hash = 0x811c9dc5;
+  for (const character of `${targetKey(target)}\n${checkedAtMs}`) {
+    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  }
+  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
+}

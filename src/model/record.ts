@@ -1,0 +1,191 @@
+import { backOffDelayMs, type BackOffPolicy } from './back-off.ts';
+import type { ErrorAction, ErrorCode } from './errors.ts';
+import type { TargetId } from './service.ts';
+
+/** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
+export interface Failure {
+  readonly code: ErrorCode;
+  readonly action: ErrorAction;
+  readonly message: string;
+  readonly hint: string | null;
+  readonly sinceMs: number;
+  readonly lastAtMs: number;
+  /** Failures in a row. */
+  readonly attempts: number;
+  readonly nextAttemptAtMs: number;
+  /** The digest of the versions that failed: a quarantine ends when it changes. */
+  readonly fingerprint: string | null;
+}
+
+/** A decision that was taken about a target, once or several times in a row. */
+export interface Decision {
+  readonly kind: string;
+  readonly reason: string;
+  readonly result: string;
+  readonly firstAtMs: number;
+  readonly lastAtMs: number;
+  readonly times: number;
+}
+
+/** What is remembered of a target beside its manifest. Losing it costs requests, never data. */
+export interface TargetRecord {
+  readonly target: TargetId;
+  /** When the target was last known to be what the service has; null when never. Milliseconds since the epoch. */
+  readonly verifiedAtMs: number | null;
+  /** When the contents were last compared whole. Milliseconds since the epoch. */
+  readonly checkedAtMs: number | null;
+  /** Complete answers in a row that lacked the target. */
+  readonly missingPasses: number;
+  /** Since when a target that was never mirrored waits for the service to finish with it. Milliseconds since the epoch. */
+  readonly processingSinceMs: number | null;
+  /** Since when the service has no contents for it, although nothing says that it should. Milliseconds since the epoch. */
+  readonly absentSinceMs: number | null;
+  readonly failure: Failure | null;
+  /** The latest first. */
+  readonly decisions: readonly Decision[];
+}
+
+/** The record of a target of which nothing is remembered. */
+export function emptyRecord(target: TargetId): TargetRecord {
+  return {
+    target,
+    verifiedAtMs: null,
+    checkedAtMs: null,
+    missingPasses: 0,
+    processingSinceMs: null,
+    absentSinceMs: null,
+    failure: null,
+    decisions: [],
+  };
+}
+
+/** What became of an action. */
+export type Outcome =
+  | { readonly kind: 'kept' }
+  /** The contents were compared whole; `changedFiles` of them were published. */
+  | { readonly kind: 'pulled'; readonly changedFiles: number }
+  | { readonly kind: 'held' }
+  /** The service has nothing there, and a complete answer agrees. */
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'retired' }
+  | {
+      readonly kind: 'failed';
+      readonly code: ErrorCode;
+      readonly action: ErrorAction;
+      readonly message: string;
+      readonly hint: string | null;
+      readonly retryAfterMs: number;
+      readonly fingerprint: string | null;
+    };
+
+/** How failed and absent targets are tried again. */
+export interface RetryPolicy {
+  readonly backOff: BackOffPolicy;
+  /** A quarantined, stalled or absent target is looked at again after this, in milliseconds. */
+  readonly slowRetryMs: number;
+}
+
+const MAX_DECISIONS = 20;
+
+function withDecision(
+  decisions: readonly Decision[],
+  kind: string,
+  reason: string,
+  result: string,
+  nowMs: number,
+): Decision[] {
+  const [last, ...older] = decisions;
+  if (last !== undefined && last.kind === kind && last.reason === reason && last.result === result) {
+    return [{ ...last, lastAtMs: nowMs, times: last.times + 1 }, ...older];
+  }
+  return [{ kind, reason, result, firstAtMs: nowMs, lastAtMs: nowMs, times: 1 }, ...decisions].slice(
+    0,
+    MAX_DECISIONS,
+  );
+}
+
+function nextFailure(
+  previous: Failure | null,
+  outcome: Extract<Outcome, { kind: 'failed' }>,
+  policy: RetryPolicy,
+  nowMs: number,
+  random: number,
+): Failure {
+  const attempts = (previous?.attempts ?? 0) + 1;
+  const delayMs =
+    outcome.action === 'retry'
+      ? backOffDelayMs(policy.backOff, attempts, random, outcome.retryAfterMs)
+      : Math.max(policy.slowRetryMs, outcome.retryAfterMs);
+  return {
+    code: outcome.code,
+    action: outcome.action,
+    message: outcome.message,
+    hint: outcome.hint,
+    sinceMs: previous?.sinceMs ?? nowMs,
+    lastAtMs: nowMs,
+    attempts,
+    nextAttemptAtMs: nowMs + delayMs,
+    fingerprint: outcome.fingerprint,
+  };
+}
+
+/** What a record becomes after an action. */
+export interface RecordStep {
+  readonly kind: string;
+  readonly reason: string;
+  readonly outcome: Outcome;
+  /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
+  readonly listedAtMs: number;
+  readonly nowMs: number;
+  /** A number from 0 up to 1. */
+  readonly random: number;
+}
+
+/** The record after an action: a pure function of the one before it and of what happened. */
+export function nextRecord(record: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const { outcome, listedAtMs, nowMs } = step;
+  const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
+  const seen = { ...record, decisions, missingPasses: 0, processingSinceMs: null, absentSinceMs: null };
+  switch (outcome.kind) {
+    case 'kept':
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        failure: null,
+        absentSinceMs: step.reason === 'absent' ? record.absentSinceMs : null,
+      };
+    case 'pulled':
+      return { ...seen, verifiedAtMs: listedAtMs, checkedAtMs: listedAtMs, failure: null };
+    case 'held':
+      return step.reason === 'service-processing'
+        ? { ...record, decisions, processingSinceMs: record.processingSinceMs ?? nowMs }
+        : { ...record, decisions };
+    case 'missing':
+      return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null };
+    case 'absent':
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        checkedAtMs: nowMs,
+        failure: null,
+        absentSinceMs: record.absentSinceMs ?? nowMs,
+      };
+    case 'retired':
+      return { ...seen, failure: null };
+    case 'failed':
+      return {
+        ...record,
+        decisions,
+        failure: nextFailure(record.failure, outcome, policy, nowMs, step.random),
+      };
+  }
+}
+
+function describe(outcome: Outcome): string {
+  if (outcome.kind === 'failed') return outcome.code;
+  if (outcome.kind === 'pulled') {
+    return outcome.changedFiles === 0 ? 'same contents' : `${outcome.changedFiles} files changed`;
+  }
+  return outcome.kind;
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+
+/** Longest segment below `mirror/`, in bytes: NAME_MAX of the common file systems, less the `.json` of a manifest. */
+const MAX_SEGMENT_BYTES = 250;
+
+const UNSAFE_CHARACTER = /[\p{Cc}/\\:*?"<>|%]/gu;
+const LONE_SURROGATE = /\p{Surrogate}/gu;
+/** Names that Windows gives to devices, with any extension (Microsoft, "Naming Files, Paths, and Namespaces"). */
+const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:$|\.)/i;
+
+function percentEncode(text: string): string {
+  return [...Buffer.from(text, 'utf8')]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
+}
+
+function shorten(segment: string, original: string): string {
+  const mark = `%~${createHash('sha256').update(original).digest('hex').slice(0, 16)}`;
+  let kept = '';
+  let sizeBytes = mark.length;
+  for (const piece of segment.match(/%[0-9A-F]{2}|[^]/gu) ?? []) {
+    sizeBytes += Buffer.byteLength(piece);
+    if (sizeBytes > MAX_SEGMENT_BYTES) break;
+    kept += piece;
+  }
+  return kept + mark;
+}
+
+/**
+ * Turns any text into one path segment that no file system or share misreads. Different texts give different segments:
+ * `%` itself is always encoded, so `%empty`, `%u` and `%~` can come from nothing else.
+ */
+export function encodeSegment(text: string): string {
+  if (text === '') return '%empty';
+  let segment = text
+    .replace(UNSAFE_CHARACTER, percentEncode)
+    .replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16).toUpperCase()}`);
+  if (/[. ]$/.test(segment)) segment = segment.slice(0, -1) + percentEncode(segment.slice(-1));
+  if (DEVICE_NAME.test(segment)) segment = percentEncode(segment.slice(0, 1)) + segment.slice(1);
+  return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES ? shorten(segment, text) : segment;
+}
+
+/** A repository's path below `mirror/`, before collisions: its full name with the slashes kept as folders. */
+export function repositoryPath(fullName: string): string {
+  return fullName.split('/').map(encodeSegment).join('/');
+}
+
+/** What two names have in common that a file system without case or with its own Unicode form takes for one name. */
+export function foldName(name: string): string {
+  return name.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
+}

@@ -1,0 +1,70 @@
+/** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
+export interface Repository {
+  readonly id: string;
+  readonly name: string;
+  readonly fullName: string;
+  /** The Git address of an external repository; null for a drag-and-drop repository. */
+  readonly url: string | null;
+  /** ISO 8601; null where the service does not say. */
+  readonly createdAt: string | null;
+}
+
+/** One row of the list of workbooks: the latest version of a workbook, and on which branch it was made (section 2.2). */
+export interface WorkbookRow {
+  /** `<integration>/<file path>`. */
+  readonly id: string;
+  /** Path inside the repository, without the leading slash. */
+  readonly path: string;
+  /** The `full_name` of the repository it belongs to (the API's `integration`). */
+  readonly repository: string;
+  readonly branch: string;
+  readonly versionId: string;
+  readonly author: string | null;
+  readonly message: string | null;
+  /** ISO 8601; null where the service does not say. */
+  readonly createdAt: string | null;
+  /** The version's processing status; `success` is the one value that the specification names (section 2.3). */
+  readonly versionStatus: string | null;
+  readonly processing: number;
+  readonly failure: number;
+}
+
+/** The answer of a poll: what the service says there is. */
+export interface Listing {
+  /** When the poll began, in milliseconds since the epoch: everything in the listing is at least as new as this. */
+  readonly takenAtMs: number;
+  readonly repositories: readonly Repository[];
+  /** False when rows of the list of repositories could not be understood: absence from it then proves nothing. */
+  readonly repositoriesComplete: boolean;
+  /** Null where the list of workbooks (v1) is not available. */
+  readonly workbooks: readonly WorkbookRow[] | null;
+  /** False when pages shifted, counts disagreed or rows could not be understood: absence then proves nothing. */
+  readonly workbooksComplete: boolean;
+  /** What was wrong with the answers, a sentence each. */
+  readonly problems: readonly string[];
+}
+
+/** The branch name under which the contents that the service gives without `branch` are mirrored (README, "On disk"). */
+export const HEAD_BRANCH = 'HEAD';
+
+/** One branch of one repository: the unit that is pulled and published. */
+export interface TargetId {
+  readonly repositoryId: string;
+  readonly branch: string;
+}
+
+/** A key that is unique for a target and usable in a map. */
+export function targetKey(target: TargetId): string {
+  return `${target.repositoryId}\n${target.branch}`;
+}
+
+/** Groups rows by the full name of their repository. */
+export function byRepository(rows: readonly WorkbookRow[]): Map<string, WorkbookRow[]> {
+  const groups = new Map<string, WorkbookRow[]>();
+  for (const row of rows) {
+    const group = groups.get(row.repository);
+    if (group === undefined) groups.set(row.repository, [row]);
+    else group.push(row);
+  }
+  return groups;
+}

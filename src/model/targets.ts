@@ -1,0 +1,185 @@
+import { assignBranchSegment, assignRepositoryPaths, type OccupiedPath } from './layout.ts';
+import {
+  byRepository,
+  HEAD_BRANCH,
+  targetKey,
+  type Listing,
+  type Repository,
+  type TargetId,
+  type WorkbookRow,
+} from './service.ts';
+
+/** A published tree, as its manifest and the disk describe it. */
+export interface Published {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly path: string;
+  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
+  readonly branch: string;
+  readonly fingerprint: string | null;
+  readonly borrowed: readonly string[];
+  readonly settled: boolean;
+  readonly etag: string | null;
+  /** Milliseconds since the epoch. */
+  readonly verifiedAtMs: number;
+  /** Milliseconds since the epoch. */
+  readonly publishedAtMs: number;
+  readonly archiveBytes: number;
+  readonly fileCount: number;
+  readonly sizeBytes: number;
+  /** False when the manifest is there and the tree is not. */
+  readonly treePresent: boolean;
+}
+
+/** The operator's choice of what to mirror. */
+export interface Selection {
+  /** Whether the include and exclude filters let a branch of a repository through. */
+  readonly selects: (repositoryFullName: string, branch: string) => boolean;
+  /** Branches of a repository that are mirrored even if no listing names them. */
+  readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
+}
+
+/** A branch that the settings name. */
+export interface ConfiguredBranch {
+  readonly branch: string;
+  /** True when the settings name this very target, so that its absence is a failure; false for a glob's. */
+  readonly required: boolean;
+}
+
+/** A target, with all that the plan needs to decide about it. */
+export interface Candidate {
+  readonly target: TargetId;
+  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
+  /** Where its tree belongs, below `mirror/`. */
+  readonly path: string;
+  /** Null when the service does not list the repository (any more). */
+  readonly listed: Repository | null;
+  /** Rows of the whole repository; null where the service has no list of workbooks. */
+  readonly rows: readonly WorkbookRow[] | null;
+  readonly published: Published | null;
+  /** The tree of another, gone repository that stands where this one's belongs. */
+  readonly occupant: Published | null;
+  readonly configured: ConfiguredBranch | null;
+  readonly selected: boolean;
+  /** True for the branch `HEAD` once a named branch of its repository is known. */
+  readonly superseded: 'no' | 'known' | 'published';
+}
+
+/**
+ * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
+ * configured; `HEAD` where no branch of a repository is known (README, "On disk").
+ */
+export function findCandidates(
+  listing: Listing,
+  published: readonly Published[],
+  selection: Selection,
+): Candidate[] {
+  const occupied: OccupiedPath[] = published.map((tree) => ({
+    repositoryId: tree.repository.id,
+    fullName: tree.repository.fullName,
+    path: parentPath(tree.path),
+  }));
+  const paths = assignRepositoryPaths(listing.repositories, occupied);
+  const treesByRepository = groupBy(published, (tree) => tree.repository.id);
+  const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
+  const rowsByRepository = listing.workbooks === null ? null : byRepository(listing.workbooks);
+  const candidates = listing.repositories.flatMap((repository) =>
+    candidatesOf(repository, {
+      path: paths.get(repository.id) ?? repository.id,
+      trees: treesByRepository.get(repository.id) ?? [],
+      rows: rowsByRepository === null ? null : (rowsByRepository.get(repository.fullName) ?? []),
+      treesByPath,
+      selection,
+    }),
+  );
+  const known = new Set(candidates.map((candidate) => targetKey(candidate.target)));
+  const gone = published.filter(
+    (tree) => !known.has(targetKey({ repositoryId: tree.repository.id, branch: tree.branch })),
+  );
+  return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
+}
+
+interface RepositoryContext {
+  readonly path: string;
+  readonly trees: readonly Published[];
+  readonly rows: readonly WorkbookRow[] | null;
+  readonly treesByPath: ReadonlyMap<string, Published>;
+  readonly selection: Selection;
+}
+
+function candidatesOf(repository: Repository, context: RepositoryContext): Candidate[] {
+  const { trees, rows, selection } = context;
+  const configured = selection.configuredBranches(repository.fullName);
+  const treesByBranch = new Map(trees.map((tree) => [tree.branch, tree]));
+  const named = new Set([
+    ...(rows ?? []).map((row) => row.branch),
+    ...configured.map((each) => each.branch),
+    ...treesByBranch.keys(),
+  ]);
+  named.delete(HEAD_BRANCH);
+  const segments = new Map(trees.map((tree) => [tree.branch, lastSegment(tree.path)]));
+  const branches = [...named].sort();
+  const withHead = named.size === 0 || treesByBranch.has(HEAD_BRANCH) ? [...branches, HEAD_BRANCH] : branches;
+  return withHead.map((branch) => {
+    const segment = assignBranchSegment(branch, segments);
+    segments.set(branch, segment);
+    const path = `${context.path}/${segment}`;
+    const occupant = context.treesByPath.get(path) ?? null;
+    return {
+      target: { repositoryId: repository.id, branch },
+      repository,
+      path,
+      listed: repository,
+      rows,
+      published: treesByBranch.get(branch) ?? null,
+      occupant: occupant !== null && occupant.repository.id !== repository.id ? occupant : null,
+      configured: configured.find((each) => each.branch === branch) ?? null,
+      selected: selection.selects(repository.fullName, branch),
+      superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch) : 'no',
+    };
+  });
+}
+
+function supersededBy(
+  named: ReadonlySet<string>,
+  trees: ReadonlyMap<string, Published>,
+): Candidate['superseded'] {
+  if (named.size === 0) return 'no';
+  return [...named].some((branch) => trees.get(branch)?.treePresent === true) ? 'published' : 'known';
+}
+
+function goneCandidate(
+  tree: Published,
+  rowsByRepository: ReadonlyMap<string, WorkbookRow[]> | null,
+  selection: Selection,
+): Candidate {
+  return {
+    target: { repositoryId: tree.repository.id, branch: tree.branch },
+    repository: tree.repository,
+    path: tree.path,
+    listed: null,
+    rows: rowsByRepository === null ? null : (rowsByRepository.get(tree.repository.fullName) ?? []),
+    published: tree,
+    occupant: null,
+    configured: null,
+    selected: selection.selects(tree.repository.fullName, tree.branch),
+    superseded: 'no',
+  };
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+function parentPath(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
+}
+
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}

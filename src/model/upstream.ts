@@ -1,0 +1,39 @@
+import type { MirrorEvent } from './events.ts';
+import type { WorkbookRow } from './service.ts';
+
+/** A failure of a workbook that was reported: at which version and count. */
+export interface ReportedFailure {
+  readonly versionId: string;
+  readonly count: number;
+}
+
+/** Reported failures by workbook and branch. */
+export type ReportedFailures = Readonly<Record<string, ReportedFailure>>;
+
+/**
+ * Compares what the service says of failed workbooks with what was reported before, so that every failure is reported
+ * once for a version and count, and once more when it clears.
+ * @param isComplete whether absence from the rows means that the workbook is gone
+ */
+export function reportFailures(
+  reported: ReportedFailures,
+  rows: readonly WorkbookRow[],
+  isComplete: boolean,
+): { readonly events: readonly MirrorEvent[]; readonly reported: ReportedFailures } {
+  const events: MirrorEvent[] = [];
+  const next: Record<string, ReportedFailure> = isComplete ? {} : { ...reported };
+  for (const row of rows) {
+    const key = JSON.stringify([row.id, row.branch]);
+    const before = reported[key];
+    const workbook = { workbookId: row.id, versionId: row.versionId, branch: row.branch };
+    if (row.failure > 0) {
+      next[key] = { versionId: row.versionId, count: row.failure };
+      const isKnown = before?.versionId === row.versionId && before.count === row.failure;
+      if (!isKnown) events.push({ name: 'upstream.workbook_failed', ...workbook, count: row.failure });
+    } else if (before !== undefined) {
+      delete next[key];
+      events.push({ name: 'upstream.workbook_recovered', ...workbook });
+    }
+  }
+  return { events, reported: next };
+}

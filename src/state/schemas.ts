@@ -1,0 +1,73 @@
+import { z } from 'zod';
+
+import { ERROR_RULES, type ErrorCode } from '../model/errors.ts';
+
+const time = z.number();
+const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && code in ERROR_RULES);
+
+const failureSchema = z.object({
+  code: errorCode,
+  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
+  message: z.string(),
+  hint: z.string().nullable(),
+  sinceMs: time,
+  lastAtMs: time,
+  attempts: z.number().int().positive(),
+  nextAttemptAtMs: time,
+  fingerprint: z.string().nullable(),
+});
+
+/** A record as it is kept; anything else is a miss. */
+export const recordSchema = z.object({
+  target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
+  verifiedAtMs: time.nullable(),
+  checkedAtMs: time.nullable(),
+  missingPasses: z.number().int().nonnegative(),
+  processingSinceMs: time.nullable(),
+  absentSinceMs: time.nullable(),
+  failure: failureSchema.nullable(),
+  decisions: z.array(
+    z.object({
+      kind: z.string(),
+      reason: z.string(),
+      result: z.string(),
+      firstAtMs: time,
+      lastAtMs: time,
+      times: z.number().int().positive(),
+    }),
+  ),
+});
+
+/** Reported failures of workbooks. */
+export const reportedFailuresSchema = z.record(
+  z.string(),
+  z.object({ versionId: z.string(), count: z.number().int().positive() }),
+);
+
+/** How the last pass went. */
+export const lastPassSchema = z.object({
+  trigger: z.enum(['start', 'schedule', 'signal', 'command', 'change']),
+  startedAtMs: time,
+  finishedAtMs: time,
+  summary: z
+    .object({
+      trigger: z.enum(['start', 'schedule', 'signal', 'command', 'change']),
+      durationMs: z.number(),
+      targets: z.number(),
+      pulled: z.number(),
+      changed: z.number(),
+      failed: z.number(),
+      held: z.number(),
+      downloadedBytes: z.number(),
+      changedFiles: z.number(),
+      processing: z.number(),
+    })
+    .nullable(),
+  failure: z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() }).nullable(),
+});
+
+/** What was found out about the installation. */
+export const installationSchema = z.object({
+  baseUrl: z.string(),
+  referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
+});

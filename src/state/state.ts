@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+
+import { Keyv } from 'keyv';
+import type { z } from 'zod';
+
+import { MirrorError } from '../model/errors.ts';
+import type { TargetRecord } from '../model/record.ts';
+import { type TargetId, targetKey } from '../model/service.ts';
+import type { ReportedFailures } from '../model/upstream.ts';
+import { openRemote } from './remote.ts';
+import { installationSchema, lastPassSchema, recordSchema, reportedFailuresSchema } from './schemas.ts';
+import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
+
+export type StoredPass = z.infer<typeof lastPassSchema>;
+export type Installation = z.infer<typeof installationSchema>;
+
+/** What is remembered beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
+export interface State {
+  readonly records: () => Promise<Map<string, TargetRecord>>;
+  readonly saveRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly forgetRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly reportedFailures: () => Promise<ReportedFailures>;
+  readonly saveReportedFailures: (reported: ReportedFailures) => Promise<void>;
+  readonly lastPass: () => Promise<StoredPass | null>;
+  readonly savePass: (pass: StoredPass) => Promise<void>;
+  readonly installation: () => Promise<Installation | null>;
+  readonly saveInstallation: (installation: Installation) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** How a state store is opened. */
+export interface StateOptions {
+  /** The setting `state`: `sqlite`, or an address. */
+  readonly address: string;
+  /** Where the embedded store lies. */
+  readonly file: string;
+  /** Tells apart the directories that share one remote store. */
+  readonly directoryId: string;
+  /** Opens the embedded store beside the process that writes it. */
+  readonly readOnly: boolean;
+  readonly onReset: (reason: string) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
+export async function openState(options: StateOptions): Promise<State> {
+  const backend = await attempt(() => openBackend(options));
+  const open = (name: string): Keyv => {
+    const namespace = `${options.directoryId}-${name}`;
+    return new Keyv({ store: backend.adapter(namespace), namespace, serialization: tolerantJson });
+  };
+  const targets = open('targets');
+  const service = open('service');
+  const document = <Schema extends z.ZodType>(key: string, schema: Schema) => ({
+    read: () =>
+      attempt(async () => {
+        const parsed = schema.safeParse(await service.get(key));
+        return parsed.success ? parsed.data : null;
+      }),
+    write: (value: z.input<Schema>) =>
+      attempt(async () => {
+        await service.set(key, value);
+      }),
+  });
+  const failures = document('reported-failures', reportedFailuresSchema);
+  const lastPass = document('last-pass', lastPassSchema);
+  const installation = document('installation', installationSchema);
+  return {
+    records: () => attempt(() => readRecords(targets)),
+    saveRecords: (records) =>
+      attempt(async () => {
+        if (records.length === 0) return;
+        const entries = records.map((record) => ({ key: recordKey(record.target), value: record }));
+        const saved = await targets.setMany(entries);
+        if (saved.includes(false)) throw new Error('the store took only some of the records');
+      }),
+    forgetRecords: (records) =>
+      attempt(async () => {
+        await targets.deleteMany(records.map((record) => recordKey(record.target)));
+      }),
+    reportedFailures: async () => (await failures.read()) ?? {},
+    saveReportedFailures: (reported) => failures.write({ ...reported }),
+    lastPass: lastPass.read,
+    savePass: lastPass.write,
+    installation: installation.read,
+    saveInstallation: installation.write,
+    close: () => backend.close(),
+  };
+}
+
+/** JSON that makes a corrupt value a missing one. */
+const tolerantJson = {
+  stringify: (value: unknown): string => JSON.stringify(value),
+  parse: <T>(text: string): T => {
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      return undefined as T;
+    }
+  },
+};
+
+async function openBackend(options: StateOptions): Promise<Backend> {
+  if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
+  if (!options.readOnly) return openSqlite(options.file, options.onReset);
+  return (await openSqliteForReading(options.file)) ?? emptyBackend();
+}
+
+function emptyBackend(): Backend {
+  return {
+    adapter: () => new Keyv().store,
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
+function recordKey(target: TargetId): string {
+  return createHash('sha256').update(targetKey(target)).digest('hex');
+}
+
+async function readRecords(targets: Keyv): Promise<Map<string, TargetRecord>> {
+  const records = new Map<string, TargetRecord>();
+  const entries: AsyncIterable<readonly unknown[]> = targets.iterator();
+  for await (const [, value] of entries) {
+    const parsed = recordSchema.safeParse(value);
+    if (parsed.success) records.set(targetKey(parsed.data.target), parsed.data);
+  }
+  return records;
+}
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** Runs a call on the store; a store that is gone may never answer, so every call has its time. */
+async function attempt<T>(call: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('it does not answer')), CALL_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([call(), timeout]);
+  } catch (cause) {
+    if (cause instanceof MirrorError) throw cause;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new MirrorError('state.unavailable', `The state store fails: ${message}.`, {
+      cause,
+      hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,48 @@
+import { MirrorError } from '../model/errors.ts';
+
+/** The error code of a failed system call, or nothing if it is no such error. */
+export function systemCode(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, errno } = error as NodeJS.ErrnoException;
+  if (code === 'UNKNOWN' && errno === -122) return 'EDQUOT';
+  return typeof code === 'string' ? code : undefined;
+}
+
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+
+/** Turns a failed file operation into an error of ours; other errors are given back as they are. */
+export function diskError(error: unknown, doing: string): unknown {
+  if (error instanceof MirrorError) return error;
+  const code = systemCode(error);
+  if (code === undefined || !(error instanceof Error)) return error;
+  if (FULL.has(code)) {
+    return new MirrorError('disk.full', `No space left while ${doing} (${code}).`, {
+      cause: error,
+      hint: 'Make room in the file system of the setting directory, or raise its quota; the pull is repeated by itself.',
+    });
+  }
+  return new MirrorError('disk.failed', `Failed while ${doing}: ${error.message}.`, {
+    cause: error,
+    hint: 'Check the file system of the setting directory: permissions, read-only mounts and disk errors.',
+  });
+}
+
+/** Runs a file operation; what fails in it is thrown as an error of ours. */
+export async function onDisk<T>(doing: string, operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (error) {
+    throw diskError(error, doing);
+  }
+}
+
+/** Gives null where a path does not exist, and throws everything else. */
+export async function unlessMissing<T>(operation: Promise<T>): Promise<T | null> {
+  try {
+    return await operation;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, rename, rmdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { systemCode, unlessMissing } from './disk-errors.ts';
+
+/** Flushes a directory: the names that were made, changed or removed in it survive a power cut (fsync(2)). */
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes a new file and flushes it; it must not exist yet. */
+export async function writeNewFile(path: string, data: string): Promise<void> {
+  const handle = await open(path, 'wx');
+  try {
+    await handle.writeFile(data);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes a folder with its parents; those that are new survive a power cut. */
+export async function ensureFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let folder = path; folder.length >= first.length; folder = dirname(folder)) {
+    await syncDirectory(dirname(folder));
+  }
+}
+
+/** Replaces a file in one step that survives a power cut: written beside it, flushed, renamed, directory flushed. */
+export async function replaceFile(path: string, data: string, scratchDirectory: string): Promise<void> {
+  const temporary = `${scratchDirectory}/${randomUUID()}`;
+  await writeNewFile(temporary, data);
+  await ensureFolder(dirname(path));
+  await rename(temporary, path);
+  await syncDirectory(dirname(path));
+}
+
+/** Renames where the source exists, making the destination's folders, and flushes both directories. */
+export async function renameIfThere(from: string, to: string): Promise<boolean> {
+  await ensureFolder(dirname(to));
+  const done = await unlessMissing(rename(from, to).then(() => true));
+  if (done === null) return false;
+  await syncDirectory(dirname(to));
+  if (dirname(from) !== dirname(to)) await syncDirectory(dirname(from));
+  return true;
+}
+
+/** Removes empty directories from `path` upwards, never `root` itself or anything outside it. */
+export async function removeEmptyFolders(path: string, root: string): Promise<void> {
+  for (let folder = path; folder.startsWith(`${root}/`); folder = dirname(folder)) {
+    try {
+      if ((await readdir(folder)).length > 0) return;
+      await rmdir(folder);
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') continue;
+      return;
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { z } from 'zod';
+
+import { unlessMissing } from './disk-errors.ts';
+import { writeNewFile } from './durable.ts';
+
+/**
+ * What a stage is about to do to the published trees, written down before it begins. After a crash it tells whether the
+ * one decisive step was taken: then the rest is done, otherwise the stage is thrown away.
+ */
+export const intentSchema = z.discriminatedUnion('how', [
+  /** The staged tree takes a place that is free. */
+  z.object({ how: z.literal('first'), path: z.string() }),
+  /** The staged tree changes places with the published one. `displacedTo`: the replaced tree's place in the history. */
+  z.object({
+    how: z.literal('exchange'),
+    path: z.string(),
+    stagedInode: z.number(),
+    displacedTo: z.string().nullable(),
+  }),
+  /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
+  z.object({ how: z.literal('in-place'), path: z.string(), file: z.string(), isRemoval: z.boolean() }),
+  /** File after file, for file systems without exchange. */
+  z.object({ how: z.literal('rename'), path: z.string(), removed: z.array(z.string()) }),
+  /** Only the manifest changes. */
+  z.object({ how: z.literal('manifest'), path: z.string() }),
+  /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
+  z.object({ how: z.literal('relocate'), path: z.string(), treeTo: z.string(), manifestTo: z.string() }),
+]);
+
+/** One of the forms of {@link intentSchema}. */
+export type Intent = z.infer<typeof intentSchema>;
+
+const INTENT_FILE = 'intent.json';
+
+/** Names of what lies in a stage. */
+export const STAGED = { tree: 'tree', manifest: 'manifest.json', archive: 'archive.zip' } as const;
+
+/** Writes a stage's intent, flushed. */
+export async function writeIntent(stage: string, intent: Intent): Promise<void> {
+  await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intent));
+}
+
+/** Reads a stage's intent; null where none was written whole, and so nothing was begun. */
+export async function readIntent(stage: string): Promise<Intent | null> {
+  const text = await unlessMissing(readFile(join(stage, INTENT_FILE), 'utf8'));
+  if (text === null) return null;
+  try {
+    return intentSchema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

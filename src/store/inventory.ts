@@ -1,0 +1,77 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
+import type { Manifest } from '../model/manifest.ts';
+import type { Published } from '../model/targets.ts';
+import { onDisk, unlessMissing } from './disk-errors.ts';
+import { type DirectoryLayout, treePath } from './layout.ts';
+import { readManifest } from './manifest-file.ts';
+
+/** Reads what is published, from the manifests: the disk is the truth. */
+export interface Inventory {
+  /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
+  readonly read: () => Promise<Published[]>;
+}
+
+interface Remembered {
+  readonly stamp: string;
+  readonly summary: Omit<Published, 'treePresent'> | null;
+}
+
+/** Makes an inventory that reads a manifest again only when its file changed. */
+export function createInventory(layout: DirectoryLayout): Inventory {
+  const remembered = new Map<string, Remembered>();
+  const summarise = async (file: string, path: string): Promise<Omit<Published, 'treePresent'> | null> => {
+    const stats = await unlessMissing(lstat(file));
+    if (stats === null) return null;
+    const stamp = `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
+    const known = remembered.get(file);
+    if (known?.stamp === stamp) return known.summary;
+    const manifest = await readManifest(file);
+    const summary = manifest === null ? null : summaryOf(manifest, path);
+    remembered.set(file, { stamp, summary });
+    return summary;
+  };
+  return {
+    read: () =>
+      onDisk('reading the manifests', async () => {
+        const published: Published[] = [];
+        const seen = new Set<string>();
+        for (const file of await manifestFiles(layout.manifests)) {
+          seen.add(file);
+          const path = relative(layout.manifests, file).slice(0, -'.json'.length);
+          const summary = await summarise(file, path);
+          if (summary === null) continue;
+          const tree = await unlessMissing(lstat(treePath(layout, path)));
+          published.push({ ...summary, treePresent: tree?.isDirectory() === true });
+        }
+        for (const file of remembered.keys()) if (!seen.has(file)) remembered.delete(file);
+        return published;
+      }),
+  };
+}
+
+async function manifestFiles(root: string): Promise<string[]> {
+  const entries = (await unlessMissing(readdir(root, { recursive: true, withFileTypes: true }))) ?? [];
+  return entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+function summaryOf(manifest: Manifest, path: string): Omit<Published, 'treePresent'> {
+  return {
+    path,
+    repository: manifest.repository,
+    branch: manifest.branch,
+    fingerprint: manifest.fingerprint,
+    borrowed: manifest.borrowed,
+    settled: manifest.settled,
+    etag: manifest.etag,
+    verifiedAtMs: manifest.verifiedAtMs,
+    publishedAtMs: manifest.publishedAtMs,
+    archiveBytes: manifest.archiveBytes,
+    fileCount: manifest.files.length,
+    sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),
+  };
+}

@@ -1,0 +1,38 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { hostname } from 'node:os';
+
+import { MirrorError } from '../model/errors.ts';
+import type { NativeCalls } from './native.ts';
+
+/** A held lock. */
+export interface DirectoryLock {
+  readonly release: () => Promise<void>;
+}
+
+/**
+ * Makes this process the only one that writes to a directory. The kernel frees the lock when the process ends, however
+ * it ends, so a crash or a reboot leaves nothing that blocks (flock(2)).
+ * @throws MirrorError `directory.locked` when another process has it
+ */
+export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
+  const handle = await open(lockFile, 'a+');
+  try {
+    if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
+    await handle.truncate(0);
+    await handle.write(`pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return { release: () => handle.close() };
+}
+
+async function lockedBy(handle: FileHandle, lockFile: string): Promise<MirrorError> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(200), 0, 200, 0);
+  const holder = buffer.toString('utf8', 0, bytesRead).trim();
+  return new MirrorError(
+    'directory.locked',
+    `Another workbook-mirror works in this directory (${holder || lockFile}).`,
+    { hint: 'Stop the other one, or give this one a directory of its own: the setting directory.' },
+  );
+}

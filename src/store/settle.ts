@@ -1,0 +1,148 @@
+import { access, lstat, mkdir, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+
+import { systemCode, unlessMissing } from './disk-errors.ts';
+import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from './durable.ts';
+import { type Intent, readIntent, STAGED } from './intent.ts';
+import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
+import type { NativeCalls } from './native.ts';
+
+/** What settling a stage works with. */
+export interface SettleContext {
+  readonly layout: DirectoryLayout;
+  readonly native: NativeCalls;
+  /** When the remains of a stage may be removed, in milliseconds since the epoch. */
+  readonly trashUntilMs: () => number;
+}
+
+/** Takes an intent's decisive step: before it nothing is visible, after it everything is. */
+export async function takeStep(context: SettleContext, stage: string, intent: Intent): Promise<void> {
+  const published = treePath(context.layout, intent.path);
+  const staged = join(stage, STAGED.tree);
+  switch (intent.how) {
+    case 'first':
+      await ensureFolder(dirname(published));
+      return rename(staged, published);
+    case 'exchange':
+      return context.native.exchange(staged, published);
+    case 'in-place':
+      return intent.isRemoval
+        ? unlink(join(published, intent.file))
+        : rename(join(staged, intent.file), join(published, intent.file));
+    case 'rename':
+    case 'manifest':
+    case 'relocate':
+  }
+}
+
+/** Whether an intent's decisive step was taken before the program was cut off. */
+async function wasTaken(context: SettleContext, stage: string, intent: Intent): Promise<boolean> {
+  const published = treePath(context.layout, intent.path);
+  const staged = join(stage, STAGED.tree);
+  switch (intent.how) {
+    case 'first':
+      return !(await exists(staged)) && exists(published);
+    case 'exchange':
+      return (await unlessMissing(lstat(published)))?.ino === intent.stagedInode;
+    case 'in-place':
+      return !(await exists(intent.isRemoval ? join(published, intent.file) : join(staged, intent.file)));
+    case 'rename':
+    case 'manifest':
+    case 'relocate':
+      return true;
+  }
+}
+
+/** Does what follows the decisive step. Can be done again after being cut off anywhere in it. */
+export async function finishIntent(context: SettleContext, stage: string, intent: Intent): Promise<void> {
+  const { layout } = context;
+  const published = treePath(layout, intent.path);
+  const stagedManifest = join(stage, STAGED.manifest);
+  if (intent.how === 'relocate') {
+    await relocate(layout, stage, intent);
+  } else {
+    if (intent.how === 'rename') await renameFiles(join(stage, STAGED.tree), published, intent.removed);
+    if (await exists(published)) await syncDirectory(dirname(published));
+    if (intent.how === 'in-place') await syncDirectory(dirname(join(published, intent.file)));
+    if (intent.how === 'exchange' && intent.displacedTo !== null && (await exists(stagedManifest))) {
+      const displacedTo = join(layout.root, intent.displacedTo);
+      await renameIfThere(manifestPath(layout, intent.path), `${displacedTo}.json`);
+      await renameIfThere(join(stage, STAGED.tree), displacedTo);
+    }
+    await renameIfThere(stagedManifest, manifestPath(layout, intent.path));
+  }
+  await removeStage(context, stage);
+}
+
+async function relocate(
+  layout: DirectoryLayout,
+  stage: string,
+  intent: Extract<Intent, { how: 'relocate' }>,
+): Promise<void> {
+  const treeFrom = treePath(layout, intent.path);
+  const manifestFrom = manifestPath(layout, intent.path);
+  const manifestTo = join(layout.root, intent.manifestTo);
+  await renameIfThere(treeFrom, join(layout.root, intent.treeTo));
+  const isRewritten = await renameIfThere(join(stage, STAGED.manifest), manifestTo);
+  if (isRewritten || (await exists(manifestTo))) {
+    if (manifestFrom !== manifestTo) await rm(manifestFrom, { force: true });
+  } else {
+    await renameIfThere(manifestFrom, manifestTo);
+  }
+  await removeEmptyFolders(dirname(treeFrom), layout.mirror);
+  await removeEmptyFolders(dirname(manifestFrom), layout.manifests);
+}
+
+/** Brings a published tree to its new state file by file. What is already done is passed over. */
+async function renameFiles(staged: string, published: string, removed: readonly string[]): Promise<void> {
+  for (const file of removed) {
+    await rm(join(published, file), { force: true }).catch(ignoreNotDirectory);
+    await removeEmptyFolders(dirname(join(published, file)), published);
+  }
+  const folders = new Set<string>();
+  for (const entry of (await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }))) ??
+    []) {
+    if (entry.isDirectory()) continue;
+    const folder = join(published, relative(staged, entry.parentPath));
+    await mkdir(folder, { recursive: true });
+    await rename(join(entry.parentPath, entry.name), join(folder, entry.name));
+    folders.add(folder);
+  }
+  for (const folder of folders) await syncDirectory(folder);
+}
+
+function ignoreNotDirectory(error: unknown): void {
+  if (systemCode(error) !== 'ENOTDIR') throw error;
+}
+
+/** Removes a stage's remains; a replaced tree in it stays whole for a while, for readers that entered it. */
+export async function removeStage(context: SettleContext, stage: string): Promise<void> {
+  if (await exists(join(stage, STAGED.tree))) {
+    await rename(stage, join(context.layout.trash, `${context.trashUntilMs()}-${basename(stage)}`));
+  } else {
+    await rm(stage, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Brings to its end, or takes back, whatever a crash interrupted.
+ * @returns the paths of the targets whose interrupted publish was completed
+ */
+export async function settleStages(context: SettleContext): Promise<string[]> {
+  const completed: string[] = [];
+  for (const name of await readdir(context.layout.staging)) {
+    const stage = join(context.layout.staging, name);
+    const intent = await readIntent(stage);
+    if (intent !== null && (await wasTaken(context, stage, intent))) {
+      await finishIntent(context, stage, intent);
+      completed.push(intent.path);
+    } else {
+      await rm(stage, { recursive: true, force: true });
+    }
+  }
+  return completed;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await unlessMissing(access(path).then(() => true))) ?? false;
+}

@@ -1,0 +1,109 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import type { ManifestFile } from '../model/manifest.ts';
+import { onDisk, unlessMissing } from './disk-errors.ts';
+import { STAGED } from './intent.ts';
+import { type DirectoryLayout, treePath } from './layout.ts';
+
+/** A file that was staged. */
+export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
+
+/** A private place on the mirror's file system in which a target's new state is made ready. */
+export interface Stage {
+  readonly folder: string;
+  /** Where the archive is downloaded to. */
+  readonly archivePath: string;
+  /** Writes a file of the new tree. */
+  readonly write: (
+    path: string,
+    mtimeMs: number,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ) => Promise<StagedFile>;
+  /** Takes a staged file back, because the published one is the same. */
+  readonly drop: (path: string) => Promise<void>;
+  /** Whether the published copy of a file still is what its manifest says, as far as `lstat` tells. */
+  readonly isIntact: (file: ManifestFile) => Promise<boolean>;
+  /** Hard-links the published copies of files into the new tree. */
+  readonly linkPublished: (paths: readonly string[]) => Promise<void>;
+  /** Removes everything. */
+  readonly discard: () => Promise<void>;
+}
+
+/**
+ * Opens a stage for a target.
+ * @param currentPath where the target's published tree stands, below `mirror/`
+ */
+export async function openStage(layout: DirectoryLayout, currentPath: string): Promise<Stage> {
+  const folder = join(layout.staging, randomUUID());
+  const tree = join(folder, STAGED.tree);
+  const published = treePath(layout, currentPath);
+  await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
+  const folders = new Set<string>([tree]);
+  const ensureParent = async (path: string): Promise<string> => {
+    const destination = join(tree, path);
+    const parent = dirname(destination);
+    if (!folders.has(parent)) {
+      await mkdir(parent, { recursive: true });
+      folders.add(parent);
+    }
+    return destination;
+  };
+  return {
+    folder,
+    archivePath: join(folder, STAGED.archive),
+    write: (path, mtimeMs, chunks) =>
+      onDisk(`writing ${path}`, async () => {
+        const written = await writeFile(await ensureParent(path), mtimeMs, chunks);
+        return { path, mtimeMs, ...written };
+      }),
+    drop: (path) => onDisk(`dropping ${path}`, () => unlink(join(tree, path))),
+    isIntact: (file) => onDisk(`looking at ${file.path}`, () => isIntact(join(published, file.path), file)),
+    linkPublished: (paths) =>
+      onDisk('linking unchanged files', async () => {
+        for (const path of paths) await link(join(published, path), await ensureParent(path));
+      }),
+    discard: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+async function writeFile(
+  destination: string,
+  mtimeMs: number,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<{ sizeBytes: number; sha256: string; mode: number }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  const handle = await open(destination, 'wx', 0o644);
+  try {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      sizeBytes += chunk.byteLength;
+      await writeAll(handle, chunk);
+    }
+    const mtime = new Date(mtimeMs);
+    await handle.utimes(mtime, mtime);
+    const { mode } = await handle.stat();
+    return { sizeBytes, sha256: hash.digest('hex'), mode: mode & 0o7777 };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < chunk.byteLength;) {
+    offset += (await handle.write(chunk, offset)).bytesWritten;
+  }
+}
+
+async function isIntact(path: string, file: ManifestFile): Promise<boolean> {
+  const found = await unlessMissing(lstat(path));
+  return (
+    found !== null &&
+    found.isFile() &&
+    found.size === file.sizeBytes &&
+    Math.round(found.mtimeMs) === file.mtimeMs &&
+    (found.mode & 0o7777) === file.mode
+  );
+}

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { access, constants, mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { MirrorError } from '../model/errors.ts';
+import type { Manifest } from '../model/manifest.ts';
+import type { PublishMode } from '../model/publishing.ts';
+import type { Published } from '../model/targets.ts';
+import { onDisk, systemCode, unlessMissing } from './disk-errors.ts';
+import { createInventory } from './inventory.ts';
+import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
+import { lockDirectory } from './lock.ts';
+import { readManifest } from './manifest-file.ts';
+import { bindNativeCalls, type NativeCalls } from './native.ts';
+import { moveTree, type PublishContext, type PublishResult, publishStage, retireTree } from './publish.ts';
+import { settleStages } from './settle.ts';
+import { openStage, type Stage } from './stage.ts';
+
+/** The mirror directory, locked by this process and writable. */
+export interface MirrorStore {
+  readonly layout: DirectoryLayout;
+  /** Whether the file system swaps directories in one step; where not, publishing goes file by file. */
+  readonly canExchange: boolean;
+  /** The targets whose publish a crash had interrupted and that was completed at opening. */
+  readonly recovered: readonly string[];
+  readonly published: () => Promise<Published[]>;
+  readonly manifest: (path: string) => Promise<Manifest | null>;
+  readonly stage: (currentPath: string) => Promise<Stage>;
+  readonly publish: (
+    stage: Stage,
+    path: string,
+    manifest: Manifest,
+    rewritten: readonly string[],
+  ) => Promise<PublishResult>;
+  readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
+  readonly retire: (path: string) => Promise<void>;
+  /** Removes replaced trees whose time is over. */
+  readonly sweep: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** How a store is opened. */
+export interface StoreOptions {
+  readonly directory: string;
+  readonly publish: PublishMode;
+  /** How long a replaced tree stays whole, in milliseconds. */
+  readonly readerGraceMs: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
+const CACHEDIR_TAG =
+  'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
+
+/**
+ * Opens the directory for writing: makes its folders, takes its lock, and settles what a crash left.
+ * @throws MirrorError `directory.unusable`, `directory.locked`
+ */
+export async function openStore(options: StoreOptions): Promise<MirrorStore> {
+  const layout = layoutOf(options.directory);
+  const native = bindNativeCalls();
+  await prepare(layout);
+  const lock = await lockDirectory(layout.lockFile, native);
+  try {
+    const canExchange = await probeExchange(layout, native);
+    if (!canExchange && options.publish === 'exchange') throw exchangeMissing(options.directory);
+    const context: PublishContext = {
+      layout,
+      native,
+      mode: options.publish,
+      canExchange,
+      now: options.now,
+      trashUntilMs: () => options.now() + options.readerGraceMs,
+    };
+    const recovered = await onDisk('settling interrupted work', () => settleStages(context));
+    const inventory = createInventory(layout);
+    return {
+      layout,
+      canExchange,
+      recovered,
+      published: inventory.read,
+      manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+      stage: (currentPath) => openStage(layout, currentPath),
+      publish: (stage, path, manifest, rewritten) => publishStage(context, stage, path, manifest, rewritten),
+      move: (from, to, manifest) => moveTree(context, from, to, manifest),
+      retire: (path) => retireTree(context, path),
+      sweep: () => onDisk('removing replaced trees', () => sweepTrash(layout, options.now())),
+      close: lock.release,
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`. */
+export function readStore(directory: string): Pick<MirrorStore, 'layout' | 'published'> {
+  const layout = layoutOf(directory);
+  return { layout, published: createInventory(layout).read };
+}
+
+async function prepare(layout: DirectoryLayout): Promise<void> {
+  try {
+    for (const folder of [layout.mirror, layout.manifests, layout.history, layout.staging, layout.trash]) {
+      await mkdir(folder, { recursive: true });
+      await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    }
+    await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
+  } catch (error) {
+    throw unusable(error, layout.root);
+  }
+}
+
+const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
+  EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EROFS: 'The file system is mounted read-only: mount it for writing, or choose another directory.',
+  ENOTDIR: 'Something on the way to it is a file: choose another directory.',
+  EEXIST: 'Something on the way to it is a file: choose another directory.',
+  ENOSPC: 'The file system is full: make room, or choose another directory.',
+  EDQUOT: 'The quota is used up: raise it, or choose another directory.',
+};
+
+function unusable(error: unknown, root: string): unknown {
+  const code = systemCode(error);
+  if (code === undefined || !(error instanceof Error)) return error;
+  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
+    cause: error,
+    hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
+  });
+}
+
+function exchangeMissing(root: string): MirrorError {
+  return new MirrorError(
+    'directory.unusable',
+    `publish: the file system of ${root} cannot swap directories.`,
+    {
+      hint: 'Set publish to auto, which falls back to renaming file by file there, or choose another directory.',
+    },
+  );
+}
+
+/** Finds out by trying whether two directories can change places here. */
+async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
+  const one = join(layout.internal, `probe-${randomUUID()}`);
+  const other = join(layout.mirror, `.probe-${randomUUID()}`);
+  try {
+    await mkdir(one);
+    await mkdir(other);
+    native.exchange(one, other);
+    return true;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP' || code === 'EXDEV') return false;
+    throw unusable(error, layout.root);
+  } finally {
+    await unlessMissing(rmdir(one));
+    await unlessMissing(rmdir(other));
+  }
+}
+
+async function sweepTrash(layout: DirectoryLayout, nowMs: number): Promise<void> {
+  for (const name of await readdir(layout.trash)) {
+    const untilMs = Number(name.slice(0, name.indexOf('-')));
+    if (!(untilMs > nowMs)) await rm(join(layout.trash, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,169 @@
+import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
+import type { PassFinished, Trigger } from '../model/events.ts';
+import { type Action, makePlan, type PlanPolicy } from '../model/plan.ts';
+import type { Listing } from '../model/service.ts';
+import type { TargetRecord } from '../model/record.ts';
+import { reportFailures } from '../model/upstream.ts';
+import { type ActionResult, executePlan, type ExecutePolicy } from './execute.ts';
+import type { PassContext, StagePort } from './ports.ts';
+
+/** What passes go by. */
+export type PassPolicy = PlanPolicy & ExecutePolicy;
+
+/** How a pass went. */
+export interface PassReport {
+  readonly results: readonly ActionResult[];
+  readonly summary: PassFinished;
+  readonly exitCode: ExitCode;
+}
+
+/** Triggers behind which a person waits: they do not respect back-off. */
+const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
+
+/**
+ * One pass: polls the service, plans, pulls and publishes what changed, and records it.
+ * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
+ *   is abandoned through `signal`
+ */
+export async function runPass<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  policy: PassPolicy,
+  trigger: Trigger,
+  signal: AbortSignal,
+): Promise<PassReport> {
+  const startedAtMs = context.now();
+  context.emit({ name: 'pass.started', trigger });
+  try {
+    const listing = await context.service.poll(signal);
+    await reportUpstream(context, listing);
+    const { plan, records } = await planPass(context, policy, listing, URGENT.has(trigger));
+    const results = await executePlan(context, policy, listing, records, plan, signal);
+    await context.store.sweep();
+    const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
+    await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
+    context.emit({ name: 'pass.finished', ...summary });
+    return { results, summary, exitCode: exitCodeOfPass(results) };
+  } catch (error) {
+    await reportFailure(context, error, trigger, startedAtMs, signal);
+    throw error;
+  }
+}
+
+/** Computes what a pass would do, from a listing and from what is on disk and remembered. */
+export async function planPass<Stage extends StagePort>(
+  context: Pick<PassContext<Stage>, 'store' | 'state' | 'emit' | 'now'>,
+  policy: PlanPolicy,
+  listing: Listing,
+  urgent: boolean,
+): Promise<{ plan: Action[]; records: ReadonlyMap<string, TargetRecord> }> {
+  const published = await context.store.published();
+  const records = await readRecords(context);
+  const plan = makePlan({ listing, published, records, policy, nowMs: context.now(), urgent });
+  const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
+  context.emit({
+    name: 'pass.planned',
+    pull: count('pull'),
+    keep: count('keep'),
+    hold: count('hold'),
+    retire: count('retire'),
+  });
+  return { plan, records };
+}
+
+/** Without its records a pass still works from the disk: it only asks more. */
+async function readRecords<Stage extends StagePort>(
+  context: Pick<PassContext<Stage>, 'state' | 'emit'>,
+): Promise<ReadonlyMap<string, TargetRecord>> {
+  try {
+    return await context.state.records();
+  } catch (error) {
+    const { code, message, hint } = toMirrorError(error);
+    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
+    return new Map();
+  }
+}
+
+async function reportUpstream<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  listing: Listing,
+): Promise<void> {
+  for (const problem of listing.problems) context.emit({ name: 'listing.problem', problem });
+  if (listing.workbooks === null) return;
+  try {
+    const before = await context.state.reportedFailures();
+    const { events, reported } = reportFailures(before, listing.workbooks, listing.workbooksComplete);
+    for (const event of events) context.emit(event);
+    if (events.length > 0) await context.state.saveReportedFailures(reported);
+  } catch (error) {
+    const { code, message, hint } = toMirrorError(error);
+    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
+  }
+}
+
+function summarise(
+  trigger: Trigger,
+  listing: Listing,
+  results: readonly ActionResult[],
+  durationMs: number,
+): PassFinished {
+  const count = (test: (result: ActionResult) => boolean): number => results.filter(test).length;
+  return {
+    trigger,
+    durationMs,
+    targets: results.length,
+    pulled: count(({ outcome }) => outcome.kind === 'pulled'),
+    changed: count(({ changedFiles }) => changedFiles > 0),
+    failed: count(({ outcome }) => outcome.kind === 'failed'),
+    held: count(({ outcome }) => outcome.kind === 'held' || outcome.kind === 'missing'),
+    downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
+    changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
+    processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
+  };
+}
+
+/** Holds that say nothing about a target that the operator wants. */
+const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
+
+/** The exit code of a pass that came to its end: 0 only if every selected target is verified fresh. */
+export function exitCodeOfPass(results: readonly Pick<ActionResult, 'action' | 'outcome'>[]): ExitCode {
+  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
+    return EXIT_CODES.defect;
+  }
+  const isIncomplete = results.some(
+    ({ action, outcome }) =>
+      outcome.kind === 'failed' ||
+      outcome.kind === 'missing' ||
+      (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
+  );
+  return isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+}
+
+async function reportFailure<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  error: unknown,
+  trigger: Trigger,
+  startedAtMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const durationMs = context.now() - startedAtMs;
+  if (signal.aborted || (error instanceof MirrorError && error.code === 'pass.abandoned')) {
+    context.emit({ name: 'pass.abandoned', trigger, durationMs });
+    return;
+  }
+  const { code, message, hint } = toMirrorError(error);
+  const failure = { code, message, hint: hint ?? null };
+  context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
+  await rememberPass(context, { trigger, startedAtMs, summary: null, failure });
+}
+
+async function rememberPass<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  pass: Omit<Parameters<PassContext<Stage>['state']['savePass']>[0], 'finishedAtMs'>,
+): Promise<void> {
+  try {
+    await context.state.savePass({ ...pass, finishedAtMs: context.now() });
+  } catch (error) {
+    const { code, message, hint } = toMirrorError(error);
+    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
+  }
+}

@@ -1,0 +1,114 @@
+import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
+import type { Manifest, ManifestFile, SkippedEntry } from '../model/manifest.ts';
+import type { TargetRecord } from '../model/record.ts';
+import type { Listing, Repository } from '../model/service.ts';
+import type { Published } from '../model/targets.ts';
+import type { ReportedFailures } from '../model/upstream.ts';
+import type { ErrorCode } from '../model/errors.ts';
+
+/** The service, as a pass needs it. Errors are MirrorErrors. */
+export interface ServicePort {
+  readonly poll: (signal: AbortSignal) => Promise<Listing>;
+  readonly download: (request: DownloadRequest) => Promise<DownloadAnswer>;
+  /** Whether a path exists in the contents of a branch. */
+  readonly exists: (
+    request: Omit<DownloadRequest, 'etag' | 'destination'> & { path: string },
+  ) => Promise<boolean>;
+}
+
+/** What is to be downloaded, and where to. */
+export interface DownloadRequest {
+  readonly repository: Repository;
+  readonly branch: string;
+  readonly etag: string | null;
+  readonly destination: string;
+  readonly signal: AbortSignal;
+}
+
+/** What the service gave. */
+export type DownloadAnswer =
+  | { readonly kind: 'archive'; readonly sizeBytes: number; readonly etag: string | null }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'not-found' };
+
+/** An archive under the entry policy. */
+export interface ArchivePort {
+  readonly entries: readonly ArchiveEntryPort[];
+  readonly skipped: readonly SkippedEntry[];
+  readonly close: () => Promise<void>;
+}
+
+/** A file in an archive; its bytes are checked by the time the last of them is given. */
+export interface ArchiveEntryPort {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly modifiedAtMs: number;
+  readonly read: () => AsyncIterable<Uint8Array>;
+  /** Null for entries too great for memory. */
+  readonly readWhole: () => Promise<Uint8Array | null>;
+}
+
+/** A private place in which a target's new state is made ready. */
+export interface StagePort {
+  readonly archivePath: string;
+  readonly write: (
+    path: string,
+    mtimeMs: number,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ) => Promise<ManifestFile>;
+  readonly drop: (path: string) => Promise<void>;
+  readonly isIntact: (file: ManifestFile) => Promise<boolean>;
+  readonly discard: () => Promise<void>;
+}
+
+/** The mirror directory, as a pass needs it. */
+export interface StorePort<Stage extends StagePort = StagePort> {
+  readonly published: () => Promise<readonly Published[]>;
+  readonly manifest: (path: string) => Promise<Manifest | null>;
+  readonly stage: (currentPath: string) => Promise<Stage>;
+  readonly publish: (
+    stage: Stage,
+    path: string,
+    manifest: Manifest,
+    rewritten: readonly string[],
+  ) => Promise<{ readonly method: string; readonly changedFiles: number }>;
+  readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
+  readonly retire: (path: string) => Promise<void>;
+  readonly sweep: () => Promise<void>;
+}
+
+/** What is remembered between passes. A record that cannot be read counts as none. */
+export interface StatePort {
+  readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
+  readonly saveRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly forgetRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly reportedFailures: () => Promise<ReportedFailures>;
+  readonly saveReportedFailures: (reported: ReportedFailures) => Promise<void>;
+  readonly savePass: (pass: LastPass) => Promise<void>;
+}
+
+/** How the last pass went. Times in milliseconds since the epoch. */
+export interface LastPass {
+  readonly trigger: Trigger;
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number;
+  readonly summary: PassFinished | null;
+  readonly failure: {
+    readonly code: ErrorCode;
+    readonly message: string;
+    readonly hint: string | null;
+  } | null;
+}
+
+/** All that a pass works with. */
+export interface PassContext<Stage extends StagePort = StagePort> {
+  readonly service: ServicePort;
+  readonly store: StorePort<Stage>;
+  readonly state: StatePort;
+  readonly openArchive: (path: string) => Promise<ArchivePort>;
+  readonly emit: (event: MirrorEvent) => void;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+}

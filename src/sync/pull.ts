@@ -1,0 +1,147 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import { MirrorError } from '../model/errors.ts';
+import type { TargetPulled } from '../model/events.ts';
+import { fingerprintOfTree } from '../model/fingerprint.ts';
+import { type Manifest, treeChanges } from '../model/manifest.ts';
+import type { PullAction } from '../model/plan.ts';
+import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
+import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
+import { type Unpacked, unpack } from './unpack.ts';
+
+/** What a pull came to. */
+export type Pulled =
+  | { readonly kind: 'pulled'; readonly facts: TargetPulled; readonly skipped: Manifest['skipped'] }
+  | { readonly kind: 'not-found' };
+
+/** What a pull is about. */
+export interface PullRequest {
+  readonly action: PullAction;
+  readonly repository: Repository;
+  /** Rows of the whole repository; null where the service has no list of workbooks. */
+  readonly rows: readonly WorkbookRow[] | null;
+  readonly listing: Listing;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Downloads a target's contents, compares them with what is published, and publishes what differs.
+ * @throws MirrorError whatever went wrong; what is published is as it was
+ */
+export async function pullTarget<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  request: PullRequest,
+): Promise<Pulled> {
+  const { action, repository, signal } = request;
+  const startedAtMs = context.now();
+  const previous = action.published?.treePresent === true ? await context.store.manifest(action.path) : null;
+  const stage = await context.store.stage(action.path);
+  try {
+    const answer = await context.service.download({
+      repository,
+      branch: action.target.branch,
+      etag: action.conditional && previous !== null ? previous.etag : null,
+      destination: stage.archivePath,
+      signal,
+    });
+    if (answer.kind === 'not-found') return { kind: 'not-found' };
+    const unpacked = await receive(context, request, stage, answer, previous);
+    const manifest = manifestOf(request, unpacked, answer, previous, context.now());
+    const changes = treeChanges(previous?.files ?? [], manifest.files);
+    const published = needsPublishing(manifest, previous, unpacked.rewritten)
+      ? await context.store.publish(stage, action.path, manifest, unpacked.rewritten)
+      : { method: 'none' };
+    const facts: TargetPulled = {
+      target: action.path,
+      reason: action.reason,
+      method: published.method,
+      downloadedBytes: answer.kind === 'archive' ? answer.sizeBytes : 0,
+      files: manifest.files.length,
+      added: changes.added.length,
+      changed: changes.changed.length + unpacked.rewritten.length,
+      removed: changes.removed.length,
+      durationMs: context.now() - startedAtMs,
+    };
+    return { kind: 'pulled', facts, skipped: manifest.skipped };
+  } finally {
+    await stage.discard();
+  }
+}
+
+/** The new state: from the archive, or, where the service says that nothing changed, from what is published. */
+async function receive<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  request: PullRequest,
+  stage: Stage,
+  answer: Extract<DownloadAnswer, { kind: 'archive' | 'unchanged' }>,
+  previous: Manifest | null,
+): Promise<Unpacked> {
+  if (answer.kind === 'unchanged') {
+    if (previous === null) {
+      throw new MirrorError(
+        'contents.wrong_kind',
+        'The service says "not modified" to an unconditional request.',
+      );
+    }
+    return { files: previous.files, skipped: previous.skipped, rewritten: [] };
+  }
+  const { repository, signal, action } = request;
+  const archive = await context.openArchive(stage.archivePath);
+  try {
+    return await unpack({
+      archive,
+      stage,
+      branch: action.target.branch,
+      rows: request.rows ?? [],
+      previous,
+      exists: (path) => context.service.exists({ repository, branch: action.target.branch, path, signal }),
+      signal,
+    });
+  } finally {
+    await archive.close();
+  }
+}
+
+function manifestOf(
+  request: PullRequest,
+  unpacked: Unpacked,
+  answer: DownloadAnswer,
+  previous: Manifest | null,
+  nowMs: number,
+): Manifest {
+  const { action, repository, rows, listing } = request;
+  const { branch } = action.target;
+  const paths = new Set(unpacked.files.map((file) => file.path));
+  const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
+  const { id, name, fullName, url } = repository;
+  return {
+    repository: { id, name, fullName, url },
+    branch,
+    verifiedAtMs: listing.takenAtMs,
+    publishedAtMs: previous !== null && isSameTree(previous, unpacked) ? previous.publishedAtMs : nowMs,
+    fingerprint: fingerprint?.digest ?? null,
+    borrowed: fingerprint?.borrowed ?? [],
+    settled: action.settled,
+    ...(answer.kind === 'archive'
+      ? { etag: answer.etag, archiveBytes: answer.sizeBytes }
+      : { etag: previous?.etag ?? null, archiveBytes: previous?.archiveBytes ?? 0 }),
+    skipped: unpacked.skipped,
+    files: unpacked.files,
+  };
+}
+
+function isSameTree(previous: Manifest, unpacked: Unpacked): boolean {
+  const { added, changed, removed } = treeChanges(previous.files, unpacked.files);
+  return added.length + changed.length + removed.length === 0;
+}
+
+/** Whether anything but the times of verification differs. */
+function needsPublishing(
+  manifest: Manifest,
+  previous: Manifest | null,
+  rewritten: readonly string[],
+): boolean {
+  if (previous === null || rewritten.length > 0) return true;
+  const facts = (of: Manifest): Manifest => ({ ...of, verifiedAtMs: 0, archiveBytes: 0 });
+  return !isDeepStrictEqual(facts(manifest), facts(previous));
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+
+import { MirrorError } from '../model/errors.ts';
+import { findLeadingFolder } from '../model/leading-folder.ts';
+import {
+  byCodeUnits,
+  type Manifest,
+  type ManifestFile,
+  type ManifestWorkbook,
+  type SkippedEntry,
+} from '../model/manifest.ts';
+import type { WorkbookRow } from '../model/service.ts';
+import { forEachConcurrently } from './concurrency.ts';
+import type { ArchiveEntryPort, ArchivePort, StagePort } from './ports.ts';
+
+/** What unpacking works with. */
+export interface UnpackRequest {
+  readonly archive: ArchivePort;
+  readonly stage: StagePort;
+  readonly branch: string;
+  /** Rows of the whole repository; none where the service has no list of workbooks. */
+  readonly rows: readonly WorkbookRow[];
+  /** What is published, to find out what did not change; null when nothing is. */
+  readonly previous: Manifest | null;
+  /** Asks the service whether a path exists in the contents. */
+  readonly exists: (path: string) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** The new state of a target: staged where it differs from what is published. */
+export interface Unpacked {
+  /** Sorted by path. */
+  readonly files: readonly ManifestFile[];
+  readonly skipped: readonly SkippedEntry[];
+  /** Files whose bytes are what the manifest says and whose published copy is not: someone changed it. */
+  readonly rewritten: readonly string[];
+}
+
+const ENTRIES_AT_ONCE = 4;
+
+/** Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. */
+export async function unpack(request: UnpackRequest): Promise<Unpacked> {
+  const strip = await leadingFolder(request);
+  const own = request.rows.filter((row) => row.branch === request.branch);
+  if (request.archive.entries.length === 0 && own.length > 0) {
+    throw new MirrorError(
+      'contents.empty',
+      `The service gives an archive without files, although it lists ${own.length} workbooks there.`,
+      { hint: 'Nothing was replaced. It is tried again by itself.' },
+    );
+  }
+  const rowsByPath = new Map(own.map((row) => [row.path, row]));
+  const previous = new Map(request.previous?.files.map((file) => [file.path, file]));
+  const files: ManifestFile[] = [];
+  const rewritten: string[] = [];
+  await forEachConcurrently(request.archive.entries, ENTRIES_AT_ONCE, async (entry) => {
+    request.signal.throwIfAborted();
+    const path = entry.path.slice(strip.length);
+    const row = rowsByPath.get(path);
+    const staged = await stageEntry(request.stage, entry, path, row, previous.get(path));
+    files.push(row === undefined ? staged.file : { ...staged.file, workbook: workbookOf(row) });
+    if (staged.isRewritten) rewritten.push(path);
+  });
+  return {
+    files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
+    skipped: request.archive.skipped.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) })),
+    rewritten,
+  };
+}
+
+/** The folder that the service put around everything, with its slash, or the empty text. */
+async function leadingFolder(request: UnpackRequest): Promise<string> {
+  const paths = [...request.archive.entries, ...request.archive.skipped].map((entry) => entry.path);
+  const found = findLeadingFolder(paths, new Set(request.rows.map((row) => row.path)));
+  if (found.kind === 'none') return '';
+  const prefix = `${found.folder}/`;
+  if (found.kind === 'wrapped') return prefix;
+  const [sample] = request.archive.entries;
+  if (sample === undefined) return '';
+  return (await request.exists(sample.path.slice(prefix.length))) ? prefix : '';
+}
+
+async function stageEntry(
+  stage: StagePort,
+  entry: ArchiveEntryPort,
+  path: string,
+  row: WorkbookRow | undefined,
+  previous: ManifestFile | undefined,
+): Promise<{ file: ManifestFile; isRewritten: boolean }> {
+  const versionTimeMs = Date.parse(row?.createdAt ?? '');
+  const mtimeMs = Number.isNaN(versionTimeMs) ? entry.modifiedAtMs : versionTimeMs;
+  const isCandidate = previous?.sizeBytes === entry.sizeBytes;
+  if (!isCandidate) {
+    return { file: await stage.write(path, mtimeMs, entry.read()), isRewritten: false };
+  }
+  const whole = await entry.readWhole();
+  if (whole !== null) {
+    const isSame = createHash('sha256').update(whole).digest('hex') === previous.sha256;
+    if (isSame && (await stage.isIntact(previous)))
+      return { file: withoutWorkbook(previous), isRewritten: false };
+    const file = await stage.write(path, isSame ? previous.mtimeMs : mtimeMs, [whole]);
+    return { file, isRewritten: isSame };
+  }
+  const file = await stage.write(path, mtimeMs, entry.read());
+  if (file.sha256 !== previous.sha256) return { file, isRewritten: false };
+  if (!(await stage.isIntact(previous))) return { file, isRewritten: true };
+  await stage.drop(path);
+  return { file: withoutWorkbook(previous), isRewritten: false };
+}
+
+function withoutWorkbook(file: ManifestFile): ManifestFile {
+  const { path, sizeBytes, sha256, mode, mtimeMs } = file;
+  return { path, sizeBytes, sha256, mode, mtimeMs };
+}
+
+function workbookOf(row: WorkbookRow): ManifestWorkbook {
+  return {
+    id: row.id,
+    versionId: row.versionId,
+    author: row.author,
+    message: row.message,
+    createdAt: row.createdAt,
+  };
+}
