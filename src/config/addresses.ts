@@ -1,0 +1,119 @@
+import { isIPv6 } from 'node:net';
+
+import { MirrorError } from '../model/errors.ts';
+import { Secret } from './secret.ts';
+
+/** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */
+
+/** Where a server listens. */
+export interface ListenAddress {
+  /** A name, an IPv4 address, or an IPv6 address without brackets. */
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+}
+
+/** Which store keeps the state cache. */
+export type StateSetting =
+  | { readonly store: 'sqlite' }
+  | {
+      readonly store: 'redis' | 'postgres';
+      /** The address as it was given; printed with its password masked. */
+      readonly address: Secret;
+    };
+
+const STATE_STORES: ReadonlyMap<string, 'redis' | 'postgres'> = new Map([
+  ['redis:', 'redis'],
+  ['rediss:', 'redis'],
+  ['valkey:', 'redis'],
+  ['valkeys:', 'redis'],
+  ['postgres:', 'postgres'],
+  ['postgresql:', 'postgres'],
+]);
+
+/** Query parameters of a database address that can hold a password (libpq's `password`, `sslpassword` and the like). */
+const SECRET_PARAMETER = /pass|pwd|secret|token|key/i;
+
+/**
+ * Parses the address of the service.
+ *
+ * @returns the address without a trailing slash
+ * @throws MirrorError `settings.invalid`
+ */
+export function parseBaseUrl(text: string): string {
+  const url = /^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(text) ? URL.parse(text) : null;
+  if (url === null) {
+    throw invalid('expected an http:// or https:// address, such as https://workbooks.example.com/api');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw invalid('expected an address without user name and password; give service.apiKey instead');
+  }
+  if (/[?#]/.test(text)) throw invalid('expected an address without "?" and "#"');
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+/**
+ * Parses `host:port`; an IPv6 address stands in brackets.
+ *
+ * @throws MirrorError `settings.invalid`
+ */
+export function parseListen(text: string): ListenAddress {
+  const [, bracketed, name, portText] = /^(?:\[([^[\]]*)\]|([^\s:/@[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? name;
+  const port = Number(portText);
+  const hostIsValid =
+    bracketed === undefined ? name !== undefined && /^[a-z0-9._-]+$/i.test(name) : isIPv6(bracketed);
+  if (host === undefined || !hostIsValid || port > 65_535) {
+    throw invalid('expected host:port, such as 127.0.0.1:9400 or [::1]:9400');
+  }
+  return { host, port };
+}
+
+/** The reverse of {@link parseListen}. */
+export function formatListen({ host, port }: ListenAddress): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
+}
+
+/**
+ * Parses the choice of the state cache.
+ *
+ * @throws MirrorError `settings.invalid`
+ */
+export function parseState(text: string): StateSetting {
+  if (text === 'sqlite') return { store: 'sqlite' };
+  const url = /[\s\p{Cc}]/u.test(text) ? null : URL.parse(text);
+  const store = STATE_STORES.get(url?.protocol ?? '');
+  if (url === null || store === undefined || !text.includes('://')) {
+    throw invalid(
+      'expected sqlite, or an address that starts with redis://, rediss://, valkey://, valkeys://, postgres:// or' +
+        ' postgresql:// (special characters of a password percent-encoded)',
+    );
+  }
+  // Signs of a password with a bare "#", "/" or "?" in it: what follows would be printed as a part of the path.
+  if (text.includes('#') || /@/.test(url.pathname + url.search)) {
+    throw invalid('expected an address in which special characters of the password are percent-encoded');
+  }
+  if (store === 'redis' && url.hostname === '') throw invalid('expected an address with a host');
+  return { store, address: new Secret(() => text, maskAddress(url)) };
+}
+
+/** Whether an address of {@link parseState} holds a password. */
+export function hasPassword(address: string): boolean {
+  const url = URL.parse(address);
+  if (url === null) return false;
+  return url.password !== '' || [...url.searchParams.keys()].some((name) => SECRET_PARAMETER.test(name));
+}
+
+function maskAddress(url: URL): string {
+  const user = url.password === '' ? url.username : `${url.username}:***`;
+  const query = [...url.searchParams].map(([name, value]) =>
+    SECRET_PARAMETER.test(name) ? `${name}=***` : `${name}=${encodeURIComponent(value)}`,
+  );
+  const authority = user === '' ? url.host : `${user}@${url.host}`;
+  const search = query.length === 0 ? '' : `?${query.join('&')}`;
+  return `${url.protocol}//${authority}${url.pathname}${search}`;
+}
+
+function invalid(message: string): MirrorError {
+  return new MirrorError('settings.invalid', message);
+}

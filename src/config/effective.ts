@@ -1,0 +1,77 @@
+import { formatDuration } from '../model/units.ts';
+import { formatListen } from './addresses.ts';
+import { settingDescriptors, type SettingDescriptor } from './descriptors.ts';
+import { printable, type SettingSource } from './problems.ts';
+import type { SettingSources } from './resolve.ts';
+import type { Settings } from './schema.ts';
+import { Secret } from './secret.ts';
+import { inlineYaml } from './yaml-text.ts';
+
+/** One setting as it is in force, fit for JSON and for printing: spelled as in the file, secrets masked. */
+export interface EffectiveSetting {
+  readonly value: string | number | readonly string[] | null;
+  readonly source: SettingSource;
+}
+
+const NO_SOURCE: SettingSource = { kind: 'default', detail: '' };
+
+/** All settings as they are in force, by dotted name, secrets masked; null where nothing is set. */
+export function effectiveSettings(
+  settings: Settings,
+  sources: SettingSources,
+): Readonly<Record<string, EffectiveSetting>> {
+  return Object.fromEntries(
+    settingDescriptors.map((descriptor) => {
+      const source = sources[descriptor.name] ?? NO_SOURCE;
+      return [descriptor.name, { value: spelled(descriptor, valueOf(settings, descriptor.name)), source }];
+    }),
+  );
+}
+
+/** All settings as they are in force as YAML, secrets masked, each with where it came from. */
+export function renderEffective(settings: Settings, sources: SettingSources): string {
+  const lines: string[] = [];
+  let section = '';
+  const effective = effectiveSettings(settings, sources);
+  for (const { name, fileOf, defaultText } of settingDescriptors) {
+    const { value, source } = effective[name] ?? { value: null, source: NO_SOURCE };
+    if (fileOf !== undefined && value === null) continue;
+    const [first = '', second] = name.split('.');
+    if (second !== undefined && first !== section) lines.push(`${first}:`);
+    section = second === undefined ? '' : first;
+    const indented = second === undefined ? first : `  ${second}`;
+    const note = value === null && defaultText !== 'none' ? `: ${defaultText}` : '';
+    lines.push(`${indented}: ${inlineYaml(value)} # ${describeSource(source)}${note}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function describeSource({ kind, detail }: SettingSource): string {
+  return kind === 'default' ? 'default' : printable(`${kind} ${detail}`);
+}
+
+function valueOf(settings: Settings, name: string): unknown {
+  let value: unknown = settings;
+  for (const part of name.split('.')) {
+    value = isRecord(value) ? value[part] : undefined;
+  }
+  return value;
+}
+
+function spelled({ kind }: SettingDescriptor, value: unknown): EffectiveSetting['value'] {
+  if (value instanceof Secret) return value.toString();
+  if (typeof value === 'number') return kind === 'duration' ? formatDuration(value) : value;
+  if (Array.isArray(value)) return value.map(String);
+  if (typeof value === 'string') return value;
+  return isRecord(value) ? spelledAddress(value) : null;
+}
+
+function spelledAddress({ host, port, store, address }: Readonly<Record<string, unknown>>): string | null {
+  if (typeof host === 'string' && typeof port === 'number') return formatListen({ host, port });
+  if (address instanceof Secret) return address.toString();
+  return typeof store === 'string' ? store : null;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

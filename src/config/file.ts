@@ -1,0 +1,186 @@
+import { dirname } from 'node:path';
+
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Pair } from 'yaml';
+
+import { nearest } from '../model/nearest.ts';
+import { sectionDescriptors, settingsByName } from './descriptors.ts';
+import type { Given, Layer } from './layers.ts';
+import { type SettingProblem, type SettingSource } from './problems.ts';
+import { yamlMessage } from './yaml-errors.ts';
+
+const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
+
+/** What {@link fileLayer} found. */
+export interface FileLayer extends Layer {
+  /** False if the file could not be read as a whole, so that what seems to be missing may be in it. */
+  readonly complete: boolean;
+}
+
+/**
+ * The settings in a file's content. Numbers and words are taken as they are written: what they mean is said by the
+ * setting, not by YAML.
+ *
+ * @param path absolute; its folder is where relative paths in the file start
+ */
+export function fileLayer(content: Uint8Array, path: string): FileLayer {
+  const text = decode(content);
+  if (text === undefined) {
+    const source: SettingSource = { kind: 'file', detail: path };
+    return failed({ setting: undefined, source, message: 'expected a YAML file in UTF-8' });
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const reader = new FileReader(document, path, lines);
+  const errors = [...document.errors, ...document.warnings];
+  for (const error of errors) reader.note(undefined, error.pos[0], yamlMessage(error.code));
+  // Beyond a repeated name or a strange tag, what the parser made of the rest cannot be relied upon.
+  const complete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
+  if (complete) reader.readTop();
+  return { values: reader.values, problems: reader.problems, complete };
+}
+
+/** The layer of a file that cannot be used at all. */
+export function failed(problem: SettingProblem): FileLayer {
+  return { values: new Map(), problems: [problem], complete: false };
+}
+
+class FileReader {
+  readonly values = new Map<string, Given>();
+  readonly problems: SettingProblem[] = [];
+  readonly #document: Document.Parsed;
+  readonly #path: string;
+  readonly #lines: LineCounter;
+
+  constructor(document: Document.Parsed, path: string, lines: LineCounter) {
+    this.#document = document;
+    this.#path = path;
+    this.#lines = lines;
+  }
+
+  /** Adds a problem, once where the parser says the same of one line several times. */
+  note(setting: string | undefined, offset: number | undefined, message: string): void {
+    const source = this.#source(offset);
+    const isKnown = this.problems.some(
+      (known) =>
+        known.setting === setting && known.source?.detail === source.detail && known.message === message,
+    );
+    if (!isKnown) this.problems.push({ setting, source, message });
+  }
+
+  readTop(): void {
+    const top = this.#resolve(this.#document.contents);
+    if (isNothing(top)) return;
+    if (!isMap(top)) {
+      this.note(undefined, offsetOf(top), 'expected lines of the form "name: value" at the top');
+      return;
+    }
+    for (const pair of top.items) this.#readPair(pair, '');
+  }
+
+  #readPair(pair: Pair, prefix: string): void {
+    const offset = offsetOf(pair.key);
+    const key = scalarText(pair.key);
+    if (key === undefined) {
+      this.note(undefined, offset, 'expected a name that is a plain word');
+      return;
+    }
+    const name = prefix + key;
+    const value = this.#resolve(pair.value);
+    if (prefix === '' && sectionNames.has(key)) this.#readSection(name, value, offset);
+    else if (settingsByName.has(name) && !key.includes('.')) {
+      this.#readValue(name, value, offset);
+    } else this.note(shownName(name), offset, unknownName(name, key));
+  }
+
+  #readSection(name: string, value: unknown, offset: number | undefined): void {
+    // All lines of a section commented out.
+    if (isNothing(value)) return;
+    if (!isMap(value)) {
+      this.note(name, offset, 'expected a section: lines of the form "name: value", indented');
+      return;
+    }
+    for (const pair of value.items) this.#readPair(pair, `${name}.`);
+  }
+
+  #readValue(name: string, value: unknown, offset: number | undefined): void {
+    if (isNothing(value)) return;
+    const isList = settingsByName.get(name)?.kind === 'list';
+    const text = isList ? this.#texts(value) : scalarText(value);
+    const parts = isSeq(value) ? value.items : [value];
+    if (text === undefined) this.note(name, offset, this.#wrongShape(value, isList));
+    else if (parts.some((part) => this.#isFolded(part))) {
+      // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
+      this.note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
+    } else this.values.set(name, { value: text, source: this.#source(offset), base: dirname(this.#path) });
+  }
+
+  #texts(value: unknown): readonly string[] | undefined {
+    if (!isSeq(value)) return undefined;
+    const texts = value.items.map((item) => scalarText(this.#resolve(item)));
+    return texts.every((text) => text !== undefined) ? texts : undefined;
+  }
+
+  #isFolded(node: unknown): boolean {
+    if (!isScalar(node) || node.type !== 'PLAIN' || !node.range) return false;
+    const [start, end] = node.range;
+    return this.#lines.linePos(start).line !== this.#lines.linePos(end).line;
+  }
+
+  #wrongShape(value: unknown, isList: boolean): string {
+    const hasAlias =
+      isAlias(value) || (isSeq(value) && value.items.some((item) => isAlias(this.#resolve(item))));
+    if (hasAlias) return 'expected quotes around a value that starts with *';
+    return isList
+      ? 'expected a list of texts, such as [one, two]'
+      : 'expected one value, not a list or a section';
+  }
+
+  /** Follows an alias; one that leads nowhere stays, because it is a pattern without its quotes. */
+  #resolve(node: unknown): unknown {
+    return isAlias(node) ? (node.resolve(this.#document) ?? node) : node;
+  }
+
+  #source(offset: number | undefined): SettingSource {
+    const line = offset === undefined ? undefined : this.#lines.linePos(offset).line;
+    return { kind: 'file', detail: line === undefined ? this.#path : `${this.#path}:${String(line)}` };
+  }
+}
+
+/** An unknown name up to where it stops looking like one: what follows may be a value whose space is missing. */
+function shownName(name: string): string {
+  const [plain = ''] = /^[\w.<$-]*/.exec(name) ?? [];
+  return plain === name ? name : `${plain}…`;
+}
+
+function unknownName(name: string, key: string): string {
+  if (settingsByName.has(key) && key.includes('.')) {
+    const [section = '', rest = ''] = key.split('.');
+    return `expected "${rest}" on a line of its own, indented below "${section}:"`;
+  }
+  const near = nearest(name, [...settingsByName.keys(), ...sectionNames]) ?? '';
+  return `unknown setting; the nearest known one is ${near}`;
+}
+
+function isNothing(node: unknown): boolean {
+  return node === null || node === undefined || (isScalar(node) && node.value === null);
+}
+
+/** A word, number or the like as it is written; undefined for anything else, and for null. */
+function scalarText(node: unknown): string | undefined {
+  if (!isScalar(node) || node.value === null) return undefined;
+  if (typeof node.value === 'string') return node.value;
+  return node.source;
+}
+
+function offsetOf(node: unknown): number | undefined {
+  return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined;
+}
+
+/** Undefined if the bytes are not UTF-8. */
+function decode(content: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(content);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+
+/**
+ * What the schema says about a setting beyond its type. Names, variables, flags, the help, the example file and the
+ * README's table all derive from the schema and from these two registries.
+ */
+
+/** How a setting is written. */
+export type SettingKind =
+  | 'url'
+  | 'secret'
+  | 'duration'
+  | 'path'
+  | 'integer'
+  | 'choice'
+  | 'list'
+  | 'state'
+  | 'listen'
+  | 'schedule'
+  | 'timezone';
+
+/** A part of the settings that a command needs complete. */
+export type Need = 'service' | 'directory' | 'serve';
+
+/** What all settings of one type have in common. */
+export interface TypeFacts {
+  readonly kind: SettingKind;
+  /** What stands for the value in a command's help, such as `<duration>`. */
+  readonly valueHint: string;
+  readonly choices?: readonly string[];
+}
+
+/** What is said of one setting. */
+export interface SettingFacts {
+  /** One line, for a table and a command's help. */
+  readonly description: string;
+  /** More, for the example file. */
+  readonly comment?: string;
+  /** What holds where nothing is set and the schema has no default. */
+  readonly defaultText?: string;
+  /** A value for the example file, where the schema has no default. */
+  readonly example?: string;
+  /** Which commands cannot do without it. */
+  readonly need?: Need;
+  /** The sibling that this one is the file of: `apiKey` for `apiKeyFile`. */
+  readonly fileOf?: string;
+}
+
+const typeFacts = z.registry<TypeFacts>();
+const settingFacts = z.registry<SettingFacts>();
+
+/** Notes what is common to all settings of a type. */
+export function settingType<T extends z.ZodType>(type: T, facts: TypeFacts): T {
+  typeFacts.add(type, facts);
+  return type;
+}
+
+/** Makes a setting of a type, with or without a default. */
+export function setting<T extends z.ZodType>(type: T, facts: SettingFacts): T {
+  const described = type.describe(facts.description);
+  settingFacts.add(described, facts);
+  return described;
+}
+
+/** Makes a section: settings below one name. The loader fills in a section that is absent. */
+export function section<T extends z.core.$ZodShape>(description: string, shape: T) {
+  return z.strictObject(shape).describe(description);
+}
+
+/** What a schema is as a setting; undefined for a section. */
+export function factsOf(schema: z.core.$ZodType): (SettingFacts & TypeFacts) | undefined {
+  const own = settingFacts.get(schema);
+  const shared = typeFacts.get(withoutDefault(schema));
+  return own && shared ? { ...shared, ...own } : undefined;
+}
+
+/** The kind of a setting's bare type. */
+export function kindOfType(type: z.core.$ZodType): SettingKind | undefined {
+  return typeFacts.get(type)?.kind;
+}
+
+/** The type below "optional" and "has a default". */
+function withoutDefault(schema: z.core.$ZodType): z.core.$ZodType {
+  return schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional ? schema.def.innerType : schema;
+}
+
+/** A setting's default as the file would spell it. */
+export function defaultOf(schema: z.core.$ZodType): unknown {
+  return schema instanceof z.ZodPrefault ? schema.def.defaultValue : undefined;
+}

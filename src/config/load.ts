@@ -1,0 +1,106 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+import { CONFIG_VARIABLE, kebabName, settingDescriptors } from './descriptors.ts';
+import { failed, fileLayer, type FileLayer } from './file.ts';
+import { credentialLayer, environmentLayer, flagLayer } from './layers.ts';
+import type { Need } from './leaf.ts';
+import { SettingsError, type SettingSource } from './problems.ts';
+import { resolveSettings, type CheckSchedule, type SettingSources } from './resolve.ts';
+import type { NeedsOf, SettingsFor } from './schema.ts';
+import { errorCode, fileSecret } from './secret.ts';
+
+const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
+
+/** What {@link loadSettings} works from. */
+export interface LoadRequest<T extends readonly Need[]> {
+  /** The values of flags by the dotted name of their setting; a repeated flag as a list. */
+  readonly flags: Readonly<Record<string, string | readonly string[]>>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The file that `--config` names. */
+  readonly configFile?: string | undefined;
+  /** The parts that the command cannot do without; from a literal list they are typed as present. */
+  readonly needs: T;
+  /** Given by whoever runs the schedule; without it only the number of fields is checked. */
+  readonly checkSchedule?: CheckSchedule | undefined;
+  /** Where relative paths in flags and variables start; the working directory unless given. */
+  readonly cwd?: string;
+  /** In place of `/etc/workbook-mirror/config.yaml`, which is read if it is there and no file is named. */
+  readonly defaultConfigFile?: string;
+}
+
+/** The settings, and where each value came from, by dotted name. */
+export interface LoadedSettings<T extends readonly Need[]> {
+  readonly settings: SettingsFor<NeedsOf<T>>;
+  readonly sources: SettingSources;
+  /** The file that was read, absolute; undefined if there was none. */
+  readonly configFile: string | undefined;
+}
+
+/**
+ * Reads the settings from flags, environment, file and systemd credentials, the strongest first, and validates them.
+ *
+ * @throws SettingsError `settings.invalid`, with all that is wrong
+ */
+export function loadSettings<const T extends readonly Need[]>(request: LoadRequest<T>): LoadedSettings<T> {
+  const cwd = request.cwd ?? process.cwd();
+  const choice = chooseFile(request, cwd);
+  const file = readLayer(choice);
+  const resolution = resolveSettings({
+    layers: [
+      flagLayer(request.flags, cwd),
+      environmentLayer(request.env, cwd),
+      file ?? { values: new Map(), problems: [] },
+      credentialLayer(findCredentials(request.env['CREDENTIALS_DIRECTORY'])),
+    ],
+    complete: file?.complete ?? true,
+    needs: request.needs,
+    checkSchedule: request.checkSchedule,
+    openSecret: fileSecret,
+  });
+  if ('problems' in resolution) throw new SettingsError(resolution.problems);
+  return { ...resolution, configFile: file === undefined ? undefined : choice.path };
+}
+
+interface FileChoice {
+  /** Absolute. */
+  readonly path: string;
+  /** Who named the file; undefined for the default, which may be absent. */
+  readonly source: SettingSource | undefined;
+}
+
+function chooseFile(request: LoadRequest<readonly Need[]>, cwd: string): FileChoice {
+  const variable = request.env[CONFIG_VARIABLE];
+  if (request.configFile !== undefined) {
+    return { path: resolve(cwd, request.configFile), source: { kind: 'flag', detail: '--config' } };
+  }
+  if (variable !== undefined) {
+    return { path: resolve(cwd, variable), source: { kind: 'environment', detail: CONFIG_VARIABLE } };
+  }
+  return { path: request.defaultConfigFile ?? DEFAULT_CONFIG_FILE, source: undefined };
+}
+
+/** Undefined if the default file is absent. */
+function readLayer({ path, source }: FileChoice): FileLayer | undefined {
+  let content: Uint8Array;
+  try {
+    content = readFileSync(path);
+  } catch (error) {
+    const code = errorCode(error);
+    if (source === undefined && (code === 'ENOENT' || code === 'ENOTDIR')) return undefined;
+    const message = `the settings file ${path} cannot be read (${code})`;
+    return failed({ setting: undefined, source, message });
+  }
+  return fileLayer(content, path);
+}
+
+/** The paths of the secrets that systemd hands over, by dotted name (systemd.exec, "Credentials"). */
+function findCredentials(directory: string | undefined): ReadonlyMap<string, string> {
+  const paths = new Map<string, string>();
+  if (directory === undefined || directory === '') return paths;
+  for (const { name, secret } of settingDescriptors) {
+    const path = join(directory, kebabName(name));
+    if (secret && existsSync(path)) paths.set(name, path);
+  }
+  return paths;
+}

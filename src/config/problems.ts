@@ -1,0 +1,54 @@
+import { MirrorError } from '../model/errors.ts';
+
+/** Where a setting's value came from. */
+export interface SettingSource {
+  readonly kind: 'default' | 'file' | 'environment' | 'flag' | 'credential';
+  /** The file with its line, the variable, the flag, or the credential's path; empty for a default. */
+  readonly detail: string;
+}
+
+/** One thing that is wrong with the settings. It never holds a secret's value. */
+export interface SettingProblem {
+  /** The dotted name; undefined where the trouble is not with one setting, such as a file that is not YAML. */
+  readonly setting: string | undefined;
+  /** Where the value came from; undefined if nothing gave one. */
+  readonly source: SettingSource | undefined;
+  /** What is expected, or what is wrong, without a full stop. */
+  readonly message: string;
+}
+
+/** All that is wrong with the settings, at once: `settings.invalid` with one line a problem. */
+export class SettingsError extends MirrorError {
+  readonly problems: readonly SettingProblem[];
+
+  /** @param problems at least one */
+  constructor(problems: readonly SettingProblem[]) {
+    const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
+    const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
+    super('settings.invalid', [`${count} with the settings:`, ...lines].join('\n'), {
+      hint: 'The README and `workbook-mirror config schema` describe every setting.',
+    });
+    this.problems = problems;
+  }
+}
+
+/** One line for a terminal: name, source, what is expected. */
+export function describeProblem({ setting, source, message }: SettingProblem): string {
+  const name = setting === undefined ? undefined : printable(setting);
+  const origin = source === undefined || source.kind === 'default' ? undefined : printable(source.detail);
+  if (name === undefined) return origin === undefined ? message : `${origin}: ${message}`;
+  return origin === undefined ? `${name}: ${message}` : `${name} (${origin}): ${message}`;
+}
+
+/** A text that somebody else wrote, in quotes, safe to print on a terminal, shortened. */
+export function quote(text: string): string {
+  return `"${printable(text.length > 80 ? `${text.slice(0, 80)}…` : text)}"`;
+}
+
+/** Control, format and other invisible characters as escapes: a value must not move a terminal's cursor. */
+export function printable(text: string): string {
+  return text.replaceAll(
+    /[\p{C}\u2028\u2029]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+}

@@ -1,0 +1,84 @@
+import { baseUrl, duration, integer, listen, path, secret } from './kinds.ts';
+import { section, setting } from './leaf.ts';
+
+/** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
+
+const ROTATION = 'The file is read again when it changes, so that a key can be rotated without a restart.';
+
+export const serviceSection = section('The service that is mirrored.', {
+  baseUrl: setting(baseUrl().optional(), {
+    description: 'application address + `/api`',
+    example: 'https://workbooks.example.com/api',
+    need: 'service',
+  }),
+  apiKey: setting(secret().optional(), {
+    description: 'personal API key, current API',
+    comment:
+      'Better not in this file: give apiKeyFile (the path of a file that holds the key) in its place, or the variable' +
+      ' WORKBOOK_MIRROR_SERVICE_API_KEY, or a systemd credential named service-api-key.',
+    example: 'your-personal-api-key',
+    need: 'service',
+  }),
+  apiKeyFile: setting(path().optional(), {
+    description: 'path of a file that holds `service.apiKey`',
+    comment: ROTATION,
+    fileOf: 'apiKey',
+  }),
+  apiToken: setting(secret().optional(), {
+    description:
+      'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
+    comment: 'Or apiTokenFile, a variable, or a credential, as for apiKey.',
+    example: 'your-personal-api-token',
+  }),
+  apiTokenFile: setting(path().optional(), {
+    description: 'path of a file that holds `service.apiToken`',
+    comment: ROTATION,
+    fileOf: 'apiToken',
+  }),
+  connectTimeout: setting(duration({ min: '1ms' }).prefault('10s'), {
+    description: 'how long connecting may take',
+  }),
+  headersTimeout: setting(duration({ min: '1ms' }).prefault('2m'), {
+    description: 'how long the service may think before its answer starts',
+  }),
+  stallTimeout: setting(duration({ min: '1ms' }).prefault('1m'), {
+    description: 'no byte of an answer for this long means that it is broken off',
+  }),
+  retries: setting(integer(0, 20).prefault(4), {
+    description: 'how often a request is tried again within a pass',
+  }),
+  maxRetryDelay: setting(duration({ min: '1ms' }).prefault('30s'), {
+    description: 'longest wait between two tries of a request',
+  }),
+});
+
+export const serveSection = section('The embedded service, for `serve` and `demo`.', {
+  listen: setting(listen().prefault('127.0.0.1:9400'), {
+    description: 'where the embedded service listens, `host:port`, an IPv6 address in brackets',
+  }),
+  directory: setting(path().optional(), {
+    description: 'where the embedded service keeps its repositories',
+    example: '/var/lib/workbook-service',
+  }),
+  apiKey: setting(secret().optional(), {
+    description: 'API key that the embedded service asks for, current API',
+    comment: 'Or apiKeyFile, a variable, or a credential, as for service.apiKey.',
+    example: 'any-api-key',
+  }),
+  apiKeyFile: setting(path().optional(), {
+    description: 'path of a file that holds `serve.apiKey`',
+    fileOf: 'apiKey',
+  }),
+  apiToken: setting(secret().optional(), {
+    description: 'API token that the embedded service asks for, v1',
+    comment: 'Or apiTokenFile, a variable, or a credential, as for service.apiKey.',
+    example: 'any-api-token',
+  }),
+  apiTokenFile: setting(path().optional(), {
+    description: 'path of a file that holds `serve.apiToken`',
+    fileOf: 'apiToken',
+  }),
+  pageSize: setting(integer(1, 1000).prefault(100), {
+    description: 'workbooks on a page of the embedded service, v1',
+  }),
+});

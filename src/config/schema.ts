@@ -1,0 +1,98 @@
+import { z } from 'zod';
+
+import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
+import { section, setting, type Need } from './leaf.ts';
+import { serveSection, serviceSection } from './schema-service.ts';
+import type { Secret } from './secret.ts';
+import { targetProblem } from './target.ts';
+
+/** Longer than a timer may wait: these are compared with a clock. */
+const YEAR = '366d';
+
+const PATTERNS = 'Patterns: * is any text within one part of a name, ** any number of parts, {a,b} either.';
+
+/** The one source of all settings: names, types, defaults, descriptions, and which are secret. */
+export const settingsSchema = z.strictObject({
+  service: serviceSection,
+  directory: setting(path().optional(), {
+    description: 'the folder of the mirror, its manifests, its history and its state; on one file system',
+    comment: 'A relative path in this file starts at the folder of this file.',
+    example: '/var/lib/workbook-mirror',
+    need: 'directory',
+  }),
+  schedule: setting(schedule().prefault('*/5 * * * *'), {
+    description: 'when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds)',
+    comment: 'In quotes: YAML takes a leading * for something else.',
+  }),
+  timezone: setting(timezone().prefault('UTC'), { description: 'time zone of the schedule' }),
+  state: setting(state().prefault('sqlite'), {
+    description:
+      'the state cache: the embedded store `sqlite`, or a `redis://`, `valkey://` or `postgres://` address (with TLS' +
+      ' `rediss://`, `valkeys://`)',
+    comment:
+      'Losing the cache costs requests, never data. A password in the address is masked in every output.',
+  }),
+  concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
+  publish: setting(choice(['auto', 'exchange', 'rename']).prefault('auto'), {
+    description:
+      'how a change becomes visible: `exchange` always swaps in a new tree, `rename` goes file by file with a journal' +
+      ' (for file systems without exchange), `auto` decides',
+  }),
+  fullCheck: setting(duration({ min: '1m', max: YEAR }).prefault('24h'), {
+    description: "how often every target's contents are compared whole; spread over that time",
+  }),
+  maxStaleness: setting(duration({ min: '1s', max: YEAR }).optional(), {
+    description: 'older than this since last verified is stale',
+    defaultText: '3 schedule periods, at least 15m',
+    example: '15m',
+  }),
+  readerGrace: setting(duration().prefault('2m'), {
+    description: 'how long a replaced tree stays whole for readers that are still in it',
+  }),
+  processingPatience: setting(duration().prefault('15m'), {
+    description:
+      'how long a target never mirrored before waits while the service says it is still processing it',
+  }),
+  shutdownTimeout: setting(duration().prefault('30s'), {
+    description: 'how long work in hand may take to finish once the program is told to stop',
+  }),
+  retire: section('What happens to what is gone from the service.', {
+    afterPasses: setting(integer(1, 100).prefault(2), {
+      description:
+        'complete listings in a row that must lack a repository or branch before its tree is retired to history',
+    }),
+  }),
+  repositories: section(`Which repositories are mirrored. ${PATTERNS}`, {
+    include: setting(list({ min: 1 }).prefault(['**']), { description: 'repositories to mirror, patterns' }),
+    exclude: setting(list({ min: 0 }).prefault([]), { description: 'repositories to leave out, patterns' }),
+  }),
+  branches: section('Which branches are mirrored. Patterns as for repositories.', {
+    include: setting(list({ min: 1 }).prefault(['**']), { description: 'branches to mirror, patterns' }),
+    exclude: setting(list({ min: 0 }).prefault([]), { description: 'branches to leave out, patterns' }),
+  }),
+  targets: setting(list({ min: 0, check: targetProblem }).prefault([]), {
+    description:
+      'targets to mirror even if no listing names their branch: `REPOSITORY/BRANCH`, patterns allowed in the repository' +
+      ' part, the branch percent-encoded when it has a slash; `Accounting/main`, `**/main`',
+  }),
+  log: section('Logging.', {
+    level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).prefault('info'), {
+      description: 'the least severe lines that are logged',
+    }),
+    format: setting(choice(['auto', 'json', 'pretty']).prefault('auto'), {
+      description: 'JSON lines, or lines for people; `auto` takes the latter on a terminal',
+    }),
+  }),
+  serve: serveSection,
+});
+
+/** All settings, validated. Durations are milliseconds; paths are absolute; the base address has no trailing slash. */
+export type Settings = z.output<typeof settingsSchema>;
+
+/** The parts that a literal list of needs names; none for a list that is only known when the program runs. */
+export type NeedsOf<T extends readonly Need[]> = number extends T['length'] ? never : T[number];
+
+/** {@link Settings} in which what some commands need is known to be there. */
+export type SettingsFor<N extends Need> = Settings &
+  ('service' extends N ? { service: { baseUrl: string; apiKey: Secret } } : unknown) &
+  ('directory' extends N ? { directory: string } : unknown);

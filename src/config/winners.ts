@@ -1,0 +1,94 @@
+import { resolve } from 'node:path';
+
+import { MirrorError } from '../model/errors.ts';
+import {
+  fileSettingOf,
+  sectionDescriptors,
+  settingDescriptors,
+  settingsByName,
+  type SettingDescriptor,
+} from './descriptors.ts';
+import { pathProblem } from './kinds.ts';
+import type { Given, Layer } from './layers.ts';
+import type { SettingProblem } from './problems.ts';
+import { inlineSecret, type Secret } from './secret.ts';
+
+/** The values that count, by dotted name. Of a secret and its file, at most one. */
+export type Winners = ReadonlyMap<string, Given>;
+
+/**
+ * Takes each setting from the strongest layer that has it.
+ *
+ * @param layers the strongest first
+ */
+export function pickWinners(layers: readonly Layer[]): {
+  readonly winners: Winners;
+  readonly problems: readonly SettingProblem[];
+} {
+  const winners = new Map<string, Given>();
+  const problems: SettingProblem[] = [];
+  for (const { name, fileOf } of settingDescriptors) {
+    // A secret's file is decided upon together with the secret.
+    if (fileOf !== undefined) continue;
+    const fileName = fileSettingOf(name)?.name;
+    for (const { values } of layers) {
+      const own = values.get(name);
+      const file = fileName === undefined ? undefined : values.get(fileName);
+      if (own !== undefined && file !== undefined) {
+        const message = `expected only one of ${name} (${own.source.detail}) and ${fileName ?? ''} (${file.source.detail})`;
+        problems.push({ setting: name, source: undefined, message });
+      }
+      if (own !== undefined) winners.set(name, own);
+      else if (file !== undefined && fileName !== undefined) winners.set(fileName, file);
+      if (own !== undefined || file !== undefined) break;
+    }
+  }
+  return { winners, problems };
+}
+
+/**
+ * Makes the schema's input from the values that count: numbers from digits, absolute paths, secrets.
+ *
+ * @param openSecret opens a file-backed secret, or throws a MirrorError that says why not
+ */
+export function buildInput(
+  winners: Winners,
+  openSecret: (path: string) => Secret,
+): { readonly input: Readonly<Record<string, unknown>>; readonly problems: readonly SettingProblem[] } {
+  const top: Record<string, unknown> = {};
+  const sections = new Map(sectionDescriptors.map(({ name }) => [name, new Map<string, unknown>()]));
+  const problems: SettingProblem[] = [];
+  const put = (name: string, value: unknown): void => {
+    const dot = name.indexOf('.');
+    if (dot === -1) top[name] = value;
+    else sections.get(name.slice(0, dot))?.set(name.slice(dot + 1), value);
+  };
+  const putSecret = (name: string, given: Given, secretName: string, open: () => Secret): void => {
+    try {
+      put(secretName, open());
+    } catch (error) {
+      if (!(error instanceof MirrorError)) throw error;
+      problems.push({ setting: name, source: given.source, message: error.message });
+    }
+  };
+  for (const [name, given] of winners) {
+    const descriptor = settingsByName.get(name);
+    if (descriptor === undefined) continue;
+    const value = inputOf(descriptor, given);
+    if (descriptor.secret) putSecret(name, given, name, () => inlineSecret(String(value)));
+    else put(name, value);
+    if (descriptor.fileOf !== undefined && typeof value === 'string' && pathProblem(value) === undefined) {
+      putSecret(name, given, descriptor.fileOf, () => openSecret(value));
+    }
+  }
+  const input = { ...top };
+  for (const [name, members] of sections) input[name] = Object.fromEntries(members);
+  return { input, problems };
+}
+
+function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
+  if (typeof value !== 'string') return value;
+  if (kind === 'integer' && /^-?\d+$/.test(value)) return Number(value);
+  if (kind === 'path' && pathProblem(value) === undefined) return resolve(base, value);
+  return value;
+}
