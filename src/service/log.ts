@@ -1,0 +1,84 @@
+/** A commit as the walk of a branch gives it. */
+export interface Commit {
+  readonly id: string;
+  /** The commit before it on the branch; null for the first one. */
+  readonly parentId: string | null;
+  readonly author: string;
+  /** Whole seconds since 1970 at which it was committed. */
+  readonly committedAtSeconds: number;
+  /** With its line feed, if it has one. */
+  readonly message: string;
+}
+
+/** One path that a commit changed on its branch. */
+export interface PathChange {
+  readonly commit: Commit;
+  readonly path: string;
+  /** Git's letter: `A` added, `M` modified, `T` changed type, `D` deleted. */
+  readonly letter: string;
+  /** Git's file mode after the change, `000000` when it is gone. */
+  readonly mode: string;
+}
+
+/**
+ * Arguments of the walk that {@link createLogReader} understands, without the commits to walk. It follows the first
+ * parent only and compares a merge with it: the merge is then the commit after which the branch holds what was merged.
+ */
+export const LOG_ARGUMENTS = [
+  'log',
+  '-z',
+  '--first-parent',
+  '--diff-merges=first-parent',
+  '--raw',
+  '--no-abbrev',
+  '--no-renames',
+  '--no-color',
+  '--encoding=UTF-8',
+  '--format=tformat:%H%x00%P%x00%an%x00%ct%x00%B',
+] as const;
+
+const HEADER_TOKENS = 5;
+
+function readCommit(header: readonly string[]): Commit {
+  const [id = '', parents = '', author = '', seconds = '', message = ''] = header;
+  const parentId = parents.split(' ')[0];
+  return {
+    id,
+    parentId: parentId === undefined || parentId === '' ? null : parentId,
+    author,
+    committedAtSeconds: Number(seconds),
+    message,
+  };
+}
+
+/**
+ * Makes a reader of the NUL-terminated tokens of `git log` with {@link LOG_ARGUMENTS}.
+ *
+ * A commit is five tokens, followed by two tokens a changed path: `:<mode> <mode> <id> <id> <letter>`, the first of a
+ * commit with a line feed before it, and the path. A message cannot be taken for one, because tokens are counted.
+ * @param onCommit called once a commit, newest first
+ * @param onChange called once a changed path, after the `onCommit` of its commit
+ */
+export function createLogReader(
+  onCommit: (commit: Commit) => void,
+  onChange: (change: PathChange) => void,
+): (token: string) => void {
+  let header: string[] = [];
+  let commit: Commit | undefined;
+  let raw: string | undefined;
+  return (token) => {
+    if (raw !== undefined && commit !== undefined) {
+      const [, mode = '', , , letter = ''] = raw.split(' ');
+      onChange({ commit, path: token, letter, mode });
+      raw = undefined;
+    } else if (header.length === 0 && /^\n?:/.test(token)) {
+      raw = token.trimStart();
+    } else {
+      header.push(token);
+      if (header.length < HEADER_TOKENS) return;
+      commit = readCommit(header);
+      header = [];
+      onCommit(commit);
+    }
+  };
+}

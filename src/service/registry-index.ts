@@ -1,0 +1,91 @@
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { repositorySchema } from '../api/schemas.ts';
+import { MirrorError } from '../model/errors.ts';
+
+/** A repository as the current API gives it (service specification, section 2.1). */
+export interface Repository {
+  readonly id: string;
+  readonly name: string;
+  readonly full_name: string;
+  readonly url: string | null;
+  readonly created_at: string;
+}
+
+/** A repository as the registry keeps it. */
+export interface RegisteredRepository extends Repository {
+  /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
+  readonly source: string | null;
+}
+
+/** Name of the index file in the registry's directory. */
+const INDEX_NAME = 'repositories.json';
+
+function readRow(row: unknown): RegisteredRepository {
+  const parsed = repositorySchema.safeParse(row);
+  if (!parsed.success || typeof parsed.data.created_at !== 'string')
+    throw new Error('a row is not a repository');
+  const { id, name, full_name, url, created_at } = parsed.data;
+  const source = parsed.data['source'];
+  return {
+    id,
+    name,
+    full_name,
+    url: url ?? null,
+    created_at,
+    source: typeof source === 'string' ? source : null,
+  };
+}
+
+/**
+ * Reads the index of a registry; one that does not exist yet is empty.
+ * @throws MirrorError `directory.unusable` when it cannot be read
+ */
+export async function readIndex(directory: string): Promise<RegisteredRepository[]> {
+  const path = join(directory, INDEX_NAME);
+  try {
+    const rows: unknown = JSON.parse(await readFile(path, 'utf8'));
+    if (!Array.isArray(rows)) throw new Error('it is not a list');
+    return rows.map(readRow);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('directory.unusable', `the repository index ${path} cannot be read: ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Replaces the index as one step that a power cut leaves either done or not done. */
+export async function writeIndex(
+  directory: string,
+  repositories: readonly RegisteredRepository[],
+): Promise<void> {
+  const path = join(directory, INDEX_NAME);
+  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, 'wx');
+    try {
+      await file.writeFile(`${JSON.stringify(repositories, null, 2)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/** Makes renames in a directory last across a power cut. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

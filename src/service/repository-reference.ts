@@ -1,0 +1,46 @@
+import type { RegisteredRepository } from './registry-index.ts';
+import { RequestError } from './request-error.ts';
+import type { ContentsReading } from './routes.ts';
+
+/**
+ * Finds the repository that a `{repo}` means: its id, its full name, or its short name where that is unique (service
+ * specification, section 4.1, leaves it open). The unambiguous ones come first.
+ * @returns undefined when none is meant
+ * @throws RequestError 409 for a short name that several repositories share
+ */
+export function findRepository(
+  repositories: readonly RegisteredRepository[],
+  reference: string,
+): RegisteredRepository | undefined {
+  const exact =
+    repositories.find(({ id }) => id === reference) ??
+    repositories.find(({ full_name }) => full_name === reference);
+  if (exact !== undefined) return exact;
+  const named = repositories.filter(({ name }) => name === reference);
+  if (named.length > 1) {
+    const names = named.map(({ full_name }) => full_name).join(', ');
+    throw new RequestError(
+      409,
+      'ambiguous',
+      `several repositories are called ${reference}: use one of ${names}`,
+    );
+  }
+  return named[0];
+}
+
+/**
+ * Finds the first reading of a contents path that names a repository.
+ * @param readings in the order of preference
+ * @throws RequestError 404 when none does, 409 as {@link findRepository}
+ */
+export function chooseReading(
+  repositories: readonly RegisteredRepository[],
+  readings: readonly ContentsReading[],
+): { readonly repository: RegisteredRepository; readonly path: string } {
+  for (const { reference, path } of readings) {
+    const repository = findRepository(repositories, reference);
+    if (repository !== undefined) return { repository, path };
+  }
+  const asked = readings[0]?.reference ?? '';
+  throw new RequestError(404, 'repository_not_found', `there is no repository ${asked}`);
+}

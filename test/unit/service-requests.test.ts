@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+
+import { repositorySchema } from '../../src/api/schemas.ts';
+import { authorise } from '../../src/service/auth.ts';
+import { entityTag, matchesTag } from '../../src/service/etag.ts';
+import { parseTreeRecord } from '../../src/service/objects.ts';
+import { parseHeads } from '../../src/service/refs.ts';
+import type { RegisteredRepository } from '../../src/service/registry-index.ts';
+import { chooseReading, findRepository } from '../../src/service/repository-reference.ts';
+
+const CREDENTIALS = { current: 'key', v1: 'token' };
+
+function repository(id: string, name: string, fullName = name): RegisteredRepository {
+  return {
+    id,
+    name,
+    full_name: fullName,
+    url: null,
+    created_at: '2026-01-02T03:04:05.000000+00:00',
+    source: null,
+  };
+}
+
+describe('credentials', () => {
+  it('lets each generation in with its own', () => {
+    expect(() => authorise('current', { 'x-api-key': 'key' }, CREDENTIALS)).not.toThrow();
+    for (const authorization of ['token', 'Token token', 'Bearer token']) {
+      expect(() => authorise('v1', { authorization }, CREDENTIALS)).not.toThrow();
+    }
+  });
+
+  it('refuses the other one and says which is wanted and where it is made', () => {
+    expect(() => authorise('current', { authorization: 'key' }, CREDENTIALS)).toThrow(
+      /missing.*Access > API Key/,
+    );
+    expect(() => authorise('current', { 'x-api-key': 'token' }, CREDENTIALS)).toThrow(/not valid/);
+    expect(() => authorise('v1', { authorization: 'Bearer key' }, CREDENTIALS)).toThrow(/Personal API Token/);
+    expect(() => authorise('v1', { authorization: '' }, CREDENTIALS)).toThrow(
+      expect.objectContaining({ status: 401 }),
+    );
+  });
+
+  it('has no v1 where no token is set', () => {
+    const switchedOff = { current: 'key', v1: undefined };
+    expect(() => authorise('v1', { authorization: '' }, switchedOff)).toThrow(
+      expect.objectContaining({ status: 404 }),
+    );
+  });
+});
+
+describe('repository references', () => {
+  const forecast = repository('1', 'forecast', 'a.example/x/forecast.git');
+  const other = repository('2', 'forecast', 'b.example/y/forecast.git');
+  const plan = repository('3', 'plan', 'c.example/contents/plan.git');
+  const all = [forecast, other, plan, repository('4', 'c.example')];
+
+  it('takes an id, a full name, and a short name that is unique', () => {
+    expect(findRepository(all, '2')).toBe(other);
+    expect(findRepository(all, 'a.example/x/forecast.git')).toBe(forecast);
+    expect(findRepository(all, 'plan')).toBe(plan);
+    expect(findRepository(all, 'Plan')).toBeUndefined();
+  });
+
+  it('refuses a short name that is not, unless it is a full name', () => {
+    expect(() => findRepository(all, 'forecast')).toThrow(expect.objectContaining({ status: 409 }));
+    const dropped = repository('5', 'forecast');
+    expect(findRepository([...all, dropped], 'forecast')).toBe(dropped);
+  });
+
+  it('takes the first reading that names a repository', () => {
+    const readings = [
+      { reference: 'nobody', path: 'x/contents/a' },
+      { reference: 'c.example/contents/plan.git', path: 'a' },
+    ];
+    expect(chooseReading(all, readings)).toEqual({ repository: plan, path: 'a' });
+    expect(() => chooseReading(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
+  });
+
+  it('has rows that the client understands', () => {
+    expect(repositorySchema.parse(forecast).created_at).toBe('2026-01-02T03:04:05.000000+00:00');
+  });
+});
+
+describe('entity tags', () => {
+  it('differ by commit and path', () => {
+    const tags = [
+      entityTag('a', ''),
+      entityTag('b', ''),
+      entityTag('a', 'x'),
+      entityTag('a', 'y'),
+      entityTag(null, ''),
+    ];
+    expect(new Set(tags).size).toBe(tags.length);
+    for (const tag of tags) expect(tag).toMatch(/^"[\w-]+"$/);
+  });
+
+  it('match as If-None-Match says', () => {
+    const tag = entityTag('a', '');
+    expect(matchesTag(undefined, tag)).toBe(false);
+    expect(matchesTag('"x"', tag)).toBe(false);
+    expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
+    expect(matchesTag('*', tag)).toBe(true);
+  });
+});
+
+describe('output of git', () => {
+  it('reads tree records', () => {
+    const id = 'a'.repeat(40);
+    expect(parseTreeRecord(`100644 blob ${id}     123\tx y`)).toEqual({ type: 'blob', id, sizeBytes: 123 });
+    expect(parseTreeRecord(`040000 tree ${id}       -\tx`)).toEqual({ type: 'tree', id, sizeBytes: 0 });
+    expect(parseTreeRecord('')).toBeNull();
+    expect(() => parseTreeRecord(`100644 blob ${id}     BAD\tx`)).toThrow(/cannot read/);
+  });
+
+  it('reads branches', () => {
+    expect([...parseHeads('a1 refs/heads/feature/q3\nb2 refs/heads/main\n')]).toEqual([
+      ['feature/q3', 'a1'],
+      ['main', 'b2'],
+    ]);
+  });
+});
