@@ -30,6 +30,8 @@ export interface Decision {
 /** What is remembered of a target beside its manifest. Losing it costs requests, never data. */
 export interface TargetRecord {
   readonly target: TargetId;
+  /** The repository's path below `mirror/`, for people. */
+  readonly repository: string;
   /** When the target was last known to be what the service has; null when never. Milliseconds since the epoch. */
   readonly verifiedAtMs: number | null;
   /** When the contents were last compared whole. Milliseconds since the epoch. */
@@ -45,10 +47,14 @@ export interface TargetRecord {
   readonly decisions: readonly Decision[];
 }
 
-/** The record of a target of which nothing is remembered. */
-export function emptyRecord(target: TargetId): TargetRecord {
+/**
+ * The record of a target of which nothing is remembered.
+ * @param repository the repository's path below `mirror/`, where it is known
+ */
+export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
   return {
     target,
+    repository,
     verifiedAtMs: null,
     checkedAtMs: null,
     missingPasses: 0,
@@ -132,6 +138,8 @@ function nextFailure(
 
 /** What a record becomes after an action. */
 export interface RecordStep {
+  /** The repository's path below `mirror/`. */
+  readonly repository: string;
   readonly kind: string;
   readonly reason: string;
   readonly outcome: Outcome;
@@ -143,7 +151,8 @@ export interface RecordStep {
 }
 
 /** The record after an action: a pure function of the one before it and of what happened. */
-export function nextRecord(record: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const record = { ...before, repository: step.repository };
   const { outcome, listedAtMs, nowMs } = step;
   const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
   const seen = { ...record, decisions, missingPasses: 0, processingSinceMs: null, absentSinceMs: null };

@@ -20,6 +20,7 @@ const failureSchema = z.object({
 /** A record as it is kept; anything else is a miss. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
+  repository: z.string(),
   verifiedAtMs: time.nullable(),
   checkedAtMs: time.nullable(),
   missingPasses: z.number().int().nonnegative(),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
@@ -7,6 +7,7 @@ import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk, systemCode, unlessMissing } from './disk-errors.ts';
+import { replaceFile } from './durable.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { lockDirectory } from './lock.ts';
@@ -19,6 +20,8 @@ import { openStage, type Stage } from './stage.ts';
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
   readonly layout: DirectoryLayout;
+  /** Tells this directory apart from others, for stores that several share. */
+  readonly id: string;
   /** Whether the file system swaps directories in one step; where not, publishing goes file by file. */
   readonly canExchange: boolean;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
@@ -77,6 +80,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const inventory = createInventory(layout);
     return {
       layout,
+      id: await directoryId(layout),
       canExchange,
       recovered,
       published: inventory.read,
@@ -94,10 +98,31 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
-/** Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`. */
-export function readStore(directory: string): Pick<MirrorStore, 'layout' | 'published'> {
+/**
+ * Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`.
+ */
+export async function readStore(
+  directory: string,
+): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'manifest'>> {
   const layout = layoutOf(directory);
-  return { layout, published: createInventory(layout).read };
+  const id = await unlessMissing(readFile(join(layout.internal, ID_FILE), 'utf8'));
+  return {
+    layout,
+    id: id?.trim() ?? '',
+    published: createInventory(layout).read,
+    manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+  };
+}
+
+const ID_FILE = 'directory-id';
+
+async function directoryId(layout: DirectoryLayout): Promise<string> {
+  const file = join(layout.internal, ID_FILE);
+  const known = (await unlessMissing(readFile(file, 'utf8')))?.trim() ?? '';
+  if (known !== '') return known;
+  const id = randomUUID();
+  await replaceFile(file, `${id}\n`, layout.internal);
+  return id;
 }
 
 async function prepare(layout: DirectoryLayout): Promise<void> {

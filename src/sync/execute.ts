@@ -88,6 +88,7 @@ export async function executePlan<Stage extends StagePort>(
   for (const action of plan) {
     if (action.kind === 'retire') results.push(await retireOne(execution, action));
   }
+  await forget(execution, plan, results);
   return [...settled, ...results];
 }
 
@@ -95,7 +96,34 @@ function resultOf(action: Action, outcome: Outcome): ActionResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
 }
 
-/** Remembers what became of actions. A state store that fails costs requests later, so it does not fail the pass. */
+/** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
+async function forget<Stage extends StagePort>(
+  { context, records }: Execution<Stage>,
+  plan: readonly Action[],
+  results: readonly ActionResult[],
+): Promise<void> {
+  const alive = new Set(plan.map((action) => targetKey(action.target)));
+  for (const { action, outcome } of results) {
+    if (outcome.kind === 'retired') alive.delete(targetKey(action.target));
+  }
+  const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
+  await onState(context, () => context.state.forgetRecords(gone));
+}
+
+/** A state store that fails costs requests later, so it does not fail the pass. */
+async function onState<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  call: () => Promise<void>,
+): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    const { code, message, hint } = toMirrorError(error);
+    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
+  }
+}
+
+/** Remembers what became of actions. */
 async function record<Stage extends StagePort>(
   { context, policy, listing, records }: Execution<Stage>,
   results: readonly ActionResult[],
@@ -104,17 +132,21 @@ async function record<Stage extends StagePort>(
   const next = results.map(({ action, outcome }) => {
     const before = records.get(targetKey(action.target)) ?? emptyRecord(action.target);
     const { kind, reason } = action;
-    const step = { kind, reason, outcome, listedAtMs: listing.takenAtMs, nowMs, random: context.random() };
+    const repository = action.path.slice(0, action.path.lastIndexOf('/'));
+    const step = {
+      repository,
+      kind,
+      reason,
+      outcome,
+      listedAtMs: listing.takenAtMs,
+      nowMs,
+      random: context.random(),
+    };
     const after = nextRecord(before, step, policy.retry);
     report(context, action, outcome, before, after);
     return after;
   });
-  try {
-    await context.state.saveRecords(next);
-  } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
-  }
+  await onState(context, () => context.state.saveRecords(next));
 }
 
 function report<Stage extends StagePort>(
@@ -265,7 +297,6 @@ async function retireOne<Stage extends StagePort>(
       await context.store.retire(action.path);
       context.emit({ name: 'target.retired', target: action.path, reason: action.reason });
     }
-    await context.state.forgetRecords([emptyRecord(action.target)]);
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
     const result = resultOf(action, failed(error, action, signal));

@@ -5,7 +5,7 @@ import type { Listing } from '../model/service.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { reportFailures } from '../model/upstream.ts';
 import { type ActionResult, executePlan, type ExecutePolicy } from './execute.ts';
-import type { PassContext, StagePort } from './ports.ts';
+import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
 
 /** What passes go by. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;
@@ -49,9 +49,15 @@ export async function runPass<Stage extends StagePort>(
   }
 }
 
+/** The part of a pass's context that planning needs: nothing that writes. */
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
+  readonly store: Pick<StorePort, 'published'>;
+  readonly state: Pick<StatePort, 'records'>;
+}
+
 /** Computes what a pass would do, from a listing and from what is on disk and remembered. */
-export async function planPass<Stage extends StagePort>(
-  context: Pick<PassContext<Stage>, 'store' | 'state' | 'emit' | 'now'>,
+export async function planPass(
+  context: PlanContext,
   policy: PlanPolicy,
   listing: Listing,
   urgent: boolean,
@@ -71,8 +77,8 @@ export async function planPass<Stage extends StagePort>(
 }
 
 /** Without its records a pass still works from the disk: it only asks more. */
-async function readRecords<Stage extends StagePort>(
-  context: Pick<PassContext<Stage>, 'state' | 'emit'>,
+async function readRecords(
+  context: Pick<PlanContext, 'state' | 'emit'>,
 ): Promise<ReadonlyMap<string, TargetRecord>> {
   try {
     return await context.state.records();

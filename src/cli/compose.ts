@@ -1,0 +1,168 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { openArchive } from '../archive/archive.ts';
+import { createClient, type ServiceClient } from '../client/client.ts';
+import type { ReferenceMemory } from '../client/contents.ts';
+import { createTransport } from '../client/transport.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { createSelection } from '../config/selection.ts';
+import { longestPeriodMs } from '../daemon/schedule.ts';
+import { MirrorError } from '../model/errors.ts';
+import type { EventSink } from '../model/events.ts';
+import type { StatusPolicy } from '../model/status.ts';
+import { openState, type State } from '../state/state.ts';
+import { type MirrorStore, openStore, readStore } from '../store/store.ts';
+import type { PassPolicy } from '../sync/pass.ts';
+import type { PassContext } from '../sync/ports.ts';
+
+type ServiceSettings = SettingsFor<'service'>;
+type MirrorSettings = SettingsFor<'service' | 'directory'>;
+
+/** Wait after a target's first failure, and the longest wait, in milliseconds. */
+const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
+
+const LEAST_STALENESS_MS = 15 * 60_000;
+
+/** The secrets as they are now, to keep them out of every output. */
+export function secretsOf(settings: SettingsFor<never>): string[] {
+  const { apiKey, apiToken } = settings.service;
+  const secrets = [apiKey, apiToken, settings.serve.apiKey, settings.serve.apiToken];
+  return secrets.flatMap((secret) => (secret === undefined ? [] : [secret.reveal()]));
+}
+
+/** Opens the way to the service. */
+export function connect(settings: ServiceSettings, memory: ReferenceMemory, emit: EventSink): ServiceClient {
+  const { service } = settings;
+  const { apiToken } = service;
+  const transport = createTransport({
+    baseUrl: service.baseUrl,
+    credentials: {
+      current: () => service.apiKey.reveal(),
+      v1: apiToken === undefined ? null : () => apiToken.reveal(),
+    },
+    connectTimeoutMs: service.connectTimeout,
+    headersTimeoutMs: service.headersTimeout,
+    stallTimeoutMs: service.stallTimeout,
+    connections: settings.concurrency + 2,
+    retries: service.retries,
+    maxRetryDelayMs: service.maxRetryDelay,
+    onRetry: ({ code, message, hint }, delayMs) =>
+      emit({ name: 'service.retry', code, message, hint: hint ?? null, delayMs }),
+  });
+  return createClient(transport, memory);
+}
+
+/** What passes go by, from the settings. */
+export function policyOf(settings: SettingsFor<never>): PassPolicy {
+  return {
+    selection: createSelection(settings),
+    fullCheckMs: settings.fullCheck,
+    processingPatienceMs: settings.processingPatience,
+    retireAfterPasses: settings.retire.afterPasses,
+    concurrency: settings.concurrency,
+    retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
+  };
+}
+
+/** What freshness is judged by, from the settings. */
+export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
+  const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
+  return {
+    selection: createSelection(settings),
+    maxStalenessMs: settings.maxStaleness ?? Math.max(LEAST_STALENESS_MS, 3 * periodMs),
+    fullCheckMs: settings.fullCheck,
+  };
+}
+
+/** Everything that passes need, opened: the directory is locked until it is closed. */
+export interface Mirror {
+  readonly context: PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
+  readonly policy: PassPolicy;
+  /** Remembers what a pass found out about the installation. */
+  readonly rememberInstallation: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens directory, state and service for passes.
+ * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
+ */
+export async function openMirror(settings: MirrorSettings, emit: EventSink): Promise<Mirror> {
+  const store = await openStore({
+    directory: settings.directory,
+    publish: settings.publish,
+    readerGraceMs: settings.readerGrace,
+    now: Date.now,
+  });
+  try {
+    for (const target of store.recovered) emit({ name: 'publish.recovered', target });
+    if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
+    const state = await openStateOf(settings, store, false, emit);
+    const memory = await recallInstallation(state, settings.service.baseUrl, emit);
+    const client = connect(settings, memory, emit);
+    const known = { ...memory };
+    return {
+      context: { service: client, store, state, openArchive, emit, now: Date.now, random: Math.random },
+      policy: policyOf(settings),
+      rememberInstallation: async () => {
+        if (memory.form === known.form) return;
+        await state.saveInstallation({ baseUrl: settings.service.baseUrl, referenceForm: memory.form });
+        known.form = memory.form;
+      },
+      close: async () => {
+        await client.close();
+        await state.close();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function recallInstallation(state: State, baseUrl: string, emit: EventSink): Promise<ReferenceMemory> {
+  try {
+    const installation = await state.installation();
+    return { form: installation?.baseUrl === baseUrl ? installation.referenceForm : null };
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error;
+    emit({ name: 'state.failed', code: error.code, message: error.message, hint: error.hint ?? null });
+    return { form: null };
+  }
+}
+
+function openStateOf(
+  settings: SettingsFor<'directory'>,
+  store: Pick<MirrorStore, 'layout' | 'id'>,
+  readOnly: boolean,
+  emit: EventSink,
+): Promise<State> {
+  const { state } = settings;
+  return openState({
+    address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
+    file: store.layout.stateFile,
+    directoryId: store.id,
+    readOnly,
+    onReset: (reason) => emit({ name: 'state.reset', reason }),
+    onError: () => {},
+  });
+}
+
+/** What can be read beside a daemon that is running: no lock is taken and nothing is written. */
+export interface MirrorReader {
+  readonly store: Awaited<ReturnType<typeof readStore>>;
+  readonly state: State;
+}
+
+/** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
+export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
+  const store = await readStore(settings.directory);
+  return { store, state: await openStateOf(settings, store, true, emit) };
+}
+
+/** The manifest's text of a published target, as it is on disk. */
+export function manifestText(store: MirrorReader['store'], target: string): Promise<string> {
+  return readFile(join(store.layout.manifests, `${target}.json`), 'utf8');
+}

@@ -1,0 +1,25 @@
+import { effectiveSettings, renderEffective } from '../config/effective.ts';
+import type { SettingSources } from '../config/resolve.ts';
+import type { Settings } from '../config/schema.ts';
+import { counted } from '../model/humanize.ts';
+
+interface Loaded {
+  readonly settings: Settings;
+  readonly sources: SettingSources;
+  readonly configFile: string | undefined;
+}
+
+/** Says that settings are good, and where they came from. */
+export function describeCheck({ sources, configFile }: Loaded): string {
+  const given = Object.values(sources).filter((source) => source.kind !== 'default').length;
+  const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
+  return `The settings are good: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+}
+
+/** The effective settings, secrets masked, as YAML or as data. */
+export function showSettings({ settings, sources }: Loaded): {
+  yaml: string;
+  data: unknown;
+} {
+  return { yaml: renderEffective(settings, sources), data: effectiveSettings(settings, sources) };
+}

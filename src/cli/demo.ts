@@ -1,0 +1,217 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { loadSettings } from '../config/load.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { createLoop } from '../daemon/loop.ts';
+import { startSchedule } from '../daemon/schedule.ts';
+import { compareWithGit } from '../demo/compare.ts';
+import { createSamples } from '../demo/samples.ts';
+import { createWriter, type Edit, type Writer } from '../demo/writer.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import type { EventSink, MirrorEvent, TargetPulled } from '../model/events.ts';
+import { counted, roughDuration, roughSize } from '../model/humanize.ts';
+import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
+import type { Registry } from '../service/registry.ts';
+import { createService } from '../service/service.ts';
+import { runPass } from '../sync/pass.ts';
+import { type Mirror, openMirror } from './compose.ts';
+import { bold, printData, tell } from './output.ts';
+import { abortOnSignal } from './signals.ts';
+import { progressOf } from './sync.ts';
+
+/** How the demo is run. */
+export interface DemoOptions {
+  /** Do everything once, check the mirror against Git, and end. */
+  readonly once: boolean;
+}
+
+const POLL_SCHEDULE = '* * * * * *';
+const PAUSE_BETWEEN_EDITS_MS = 4000;
+const MIRRORED_WITHIN_MS = 60_000;
+
+const KEY = 'demo-key-for-the-current-api';
+const TOKEN = 'demo-token-for-v1';
+
+/**
+ * The embedded service with sample repositories, a writer that edits them, and the daemon on it, all in a temporary
+ * folder that is removed at the end.
+ */
+export async function demo({ once }: DemoOptions): Promise<ExitCode> {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-demo-'));
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const { registry } = await createSamples(join(folder, 'service'));
+    const service = createService({ registry, apiKey: KEY, apiToken: TOKEN });
+    try {
+      const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+      const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
+      tell(`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
+      tell(`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
+      return await mirrorAndEdit(settings, registry, once, signal);
+    } finally {
+      await service.close();
+      await registry.close();
+    }
+  } finally {
+    stopListening();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function demoSettings(baseUrl: string, directory: string): SettingsFor<'service' | 'directory'> {
+  const env = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN,
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+    WORKBOOK_MIRROR_SCHEDULE: POLL_SCHEDULE,
+    WORKBOOK_MIRROR_READER_GRACE: '1s',
+  };
+  return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
+    .settings;
+}
+
+async function mirrorAndEdit(
+  settings: SettingsFor<'service' | 'directory'>,
+  registry: Registry,
+  once: boolean,
+  signal: AbortSignal,
+): Promise<ExitCode> {
+  const show = progressOf(settings);
+  let sink: EventSink = show;
+  const mirror = await openMirror(settings, (event) => sink(event));
+  try {
+    await runPass(mirror.context, mirror.policy, 'start', signal);
+    const writer = createWriter({ registry });
+    const edits = createEditFollower(settings.directory, registry);
+    sink = (event) => {
+      edits.take(event);
+      if (event.name.endsWith('failed')) show(event);
+    };
+    if (!once) tell('\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n');
+    await withDaemon(settings, mirror, async () => {
+      const wanted = once ? 1 : Number.POSITIVE_INFINITY;
+      for (let made = 0; made < wanted; made += 1) {
+        if (made > 0 && !(await pausedFor(PAUSE_BETWEEN_EDITS_MS, signal))) break;
+        await editOnce(writer, edits, signal);
+      }
+    });
+    return await compare(settings, registry);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    tell('Stopped.');
+    return EXIT_CODES.ok;
+  } finally {
+    await mirror.close();
+  }
+}
+
+/** Lets the daemon's loop run on its schedule meanwhile. */
+async function withDaemon(
+  settings: SettingsFor<'service' | 'directory'>,
+  mirror: Mirror,
+  work: () => Promise<void>,
+): Promise<void> {
+  const failed = Promise.withResolvers<never>();
+  const loop = createLoop(
+    async (trigger, signal) => {
+      await runPass(mirror.context, mirror.policy, trigger, signal);
+    },
+    (error) => failed.reject(error),
+  );
+  const schedule = await startSchedule(settings.schedule, settings.timezone, () => loop.trigger('schedule'));
+  try {
+    await Promise.race([work(), failed.promise]);
+  } finally {
+    await schedule.stop();
+    await loop.stop();
+  }
+}
+
+async function editOnce(writer: Writer, edits: EditFollower, signal: AbortSignal): Promise<void> {
+  const edit = await writer.edit();
+  const { pulled, readableAtMs } = await edits.mirrored(edit, signal);
+  const where = `${edit.repository}, ${edit.branch}`;
+  const what = `pulled ${roughSize(pulled.downloadedBytes)}, ${counted(pulled.added + pulled.changed + pulled.removed, 'file')} published (${pulled.method})`;
+  const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
+  printData(`${bold(edit.summary)} in ${where}: ${what}, readable on disk ${latency} after the commit`);
+}
+
+async function pausedFor(durationMs: number, signal: AbortSignal): Promise<boolean> {
+  return sleep(durationMs, true, { signal }).catch(() => false);
+}
+
+interface EditFollower {
+  readonly take: EventSink;
+  /** Waits until an edit is what a reader finds on disk. */
+  readonly mirrored: (
+    edit: Edit,
+    signal: AbortSignal,
+  ) => Promise<{ pulled: TargetPulled; readableAtMs: number }>;
+}
+
+/** Follows the daemon's events until a target was published, and then looks at the disk itself. */
+function createEditFollower(directory: string, registry: Registry): EditFollower {
+  const waiting = new Set<(event: MirrorEvent) => void>();
+  return {
+    take: (event) => {
+      for (const listener of waiting) listener(event);
+    },
+    mirrored: (edit, signal) => {
+      const target = targetOf(edit.repository, edit.branch);
+      const done = Promise.withResolvers<{ pulled: TargetPulled; readableAtMs: number }>();
+      const listener = (event: MirrorEvent): void => {
+        if (event.name !== 'target.pulled' || event.target !== target) return;
+        const readableAtMs = Date.now();
+        isOnDisk(directory, registry, edit).then(
+          (isThere) => isThere && done.resolve({ pulled: event, readableAtMs }),
+          done.reject,
+        );
+      };
+      const giveUp = AbortSignal.any([signal, AbortSignal.timeout(MIRRORED_WITHIN_MS)]);
+      giveUp.addEventListener('abort', () => done.reject(tooLate(edit)));
+      waiting.add(listener);
+      return done.promise.finally(() => waiting.delete(listener));
+    },
+  };
+}
+
+function tooLate(edit: Edit): MirrorError {
+  return new MirrorError('internal.defect', `The edit "${edit.summary}" did not reach the mirror in time.`);
+}
+
+/** Whether the branch that was edited is on disk what it is in Git. */
+async function isOnDisk(directory: string, registry: Registry, edit: Edit): Promise<boolean> {
+  const target = targetOf(edit.repository, edit.branch);
+  const manifest = await readFile(join(directory, 'manifests', `${target}.json`), 'utf8');
+  if (!manifest.includes(edit.commitId) && !edit.summary.startsWith('deleted')) return false;
+  const { differences } = await compareAll(directory, registry);
+  return !differences.some((line) => line.startsWith(`${edit.repository}, ${edit.branch}:`));
+}
+
+function targetOf(repository: string, branch: string): string {
+  return `${repositoryPath(repository)}/${encodeSegment(branch)}`;
+}
+
+function compareAll(directory: string, registry: Registry): ReturnType<typeof compareWithGit> {
+  return compareWithGit(registry, join(directory, 'mirror'), (repository, branch) =>
+    targetOf(repository.full_name, branch),
+  );
+}
+
+/** Compares the whole mirror with Git, byte for byte, and says what came of it. */
+async function compare(settings: SettingsFor<'directory'>, registry: Registry): Promise<ExitCode> {
+  const { targets, files, bytes, differences } = await compareAll(settings.directory, registry);
+  if (differences.length > 0) {
+    for (const difference of differences) tell(`✗ ${difference}`);
+    tell(`The mirror differs from Git in ${counted(differences.length, 'place')}.`);
+    return EXIT_CODES.incomplete;
+  }
+  printData(
+    `The mirror is identical to Git, byte for byte: ${counted(targets, 'branch').replace('branchs', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
+  );
+  return EXIT_CODES.ok;
+}

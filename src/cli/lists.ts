@@ -1,0 +1,87 @@
+import type { WorkbookStatusFilter } from '../api/schemas.ts';
+import type { RepositoryList } from '../client/repositories.ts';
+import type { WorkbookList } from '../client/workbooks.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
+import { counted, printable } from '../model/humanize.ts';
+import { connect } from './compose.ts';
+import { table, tell } from './output.ts';
+import { abortOnSignal } from './signals.ts';
+
+type ServiceSettings = SettingsFor<'service'>;
+
+/** `GET /repos`. @throws MirrorError `service.*`, `credentials.refused` */
+export function listRepositories(settings: ServiceSettings): Promise<RepositoryList> {
+  return withClient(settings, (client, signal) => client.repositories(signal));
+}
+
+/** `GET /v1/workbooks`, all pages. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
+export function listWorkbooks(
+  settings: ServiceSettings,
+  filter?: WorkbookStatusFilter,
+): Promise<WorkbookList> {
+  if (settings.service.apiToken === undefined) {
+    throw new MirrorError(
+      'settings.invalid',
+      'service.apiToken: the list of workbooks belongs to v1, which needs its own token.',
+      {
+        hint: 'Make one in the service under Organization > Personal API Token.',
+      },
+    );
+  }
+  return withClient(settings, async (client, signal) => {
+    const list = await client.workbooks(signal, filter);
+    if (list !== null) return list;
+    throw new MirrorError(
+      'service.not_found',
+      'This installation has no v1: its list of workbooks answers 404.',
+    );
+  });
+}
+
+async function withClient<T>(
+  settings: ServiceSettings,
+  work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const client = connect(settings, { form: null }, (event) => {
+    if (event.name === 'service.retry') tell(`! ${event.message}`);
+  });
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    return await work(client, signal);
+  } finally {
+    stopListening();
+    await client.close();
+  }
+}
+
+/** The repositories for a person. */
+export function describeRepositories({ repositories, problems }: RepositoryList): string {
+  const rows = repositories.map((repository) => [
+    printable(repository.fullName),
+    repository.url === null ? 'drag-and-drop' : 'Git',
+    repository.createdAt ?? '-',
+    repository.id,
+  ]);
+  const body = rows.length === 0 ? '' : `${table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows)}\n\n`;
+  return [
+    `${body}${counted(rows.length, 'repository').replace('repositorys', 'repositories')}.`,
+    ...problems,
+  ].join('\n');
+}
+
+/** The workbooks for a person. */
+export function describeWorkbooks({ rows, problems }: WorkbookList): string {
+  const lines = rows.map((row) => [
+    printable(row.id),
+    printable(row.branch),
+    row.versionId.slice(0, 10),
+    row.createdAt ?? '-',
+    printable(row.author ?? '-'),
+    String(row.processing),
+    String(row.failure),
+  ]);
+  const headings = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
+  const body = lines.length === 0 ? '' : `${table(headings, lines)}\n\n`;
+  return [`${body}${counted(lines.length, 'workbook')}.`, ...problems].join('\n');
+}

@@ -1,0 +1,34 @@
+import { styleText } from 'node:util';
+
+/** Prints data: standard output holds nothing else. */
+export function printData(text: string): void {
+  process.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+}
+
+/** Prints a value as JSON. */
+export function printJson(value: unknown): void {
+  printData(JSON.stringify(value, null, 2));
+}
+
+/** Tells a person something, on standard error. */
+export function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Puts rows under their headings, in columns. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  return [line(headings), ...rows.map(line)].join('\n');
+}
+
+/** Emphasises text on a terminal that shows it; honours NO_COLOR. */
+export function bold(text: string): string {
+  return styleText('bold', text, { stream: process.stderr });
+}

@@ -1,0 +1,56 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { counted, printable, roughSize } from '../model/humanize.ts';
+import type { Action } from '../model/plan.ts';
+import { planPass } from '../sync/pass.ts';
+import { connect, openReader, policyOf } from './compose.ts';
+import { table } from './output.ts';
+import { abortOnSignal } from './signals.ts';
+
+/** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
+export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Action[]> {
+  const { store, state } = await openReader(settings, () => {});
+  const installation = await state.installation();
+  const client = connect(settings, { form: installation?.referenceForm ?? null }, () => {});
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const listing = await client.poll(signal);
+    const context = { store, state, emit: () => {}, now: Date.now };
+    return (await planPass(context, policyOf(settings), listing, true)).plan;
+  } finally {
+    stopListening();
+    await client.close();
+    await state.close();
+  }
+}
+
+/** The plan as data, for `--json`. Sizes are those of the last pull: nobody knows them before. */
+export function planData(actions: readonly Action[]): unknown {
+  return actions.map((action) => ({
+    target: action.path,
+    action: action.kind,
+    reason: action.reason,
+    movedFrom: action.moveFrom,
+    lastArchiveBytes: action.published?.archiveBytes ?? null,
+    files: action.published?.fileCount ?? null,
+  }));
+}
+
+/** The plan for a person. */
+export function describePlan(actions: readonly Action[]): string {
+  if (actions.length === 0) return 'Nothing is selected: there is no target.';
+  const rows = actions.map((action) => [
+    action.kind + (action.moveFrom === null ? '' : ' (moves)'),
+    printable(action.path),
+    action.reason,
+    action.published === null ? '?' : String(action.published.fileCount),
+    action.published === null ? '?' : roughSize(action.published.archiveBytes),
+  ]);
+  const pulls = actions.filter((action) => action.kind === 'pull');
+  const knownBytes = pulls.reduce((sum, action) => sum + (action.published?.archiveBytes ?? 0), 0);
+  const unknown = pulls.filter((action) => action.published === null).length;
+  const summary =
+    pulls.length === 0
+      ? 'Nothing would be pulled.'
+      : `${counted(pulls.length, 'target')} would be pulled: ${roughSize(knownBytes)} by the size of the last archives${unknown === 0 ? '' : `, and ${counted(unknown, 'target')} of unknown size`}.`;
+  return `${table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows)}\n\n${summary}`;
+}

@@ -1,0 +1,101 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { createLoop, type Loop } from '../daemon/loop.ts';
+import { startSchedule } from '../daemon/schedule.ts';
+import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
+import type { EventSink, Trigger } from '../model/events.ts';
+import { createEventLog } from '../observe/logger.ts';
+import { runPass } from '../sync/pass.ts';
+import { type Mirror, openMirror, secretsOf } from './compose.ts';
+import { STOP_SIGNALS } from './signals.ts';
+import { packageVersion } from './version.ts';
+
+type RunSettings = SettingsFor<'service' | 'directory'>;
+
+/** The log of `run`, as the settings want it. */
+export function logOf(settings: SettingsFor<never>): EventSink {
+  const { level, format } = settings.log;
+  const isTerminal = process.stdout.isTTY;
+  return createEventLog({
+    level,
+    format: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
+    colors: isTerminal && process.stdout.hasColors(),
+    secrets: () => secretsOf(settings),
+    write: (line) => process.stdout.write(line),
+  });
+}
+
+/**
+ * The daemon: a pass at once, then one at every tick of the schedule and on SIGHUP, until SIGTERM or SIGINT.
+ * @throws MirrorError when it cannot start
+ */
+export async function run(settings: RunSettings, emit: EventSink): Promise<ExitCode> {
+  const mirror = await openMirror(settings, emit);
+  try {
+    emit({
+      name: 'daemon.started',
+      version: packageVersion(),
+      directory: settings.directory,
+      service: settings.service.baseUrl,
+      schedule: settings.schedule,
+      timezone: settings.timezone,
+    });
+    const exitCode = await loopUntilStopped(settings, mirror, emit);
+    emit({ name: 'daemon.stopped', exitCode });
+    return exitCode;
+  } finally {
+    await mirror.close();
+  }
+}
+
+async function loopUntilStopped(settings: RunSettings, mirror: Mirror, emit: EventSink): Promise<ExitCode> {
+  const stopped = Promise.withResolvers<ExitCode>();
+  const onDefect = (error: unknown): void => {
+    const { code, message, hint } = toMirrorError(error);
+    emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, code, message, hint: hint ?? null });
+    stopped.resolve(EXIT_CODES.defect);
+  };
+  const loop = createLoop((trigger, signal) => reportedPass(mirror, trigger, signal), onDefect);
+  const schedule = await startSchedule(settings.schedule, settings.timezone, () => {
+    loop.trigger('schedule');
+    announce();
+  });
+  const announce = (): void => {
+    const nextPassAtMs = schedule.nextRunAtMs();
+    if (nextPassAtMs !== null) emit({ name: 'daemon.scheduled', nextPassAtMs });
+  };
+  const onStop = (signal: NodeJS.Signals): void => {
+    emit({ name: 'daemon.stopping', signal });
+    stopped.resolve(EXIT_CODES.ok);
+  };
+  const onHangUp = (): void => loop.trigger('signal');
+  for (const signal of STOP_SIGNALS) process.on(signal, onStop);
+  process.on('SIGHUP', onHangUp);
+  try {
+    loop.trigger('start');
+    announce();
+    const exitCode = await stopped.promise;
+    await schedule.stop();
+    await stopWithin(loop, settings.shutdownTimeout);
+    return exitCode;
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, onStop);
+    process.off('SIGHUP', onHangUp);
+  }
+}
+
+/** A pass that fails is reported and waits for the next trigger; only a defect ends the daemon. */
+async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSignal): Promise<void> {
+  try {
+    await runPass(mirror.context, mirror.policy, trigger, signal);
+    await mirror.rememberInstallation();
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
+  }
+}
+
+/** Gives the pass in hand its time to be abandoned; what is left of it after that is settled at the next start. */
+async function stopWithin(loop: Loop, timeoutMs: number): Promise<void> {
+  const timer = setTimeout(() => process.exit(EXIT_CODES.ok), timeoutMs);
+  await loop.stop();
+  clearTimeout(timer);
+}

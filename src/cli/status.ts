@@ -1,0 +1,82 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import type { StoredPass } from '../state/state.ts';
+import { openReader, statusPolicyOf } from './compose.ts';
+import { table } from './output.ts';
+
+/** How everything stands, from the disk. */
+export interface StatusReport {
+  readonly nowMs: number;
+  readonly maxStalenessMs: number;
+  readonly lastPass: StoredPass | null;
+  readonly targets: readonly TargetStatus[];
+}
+
+/** Reads how everything stands; works beside a running daemon. */
+export async function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
+  const { store, state } = await openReader(settings, () => {});
+  try {
+    const policy = statusPolicyOf(settings);
+    const nowMs = Date.now();
+    const targets = statusOfTargets(await store.published(), await state.records(), policy, nowMs);
+    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass: await state.lastPass(), targets };
+  } finally {
+    await state.close();
+  }
+}
+
+/** Whether a target is as it should be. */
+export function isWell(target: TargetStatus): boolean {
+  return (
+    target.state === 'unselected' ||
+    ((target.state === 'fresh' || target.state === 'absent') && !target.isStale)
+  );
+}
+
+/** The report for a person. */
+export function describeStatus(report: StatusReport): string {
+  const { nowMs, targets } = report;
+  const ago = (timeMs: number | null): string =>
+    timeMs === null ? 'never' : `${roughDuration(nowMs - timeMs)} ago`;
+  const rows = targets.map((target) => [
+    printable(target.target),
+    target.state + (target.isStale && target.state !== 'stale' ? ', stale' : ''),
+    ago(target.verifiedAtMs),
+    ago(target.changedAtMs),
+    ago(target.checkedAtMs),
+    String(target.files),
+    roughSize(target.sizeBytes),
+    target.fingerprint?.slice(0, 10) ?? '-',
+    target.failure === null ? '' : describeFailure(target),
+  ]);
+  const headings = [
+    'TARGET',
+    'STATE',
+    'VERIFIED',
+    'CHANGED',
+    'COMPARED WHOLE',
+    'FILES',
+    'SIZE',
+    'VERSIONS',
+    'LAST ERROR',
+  ];
+  const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
+  return `${describeLastPass(report, ago)}\n\n${body}`;
+}
+
+function describeFailure({ failure, nextAttemptAtMs }: TargetStatus): string {
+  if (failure === null) return '';
+  const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
+  return printable(`${failure.code}: ${failure.message}${next}`);
+}
+
+function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
+  if (lastPass === null) return 'No pass is on record.';
+  const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
+  if (lastPass.failure !== null) {
+    const { code, message, hint } = lastPass.failure;
+    return printable(`${when}, failed: ${code}: ${message} ${hint ?? ''}`.trimEnd());
+  }
+  return `${when}, ${lastPass.summary?.pulled ?? 0} pulled, ${lastPass.summary?.failed ?? 0} failed, ${lastPass.summary?.held ?? 0} held`;
+}

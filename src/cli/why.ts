@@ -1,0 +1,140 @@
+import { isAbsolute, relative } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
+import { printable, utcTime } from '../model/humanize.ts';
+import type { ManifestFile } from '../model/manifest.ts';
+import { nearest } from '../model/nearest.ts';
+import { emptyRecord, type TargetRecord } from '../model/record.ts';
+import { targetKey } from '../model/service.ts';
+import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { startSchedule } from '../daemon/schedule.ts';
+import { openReader, statusPolicyOf } from './compose.ts';
+
+/** What is known of a target, or of a file in it, and what comes next. */
+export interface Explanation {
+  readonly target: TargetStatus;
+  readonly record: TargetRecord;
+  /** The file that was asked for; null when a whole target was. */
+  readonly file: ManifestFile | null;
+  readonly path: string | null;
+  readonly nextPassAtMs: number | null;
+}
+
+/**
+ * Explains a target, named as below `mirror/`, or a file in one, by the same path or by its path on disk.
+ * @throws MirrorError `target.unknown`
+ */
+export async function why(settings: SettingsFor<'directory'>, asked: string): Promise<Explanation> {
+  const { store, state } = await openReader(settings, () => {});
+  try {
+    const path = targetPath(asked, store.layout.mirror);
+    const published = await store.published();
+    const records = await state.records();
+    const statuses = statusOfTargets(published, records, statusPolicyOf(settings), Date.now());
+    const target = statuses
+      .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
+      .sort((a, b) => b.target.length - a.target.length)[0];
+    if (target === undefined) throw unknown(asked, statuses);
+    const tree = published.find((each) => each.path === target.target);
+    const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
+    const record =
+      records.get(targetKey(id)) ??
+      [...records.values()].find((each) => `${each.repository}/${each.target.branch}` === target.target) ??
+      emptyRecord(id);
+    const inner = path === target.target ? null : path.slice(target.target.length + 1);
+    const manifest = inner === null ? null : await store.manifest(target.target);
+    const file = manifest?.files.find((each) => each.path === inner) ?? null;
+    return { target, record, file, path: inner, nextPassAtMs: await nextPass(settings) };
+  } finally {
+    await state.close();
+  }
+}
+
+/** Takes a path on disk, a path that begins with `mirror/`, or a target as it is. */
+function targetPath(asked: string, mirror: string): string {
+  const path = isAbsolute(asked) ? relative(mirror, asked) : asked.replace(/^(?:\.\/)?mirror\//, '');
+  return path.replace(/\/+$/, '');
+}
+
+function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
+  const close = nearest(
+    asked,
+    statuses.map((each) => each.target),
+  );
+  const hint =
+    close === undefined
+      ? 'Nothing is mirrored yet.'
+      : `The nearest is ${close}. \`status\` lists all of them.`;
+  return new MirrorError(
+    'target.unknown',
+    `No target is named ${JSON.stringify(asked)}, and no target holds it.`,
+    { hint },
+  );
+}
+
+async function nextPass(settings: SettingsFor<'directory'>): Promise<number | null> {
+  const schedule = await startSchedule(settings.schedule, settings.timezone, () => {});
+  const nextPassAtMs = schedule.nextRunAtMs();
+  await schedule.stop();
+  return nextPassAtMs;
+}
+
+/** The explanation for a person. */
+export function describeExplanation(explanation: Explanation): string {
+  const { target, record, nextPassAtMs } = explanation;
+  const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
+  const lines = [
+    `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
+    `  repository ${target.repository}, branch ${target.branch}, ${target.files} files`,
+    `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
+    ...describeFile(explanation),
+    '',
+    record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',
+    ...record.decisions.map(
+      (decision) =>
+        `  ${time(decision.lastAtMs)}  ${decision.kind} (${decision.reason}): ${decision.result}` +
+        (decision.times === 1 ? '' : `, ${decision.times} times since ${time(decision.firstAtMs)}`),
+    ),
+    '',
+    'Next:',
+    ...describeNext(target, time, nextPassAtMs),
+  ];
+  return lines.map(printable).join('\n');
+}
+
+function describeFile({ file, path, target }: Explanation): string[] {
+  if (path === null) return [];
+  if (file === null) return [`  ${path}: not in the tree as it was published`];
+  const { workbook } = file;
+  return [
+    `  ${path}: ${file.sizeBytes} bytes, sha256 ${file.sha256}, modified ${utcTime(file.mtimeMs)}`,
+    ...(workbook === undefined
+      ? [`    no workbook of the listing on ${target.branch}: it changes only when the contents are pulled`]
+      : [
+          `    version ${workbook.versionId} of ${workbook.createdAt ?? 'unknown time'} by ${workbook.author ?? 'unknown'}`,
+          `    ${JSON.stringify(workbook.message ?? '')}`,
+        ]),
+  ];
+}
+
+function describeNext(
+  target: TargetStatus,
+  time: (timeMs: number | null) => string,
+  nextPassAtMs: number | null,
+): string[] {
+  const { failure } = target;
+  return [
+    `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
+    ...(target.nextFullCheckAtMs === null
+      ? []
+      : [`  the contents are compared whole after ${time(target.nextFullCheckAtMs)}`]),
+    ...(failure === null
+      ? []
+      : [
+          `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${failure.message}`,
+          ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
+          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', or when its versions change' : ', or at once with `sync`'}`,
+        ]),
+  ];
+}

@@ -1,0 +1,51 @@
+import picomatch from 'picomatch';
+
+import type { ConfiguredBranch, Selection } from '../model/targets.ts';
+import type { Settings } from './schema.ts';
+
+/** Makes the operator's choice of targets from the settings `repositories`, `branches` and `targets`. */
+export function createSelection(
+  settings: Pick<Settings, 'repositories' | 'branches' | 'targets'>,
+): Selection {
+  const repositories = filterOf(settings.repositories);
+  const branches = filterOf(settings.branches);
+  const configured = settings.targets.map(parseTarget);
+  return {
+    selects: (fullName, branch) => repositories(fullName) && branches(branch),
+    configuredBranches: (fullName) => {
+      const found = new Map<string, ConfiguredBranch>();
+      for (const { matches, required, branch } of configured) {
+        if (!matches(fullName)) continue;
+        found.set(branch, { branch, required: required || found.get(branch)?.required === true });
+      }
+      return [...found.values()];
+    },
+  };
+}
+
+interface Patterns {
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+}
+
+const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
+
+function filterOf({ include, exclude }: Patterns): (name: string) => boolean {
+  const included = picomatch([...include], OPTIONS);
+  const excluded = exclude.length === 0 ? () => false : picomatch([...exclude], OPTIONS);
+  return (name) => included(name) && !excluded(name);
+}
+
+function parseTarget(target: string): {
+  matches: (fullName: string) => boolean;
+  branch: string;
+  required: boolean;
+} {
+  const slash = target.lastIndexOf('/');
+  const pattern = target.slice(0, slash);
+  return {
+    matches: picomatch(pattern, OPTIONS),
+    branch: decodeURIComponent(target.slice(slash + 1)),
+    required: !picomatch.scan(pattern).isGlob,
+  };
+}

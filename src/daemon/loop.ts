@@ -1,0 +1,56 @@
+import type { Trigger } from '../model/events.ts';
+
+/** The daemon's loop: one pass at a time, and triggers that come meanwhile collapse into one pass after it. */
+export interface Loop {
+  readonly trigger: (trigger: Trigger) => void;
+  /** Takes no more triggers, abandons the pass in hand and waits for it to end. */
+  readonly stop: () => Promise<void>;
+}
+
+/** The more urgent a trigger, the later it stands: of several that wait together, it is the one that counts. */
+const URGENCY: readonly Trigger[] = ['change', 'schedule', 'start', 'command', 'signal'];
+
+/** The trigger that stands for two that wait together. */
+export function strongerTrigger(one: Trigger | null, other: Trigger): Trigger {
+  if (one === null) return other;
+  return URGENCY.indexOf(one) > URGENCY.indexOf(other) ? one : other;
+}
+
+/**
+ * Makes a loop.
+ * @param pass does one pass; it reports its own failures, so what it throws ends the loop through `onDefect`
+ */
+export function createLoop(
+  pass: (trigger: Trigger, signal: AbortSignal) => Promise<void>,
+  onDefect: (error: unknown) => void,
+): Loop {
+  const abort = new AbortController();
+  let waiting: Trigger | null = null;
+  let working: Promise<void> | null = null;
+
+  const work = async (): Promise<void> => {
+    while (waiting !== null && !abort.signal.aborted) {
+      const trigger = waiting;
+      waiting = null;
+      await pass(trigger, abort.signal);
+    }
+  };
+  const wake = (): void => {
+    working ??= work()
+      .catch(onDefect)
+      .finally(() => {
+        working = null;
+        if (waiting !== null && !abort.signal.aborted) wake();
+      });
+  };
+  return {
+    trigger: (trigger) => {
+      waiting = strongerTrigger(waiting, trigger);
+      wake();
+    },
+    stop: async () => {
+      abort.abort();
+      await working;
+    },
+  };
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+import process from 'node:process';
+
+const LEAST_NODE = [22, 22] as const;
+
+/** Whether this Node is new enough; older ones lack calls that the program cannot do without. */
+function isNodeNewEnough(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1]);
+}
+
+async function main(): Promise<number> {
+  if (!isNodeNewEnough(process.versions.node)) {
+    process.stderr.write(
+      `workbook-mirror: needs Node ${LEAST_NODE.join('.')} or later, and this is ${process.versions.node}.\n`,
+    );
+    return 2;
+  }
+  const { runProgram, tellError } = await import('./cli/program.ts');
+  const { exitCodeOf, toMirrorError } = await import('./model/errors.ts');
+  try {
+    return (await runProgram(process.argv)).exitCode;
+  } catch (error) {
+    const mirrorError = toMirrorError(error);
+    tellError(mirrorError);
+    if (mirrorError.code === 'internal.defect' && mirrorError.cause instanceof Error) {
+      process.stderr.write(`${mirrorError.cause.stack ?? ''}\n`);
+    }
+    return exitCodeOf(mirrorError);
+  }
+}
+
+process.exitCode = await main();

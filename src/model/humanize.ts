@@ -1,0 +1,45 @@
+const SIZE_STEPS: readonly (readonly [number, string])[] = [
+  [1e9, 'GB'],
+  [1e6, 'MB'],
+  [1e3, 'kB'],
+];
+
+/** A size for a person, rounded: `12.3 MB`. */
+export function roughSize(sizeBytes: number): string {
+  for (const [step, unit] of SIZE_STEPS) {
+    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
+  }
+  return `${sizeBytes} B`;
+}
+
+/** A duration for a person, rounded: `1.4 s`, `3 min`, `2 h`, `5 days`. */
+export function roughDuration(durationMs: number): string {
+  const ms = Math.max(0, durationMs);
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} days`;
+}
+
+/** A number with its noun: `1 file`, `3 files`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** A time for a person and a machine: UTC, to the second. */
+export function utcTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
+}
+
+/**
+ * Makes text of the service's fit to be printed on a terminal: control characters, which could move the cursor or hide
+ * text, become visible.
+ */
+export function printable(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Bidi_Control}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+}

@@ -1,0 +1,132 @@
+import { fullCheckDueMs } from './plan.ts';
+import type { Failure, TargetRecord } from './record.ts';
+import { targetKey } from './service.ts';
+import type { Published, Selection } from './targets.ts';
+
+/**
+ * The state of a target, in one word.
+ *
+ * - `fresh`: verified against the service within `maxStaleness`.
+ * - `stale`: not.
+ * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
+ * - `missing`: the service no longer has it; kept until enough answers agree.
+ * - `absent`: the service has no contents there (yet).
+ * - `pending`: never mirrored.
+ * - `unselected`: mirrored once, left out by the settings now, and kept as it is.
+ */
+export type TargetState =
+  | 'fresh'
+  | 'stale'
+  | 'failing'
+  | 'quarantined'
+  | 'stalled'
+  | 'missing'
+  | 'absent'
+  | 'pending'
+  | 'unselected';
+
+/** What is to be said about a target. Times in milliseconds since the epoch, null for never. */
+export interface TargetStatus {
+  readonly target: string;
+  readonly repository: string;
+  readonly branch: string;
+  readonly state: TargetState;
+  readonly isStale: boolean;
+  readonly verifiedAtMs: number | null;
+  readonly changedAtMs: number | null;
+  readonly checkedAtMs: number | null;
+  readonly nextFullCheckAtMs: number | null;
+  readonly nextAttemptAtMs: number | null;
+  readonly fingerprint: string | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+  readonly failure: Failure | null;
+}
+
+/** What the judgement of states goes by. Durations in milliseconds. */
+export interface StatusPolicy {
+  readonly selection: Selection;
+  readonly maxStalenessMs: number;
+  readonly fullCheckMs: number;
+}
+
+/** Says of every target how it stands: of the published ones and of those that are only remembered. */
+export function statusOfTargets(
+  published: readonly Published[],
+  records: ReadonlyMap<string, TargetRecord>,
+  policy: StatusPolicy,
+  nowMs: number,
+): TargetStatus[] {
+  const seen = new Set<string>();
+  const statuses = published.map((tree) => {
+    const target = { repositoryId: tree.repository.id, branch: tree.branch };
+    seen.add(targetKey(target));
+    return publishedStatus(tree, records.get(targetKey(target)) ?? null, policy, nowMs);
+  });
+  for (const [key, record] of records) {
+    if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
+  }
+  return statuses.sort((a, b) => (a.target < b.target ? -1 : 1));
+}
+
+function publishedStatus(
+  tree: Published,
+  record: TargetRecord | null,
+  policy: StatusPolicy,
+  nowMs: number,
+): TargetStatus {
+  const verifiedAtMs = Math.max(record?.verifiedAtMs ?? 0, tree.verifiedAtMs);
+  const checkedAtMs = Math.max(record?.checkedAtMs ?? 0, tree.verifiedAtMs);
+  const isStale = nowMs - verifiedAtMs > policy.maxStalenessMs;
+  const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
+  const target = { repositoryId: tree.repository.id, branch: tree.branch };
+  return {
+    target: tree.path,
+    repository: tree.repository.fullName,
+    branch: tree.branch,
+    state: isSelected ? stateOf(record, isStale) : 'unselected',
+    isStale,
+    verifiedAtMs,
+    changedAtMs: tree.publishedAtMs,
+    checkedAtMs,
+    nextFullCheckAtMs: fullCheckDueMs(target, checkedAtMs, policy.fullCheckMs),
+    nextAttemptAtMs: record?.failure?.nextAttemptAtMs ?? null,
+    fingerprint: tree.fingerprint,
+    files: tree.fileCount,
+    sizeBytes: tree.sizeBytes,
+    failure: record?.failure ?? null,
+  };
+}
+
+function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
+  const isStale = record.verifiedAtMs === null || nowMs - record.verifiedAtMs > policy.maxStalenessMs;
+  const state =
+    record.absentSinceMs === null && record.failure === null ? 'pending' : stateOf(record, isStale);
+  return {
+    target: `${record.repository}/${record.target.branch}`,
+    repository: record.repository,
+    branch: record.target.branch,
+    state,
+    isStale,
+    verifiedAtMs: record.verifiedAtMs,
+    changedAtMs: null,
+    checkedAtMs: record.checkedAtMs,
+    nextFullCheckAtMs: null,
+    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
+    fingerprint: null,
+    files: 0,
+    sizeBytes: 0,
+    failure: record.failure,
+  };
+}
+
+function stateOf(record: TargetRecord | null, isStale: boolean): TargetState {
+  const failure = record?.failure ?? null;
+  if (failure !== null) {
+    if (failure.action === 'quarantine') return 'quarantined';
+    return failure.action === 'stall' ? 'stalled' : 'failing';
+  }
+  if (record !== null && record.missingPasses > 0) return 'missing';
+  if (isStale) return 'stale';
+  return record !== null && record.absentSinceMs !== null ? 'absent' : 'fresh';
+}

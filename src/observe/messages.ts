@@ -1,0 +1,80 @@
+import type { EventFailure, EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
+import { counted, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+
+/** A sentence for every event: the compiler sees to it that none is forgotten. */
+const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
+  'daemon.started': (event) =>
+    `workbook-mirror ${event.version} mirrors ${event.service} into ${event.directory}, on the schedule ${event.schedule} (${event.timezone})`,
+  'daemon.scheduled': (event) => `next pass at ${utcTime(event.nextPassAtMs)}`,
+  'daemon.stopping': (event) => `stopping on ${event.signal}`,
+  'daemon.stopped': () => 'stopped',
+  'pass.started': (event) => `pass started (${event.trigger})`,
+  'pass.planned': (event) =>
+    `plan: pull ${event.pull}, keep ${event.keep}, hold ${event.hold}, retire ${event.retire}`,
+  'pass.finished': describePass,
+  'pass.failed': (event) => `pass failed: ${withHint(event)}`,
+  'pass.abandoned': () => 'pass abandoned',
+  'listing.problem': (event) => event.problem,
+  'target.started': (event) => `${event.target}: pulling (${event.reason})`,
+  'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
+  'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
+  'target.retired': (event) =>
+    `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
+  'target.held': (event) =>
+    `${event.target}: held (${event.reason})${event.untilMs === null ? '' : ` until ${utcTime(event.untilMs)}`}`,
+  'target.missing': (event) =>
+    `${event.target}: missing from the service, answer number ${event.passes} in a row that lacks it; kept for now`,
+  'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
+  'target.failed': (event) => `${event.target}: ${withHint(event)}`,
+  'target.skipped_entries': (event) =>
+    `${event.target}: left out ${counted(event.count, 'entry').replace('entrys', 'entries')} that are symbolic links or special files, the first is ${JSON.stringify(event.first)}`,
+  'upstream.workbook_failed': (event) =>
+    `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
+  'upstream.workbook_recovered': (event) =>
+    `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
+  'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
+  'publish.fallback': (event) =>
+    `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
+  'service.retry': (event) => `trying again in ${roughDuration(event.delayMs)}: ${event.message}`,
+  'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
+  'state.failed': withHint,
+};
+
+/** One readable sentence for an event, fit for a terminal. */
+export function describeEvent<Name extends EventName>(
+  event: { readonly name: Name } & EventFields[Name],
+): string {
+  return printable(SENTENCES[event.name](event));
+}
+
+function describePull(pulled: TargetPulled): string {
+  const cost = `${roughSize(pulled.downloadedBytes)} in ${roughDuration(pulled.durationMs)}`;
+  if (pulled.method === 'none' || pulled.method === 'manifest') {
+    return `no file changed (${pulled.reason}, ${cost})`;
+  }
+  const changes = [
+    ...(pulled.added > 0 ? [`${pulled.added} added`] : []),
+    ...(pulled.changed > 0 ? [`${pulled.changed} changed`] : []),
+    ...(pulled.removed > 0 ? [`${pulled.removed} removed`] : []),
+  ].join(', ');
+  return `published ${changes || 'an empty tree'}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
+}
+
+function describePass(pass: PassFinished): string {
+  const parts = [
+    `${counted(pass.targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
+    pass.pulled === 0
+      ? 'nothing to pull'
+      : `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
+    ...(pass.failed > 0 ? [`${pass.failed} failed`] : []),
+    ...(pass.held > 0 ? [`${pass.held} held`] : []),
+    ...(pass.processing > 0
+      ? [`${counted(pass.processing, 'workbook')} still being processed by the service`]
+      : []),
+  ];
+  return parts.join('; ');
+}
+
+function withHint(failure: EventFailure): string {
+  return failure.hint === null ? failure.message : `${failure.message} ${failure.hint}`;
+}

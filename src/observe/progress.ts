@@ -1,0 +1,81 @@
+import { counted, roughSize } from '../model/humanize.ts';
+import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.ts';
+import { describeEvent } from './messages.ts';
+import { scrub } from './scrub.ts';
+
+/** Where progress is shown. */
+export interface ProgressOptions {
+  readonly write: (text: string) => void;
+  /** Whether a line can be overwritten: true on a terminal. */
+  readonly isTerminal: boolean;
+  readonly columns: () => number;
+  readonly secrets: () => readonly string[];
+}
+
+interface Counts {
+  planned: number;
+  done: number;
+  bytes: number;
+  running: string[];
+}
+
+/**
+ * Shows a pass to a person: a line for everything worth knowing and, on a terminal, one line at the bottom that says how
+ * far it is.
+ */
+export function createProgress(options: ProgressOptions): EventSink {
+  const counts: Counts = { planned: 0, done: 0, bytes: 0, running: [] };
+  const line = (text: string): void => {
+    options.write(`${options.isTerminal ? '\r\u001b[K' : ''}${scrub(text, options.secrets())}\n`);
+  };
+  const bar = (): void => {
+    if (!options.isTerminal || counts.planned === 0) return;
+    options.write(`\r\u001b[K${barOf(counts).slice(0, options.columns() - 1)}`);
+  };
+  return (event) => {
+    count(counts, event);
+    if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned') {
+      counts.planned = 0;
+    }
+    if (EVENT_LEVELS[event.name] !== 'debug') line(`${markOf(event)} ${describeEvent(event)}`);
+    bar();
+  };
+}
+
+const ENDS: ReadonlySet<string> = new Set([
+  'target.pulled',
+  'target.failed',
+  'target.absent',
+  'target.missing',
+]);
+
+function count(counts: Counts, event: MirrorEvent): void {
+  if (event.name === 'pass.planned') {
+    Object.assign(counts, { planned: event.pull, done: 0, bytes: 0, running: [] });
+  } else if (event.name === 'target.started') {
+    counts.running.push(event.target);
+  } else if (ENDS.has(event.name) && 'target' in event && counts.running.includes(event.target)) {
+    counts.running = counts.running.filter((target) => target !== event.target);
+    counts.done += 1;
+    if (event.name === 'target.pulled') counts.bytes += event.downloadedBytes;
+  }
+}
+
+function barOf({ planned, done, bytes, running }: Counts): string {
+  const filled = Math.round((20 * done) / planned);
+  const bar = `${'█'.repeat(filled)}${'░'.repeat(20 - filled)}`;
+  const now = running.length === 0 ? '' : `, pulling ${running.join(', ')}`;
+  return `${bar} ${done} of ${counted(planned, 'target')}, ${roughSize(bytes)}${now}`;
+}
+
+function markOf(event: MirrorEvent): string {
+  switch (EVENT_LEVELS[event.name]) {
+    case 'error':
+      return '✗';
+    case 'warn':
+      return '!';
+    case 'info':
+    case 'debug':
+      return event.name === 'target.pulled' || event.name === 'pass.finished' ? '✓' : '·';
+  }
+}
