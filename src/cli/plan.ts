@@ -48,9 +48,12 @@ export function describePlan(actions: readonly Action[]): string {
   const pulls = actions.filter((action) => action.kind === 'pull');
   const knownBytes = pulls.reduce((sum, action) => sum + (action.published?.archiveBytes ?? 0), 0);
   const unknown = pulls.filter((action) => action.published === null).length;
+  const known = unknown === pulls.length ? '' : `, ${roughSize(knownBytes)} by the size of the last archives`;
+  const unsized =
+    unknown === 0 ? '' : `, ${unknown === pulls.length ? '' : `${unknown} of them `}of unknown size`;
   const summary =
     pulls.length === 0
       ? 'Nothing would be pulled.'
-      : `${counted(pulls.length, 'target')} would be pulled: ${roughSize(knownBytes)} by the size of the last archives${unknown === 0 ? '' : `, and ${counted(unknown, 'target')} of unknown size`}.`;
+      : `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
   return `${table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows)}\n\n${summary}`;
 }

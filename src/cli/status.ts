@@ -58,7 +58,7 @@ export function describeStatus(report: StatusReport): string {
     'COMPARED WHOLE',
     'FILES',
     'SIZE',
-    'VERSIONS',
+    'FINGERPRINT',
     'LAST ERROR',
   ];
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);

@@ -21,7 +21,7 @@ interface Counts {
 
 /**
  * Shows a pass to a person: a line for everything worth knowing and, on a terminal, one line at the bottom that says how
- * far it is.
+ * far it is. A pass that fails as a whole is left to the command, which ends with it.
  */
 export function createProgress(options: ProgressOptions): EventSink {
   const counts: Counts = { planned: 0, done: 0, bytes: 0, running: [] };
@@ -37,7 +37,8 @@ export function createProgress(options: ProgressOptions): EventSink {
     if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned') {
       counts.planned = 0;
     }
-    if (EVENT_LEVELS[event.name] !== 'debug') line(`${markOf(event)} ${describeEvent(event)}`);
+    if (EVENT_LEVELS[event.name] !== 'debug' && event.name !== 'pass.failed')
+      line(`${markOf(event)} ${describeEvent(event)}`);
     bar();
   };
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rmdir } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rmdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from './disk-errors.ts';
@@ -27,10 +27,23 @@ export async function writeNewFile(path: string, data: string): Promise<void> {
 
 /** Makes a folder with its parents; those that are new survive a power cut. */
 export async function ensureFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true });
-  if (first === undefined) return;
-  for (let folder = path; folder.length >= first.length; folder = dirname(folder)) {
-    await syncDirectory(dirname(folder));
+  for (const folder of await makeFolders(path)) await syncDirectory(dirname(folder));
+}
+
+/**
+ * Makes a folder with its parents and gives those that are new. Node's own recursive mkdir never returns where a parent
+ * exists and still says that it does not, as `/proc` does.
+ */
+async function makeFolders(path: string): Promise<string[]> {
+  try {
+    await mkdir(path);
+    return [path];
+  } catch (error) {
+    const code = systemCode(error);
+    const parent = dirname(path);
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return [];
+    if (code !== 'ENOENT' || parent === path || (await unlessMissing(stat(parent))) !== null) throw error;
+    return [...(await makeFolders(parent)), ...(await makeFolders(path))];
   }
 }
 

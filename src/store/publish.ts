@@ -18,6 +18,18 @@ export interface PublishContext extends SettleContext {
   readonly canExchange: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** Runs one at a time what makes and removes folders that several targets share. */
+  readonly exclusively: (work: () => Promise<void>) => Promise<void>;
+}
+
+/** Makes a queue for {@link PublishContext.exclusively}. */
+export function createExclusion(): PublishContext['exclusively'] {
+  let last = Promise.resolve();
+  return (work) => {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
+  };
 }
 
 /** What a publish did. */
@@ -74,8 +86,10 @@ async function commit(context: PublishContext, stage: string, intent: Intent): P
   } finally {
     await root.close();
   }
-  await takeStep(context, stage, intent);
-  await finishIntent(context, stage, intent);
+  await context.exclusively(async () => {
+    await takeStep(context, stage, intent);
+    await finishIntent(context, stage, intent);
+  });
 }
 
 async function linkUnchanged(

@@ -7,13 +7,20 @@ import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk, systemCode, unlessMissing } from './disk-errors.ts';
-import { replaceFile } from './durable.ts';
+import { ensureFolder, replaceFile } from './durable.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { bindNativeCalls, type NativeCalls } from './native.ts';
-import { moveTree, type PublishContext, type PublishResult, publishStage, retireTree } from './publish.ts';
+import {
+  createExclusion,
+  moveTree,
+  type PublishContext,
+  type PublishResult,
+  publishStage,
+  retireTree,
+} from './publish.ts';
 import { settleStages } from './settle.ts';
 import { openStage, type Stage } from './stage.ts';
 
@@ -74,6 +81,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       mode: options.publish,
       canExchange,
       now: options.now,
+      exclusively: createExclusion(),
       trashUntilMs: () => options.now() + options.readerGraceMs,
     };
     const recovered = await onDisk('settling interrupted work', () => settleStages(context));
@@ -128,7 +136,7 @@ async function directoryId(layout: DirectoryLayout): Promise<string> {
 async function prepare(layout: DirectoryLayout): Promise<void> {
   try {
     for (const folder of [layout.mirror, layout.manifests, layout.history, layout.staging, layout.trash]) {
-      await mkdir(folder, { recursive: true });
+      await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
     await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
