@@ -23,7 +23,7 @@ export const intentSchema = z.discriminatedUnion('how', [
   /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
   z.object({ how: z.literal('in-place'), path: z.string(), file: z.string(), isRemoval: z.boolean() }),
   /** File after file, for file systems without exchange. */
-  z.object({ how: z.literal('rename'), path: z.string(), removed: z.array(z.string()) }),
+  z.object({ how: z.literal('rename'), path: z.string(), removed: z.array(z.string()).readonly() }),
   /** Only the manifest changes. */
   z.object({ how: z.literal('manifest'), path: z.string() }),
   /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */

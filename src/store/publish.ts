@@ -1,8 +1,8 @@
 import { lstat, open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
-import type { Manifest } from '../model/manifest.ts';
-import { treeChanges } from '../model/manifest.ts';
+import { MirrorError } from '../model/errors.ts';
+import { type Manifest, treeChanges } from '../model/manifest.ts';
 import { choosePublishMethod, type PublishMethod, type PublishMode } from '../model/publishing.ts';
 import { onDisk, unlessMissing } from './disk-errors.ts';
 import { ensureFolder, writeNewFile } from './durable.ts';
@@ -52,6 +52,7 @@ export async function publishStage(
   rewritten: readonly string[],
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
+    await refuseLinks(context.layout.mirror, path, []);
     const present = await readManifest(manifestPath(context.layout, path));
     const isOurs = present?.repository.id === manifest.repository.id && present.branch === manifest.branch;
     const treePresent = (await unlessMissing(lstat(treePath(context.layout, path)))) !== null;
@@ -68,6 +69,13 @@ export async function publishStage(
     });
     if (method.kind === 'first' && treePresent) await retireTree(context, path);
     if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
+    if (method.kind === 'in-place' || method.kind === 'rename') {
+      await refuseLinks(context.layout.mirror, path, [
+        ...changes.added,
+        ...changes.changed,
+        ...changes.removed,
+      ]);
+    }
     const displacedTo = isOurs ? null : relativeHistoryPath(context, path);
     const intent = await intentFor(method, path, stage, changes.removed, displacedTo);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
@@ -75,6 +83,25 @@ export async function publishStage(
     const changedFiles = changes.added.length + changes.changed.length + changes.removed.length;
     return { method: method.kind, changedFiles };
   });
+}
+
+/**
+ * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
+ * @param files paths below the tree that are about to be renamed in place
+ */
+async function refuseLinks(root: string, path: string, files: readonly string[]): Promise<void> {
+  const folders = new Set<string>();
+  for (const file of [path, ...files.map((each) => dirname(join(path, each)))]) {
+    for (let folder = file; folder !== '.' && !folders.has(folder); folder = dirname(folder))
+      folders.add(folder);
+  }
+  for (const folder of folders) {
+    const found = await unlessMissing(lstat(join(root, folder)));
+    if (found?.isSymbolicLink() !== true) continue;
+    throw new MirrorError('disk.changed', `mirror/${folder} is a symbolic link, where a folder belongs.`, {
+      hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
+    });
+  }
 }
 
 /** Writes the intent, makes the stage durable, and carries the intent out. */
@@ -119,7 +146,7 @@ async function intentFor(
       return { how: 'exchange', path, stagedInode: ino, displacedTo };
     }
     case 'rename':
-      return { how: 'rename', path, removed: [...removed] };
+      return { how: 'rename', path, removed };
   }
 }
 

@@ -1,0 +1,147 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { run } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+async function serverOf(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function settingsFor(baseUrl: string): Promise<Record<string, string>> {
+  return {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-secret-key-that-nobody-may-see',
+    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+    WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+  };
+}
+
+/** A message for a person: no stack trace, no secret. */
+function expectReadable(text: string): void {
+  expect(text).not.toMatch(/^\s+at /m);
+  expect(text).not.toContain('a-secret-key');
+}
+
+describe('bad input', () => {
+  it('says which credential of which generation is refused, and where to make one', async () => {
+    const { settings } = await startEmbedded();
+    const key = await run(['sync'], {
+      ...settings,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-secret-key-that-is-wrong',
+    });
+    expect(key.exitCode).toBe(3);
+    expect(key.stderr).toMatch(/personal API key of the current API .*service\.apiKey/);
+    expect(key.stderr).toContain('Access > API Key');
+    expectReadable(key.stderr);
+    const token = await run(['sync'], {
+      ...settings,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'a-secret-key-that-is-wrong',
+    });
+    expect(token.exitCode).toBe(3);
+    expect(token.stderr).toMatch(/personal API token of v1 .*service\.apiToken/);
+    expect(token.stderr).toContain('Organization > Personal API Token');
+    expectReadable(token.stderr);
+  });
+
+  it('notices a base address without /api', async () => {
+    const { settings } = await startEmbedded();
+    const baseUrl = settings['WORKBOOK_MIRROR_SERVICE_BASE_URL']?.replace(/\/api$/, '') ?? '';
+    const { exitCode, stderr } = await run(['sync'], {
+      ...settings,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+    });
+    expect(exitCode).toBe(3);
+    expect(stderr).toMatch(/service\.baseUrl.*\/api, and this one has no \/api/);
+  });
+
+  it('names the setting when nobody answers there', async () => {
+    const { exitCode, stderr } = await run(['sync'], await settingsFor('http://127.0.0.1:1/api'));
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('service.baseUrl');
+    expectReadable(stderr);
+  });
+
+  it.each([
+    ['an HTML page', 'text/html', '<!doctype html><title>Log in</title>'],
+    ['another kind of JSON', 'application/json', '{"message":"hello"}'],
+    ['nothing', 'application/json', ''],
+  ])('recognises %s where the API should be', async (_name, type, body) => {
+    const baseUrl = await serverOf((_request, response) => {
+      response.writeHead(200, { 'content-type': type }).end(body);
+    });
+    const { exitCode, stderr } = await run(['sync'], await settingsFor(`${baseUrl}/api`));
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('service.baseUrl');
+    expectReadable(stderr);
+  });
+
+  it('reports all bad settings at once, each by its name with the nearest known one', async () => {
+    const settings = await settingsFor('ftp://nowhere');
+    const { exitCode, stderr } = await run(['sync'], {
+      ...settings,
+      WORKBOOK_MIRROR_SHEDULE: 'x',
+      WORKBOOK_MIRROR_FULL_CHECK: '5',
+    });
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/service\.baseUrl/);
+    expect(stderr).toMatch(/WORKBOOK_MIRROR_SHEDULE.*nearest.*WORKBOOK_MIRROR_SCHEDULE/);
+    expect(stderr).toMatch(/fullCheck.*say the unit/);
+    expectReadable(stderr);
+  });
+
+  it.each([
+    [['synk'], /Did you mean sync/],
+    [['sync', '--direktory', 'x'], /Did you mean --directory/],
+    [['workbooks', 'list', '--status', 'good'], /processing or failure/],
+    [[], /command is needed/],
+  ])('ends with 2 for the command line %j', async (args, message) => {
+    const { exitCode, stderr } = await run(args, await settingsFor('http://127.0.0.1:1/api'));
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+
+  it('names the directory that cannot be written', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'file'), '');
+    for (const directory of [join(folder, 'file'), '/proc/nowhere']) {
+      const { exitCode, stderr } = await run(['sync'], {
+        ...(await settingsFor('http://127.0.0.1:1/api')),
+        WORKBOOK_MIRROR_DIRECTORY: directory,
+      });
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain(`directory: cannot write in ${directory}`);
+      expectReadable(stderr);
+    }
+  });
+
+  it.each([
+    'run',
+    'sync',
+    'plan',
+    'status',
+    'why',
+    'repos list',
+    'workbooks list',
+    'config check',
+    'config show',
+    'config schema',
+    'serve',
+    'demo',
+  ])('explains %s', async (command) => {
+    const { exitCode, stdout } = await run([...command.split(' '), '--help']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('Example');
+  });
+});

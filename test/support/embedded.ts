@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+
+import { onTestFinished } from 'vitest';
+
+import { compareWithGit } from '../../src/demo/compare.ts';
+import { createSamples } from '../../src/demo/samples.ts';
+import { createWriter, type Writer } from '../../src/demo/writer.ts';
+import { encodeSegment, repositoryPath } from '../../src/model/safe-path.ts';
+import { createService, type Service } from '../../src/service/service.ts';
+import { temporaryFolder } from './temporary.ts';
+
+/** The embedded service with sample repositories, and an empty directory to mirror them into. */
+export interface Embedded {
+  readonly service: Service;
+  readonly writer: Writer;
+  readonly directory: string;
+  /** The settings as variables. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Every request that the service answered, as `METHOD path`. */
+  readonly requests: string[];
+  /** What differs between the mirror and Git, a line each. */
+  readonly differences: () => Promise<readonly string[]>;
+}
+
+const KEY = 'a-key-of-the-tests';
+const TOKEN = 'a-token-of-the-tests';
+
+/** Starts the embedded service in this process; it ends with the running test. */
+export async function startEmbedded(): Promise<Embedded> {
+  const folder = await temporaryFolder();
+  const samples = await createSamples(join(folder, 'service'));
+  const requests: string[] = [];
+  const service = createService({
+    registry: samples.registry,
+    apiKey: KEY,
+    apiToken: TOKEN,
+    onRequest: ({ method, path }) => requests.push(`${method} ${path}`),
+  });
+  onTestFinished(async () => {
+    await service.close();
+    await samples.registry.close();
+  });
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  const directory = join(folder, 'mirrored');
+  return {
+    service,
+    writer: createWriter(samples),
+    directory,
+    requests,
+    settings: {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN,
+      WORKBOOK_MIRROR_SERVICE_RETRIES: '1',
+      WORKBOOK_MIRROR_DIRECTORY: directory,
+    },
+    differences: async () =>
+      (
+        await compareWithGit(
+          samples.registry,
+          join(directory, 'mirror'),
+          (repository, branch) => `${repositoryPath(repository.full_name)}/${encodeSegment(branch)}`,
+        )
+      ).differences,
+  };
+}

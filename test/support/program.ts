@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+import { onTestFinished } from 'vitest';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** What a program printed and how it ended. */
+export interface Ended {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program that is running. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly ended: Promise<Ended>;
+  /** Waits until a line on standard output or error fits. */
+  readonly prints: (pattern: RegExp) => Promise<void>;
+}
+
+/** The machine's environment without settings of this program, and with those given. */
+function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('WORKBOOK_MIRROR_') && name !== 'CREDENTIALS_DIRECTORY',
+  );
+  return { ...Object.fromEntries(inherited), NO_COLOR: '1', ...settings };
+}
+
+/** Starts the program; it is killed when the running test is finished. */
+export function start(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+  cwd = process.cwd(),
+): Running {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: cleanEnvironment(settings),
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  let stdout = '';
+  let stderr = '';
+  const watchers = new Set<() => void>();
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    for (const watch of watchers) watch();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    for (const watch of watchers) watch();
+  });
+  const ended = once(child, 'close').then(() => ({
+    exitCode: child.exitCode,
+    signal: child.signalCode,
+    stdout,
+    stderr,
+  }));
+  return {
+    child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    ended,
+    prints: async (pattern) => {
+      const seen = Promise.withResolvers<void>();
+      const watch = (): void => {
+        if (pattern.test(stdout) || pattern.test(stderr)) seen.resolve();
+      };
+      watchers.add(watch);
+      watch();
+      await Promise.race([
+        seen.promise,
+        ended.then(() => {
+          throw new Error(`it ended before it printed ${String(pattern)}:\n${stdout}${stderr}`);
+        }),
+      ]);
+      watchers.delete(watch);
+    },
+  };
+}
+
+/** Runs the program to its end. */
+export function run(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): Promise<Ended> {
+  return start(args, settings, cwd).ended;
+}
