@@ -1,5 +1,5 @@
-import { createReadStream, read as readFd } from 'node:fs';
-import type { Readable } from 'node:stream';
+import { read as readFd } from 'node:fs';
+import { Readable } from 'node:stream';
 import { callbackify, promisify } from 'node:util';
 
 import { RandomAccessReader } from 'yauzl';
@@ -7,6 +7,7 @@ import { RandomAccessReader } from 'yauzl';
 const readAt = promisify(readFd);
 
 const WINDOW_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 
 /**
  * Serves the reads of the central directory, which are tiny and in order, from a window that is read ahead; everything
@@ -35,17 +36,20 @@ export class WindowedReader extends RandomAccessReader {
   }
 
   override _readStreamForRange(start: number, end: number): Readable {
-    return createReadStream('', {
-      fd: this.fd,
-      start,
-      end: end - 1,
-      autoClose: false,
-      highWaterMark: 256 * 1024,
-    });
+    // A file stream would close the descriptor when it is destroyed, and others still read from it.
+    return Readable.from(this.range(start, end), { objectMode: false });
   }
 
   override close(callback: (error: Error | null) => void): void {
     callback(null);
+  }
+
+  private async *range(start: number, end: number): AsyncGenerator<Buffer> {
+    for (let position = start; position < end; position += CHUNK_BYTES) {
+      const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - position));
+      await readExactly(this.fd, chunk, 0, chunk.length, position);
+      yield chunk;
+    }
   }
 
   private async fill(buffer: Buffer, offset: number, length: number, position: number): Promise<void> {

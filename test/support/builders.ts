@@ -1,0 +1,184 @@
+import type { ManifestFile } from '../../src/model/manifest.ts';
+import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
+import type { PlanInput, PlanPolicy } from '../../src/model/plan.ts';
+import { emptyRecord, type Failure, type TargetRecord } from '../../src/model/record.ts';
+import {
+  type Listing,
+  type Repository,
+  type TargetId,
+  targetKey,
+  type WorkbookRow,
+} from '../../src/model/service.ts';
+import type { ConfiguredBranch, Published, Selection } from '../../src/model/targets.ts';
+
+/** A moment that the tests call now: 2025-06-02T10:00:00Z, in milliseconds since the epoch. */
+export const NOW_MS = Date.UTC(2025, 5, 2, 10);
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+
+/** A repository; what is left out follows from the full name. */
+export function repository(fields: Partial<Repository> = {}): Repository {
+  const fullName = fields.fullName ?? 'Accounting';
+  const last = fullName.slice(fullName.lastIndexOf('/') + 1);
+  return {
+    id: `id-of-${fullName}`,
+    name: last.replace(/\.git$/, ''),
+    fullName,
+    url: fullName.endsWith('.git') ? `https://${fullName}` : null,
+    createdAt: '2025-01-01T00:00:00.000000+00:00',
+    ...fields,
+  };
+}
+
+/** A row of the list of workbooks; its id follows from repository and path. */
+export function row(fields: Partial<WorkbookRow> = {}): WorkbookRow {
+  const path = fields.path ?? 'plan.xlsx';
+  const repositoryName = fields.repository ?? 'Accounting';
+  return {
+    id: `${repositoryName}/${path}`,
+    path,
+    repository: repositoryName,
+    branch: 'main',
+    versionId: 'v1',
+    author: 'Ada',
+    message: 'a change\n',
+    createdAt: '2025-06-01T10:00:00+00:00',
+    versionStatus: 'success',
+    processing: 0,
+    failure: 0,
+    ...fields,
+  };
+}
+
+/** A complete listing of one repository without workbooks, unless it is said otherwise. */
+export function listing(fields: Partial<Listing> = {}): Listing {
+  return {
+    takenAtMs: NOW_MS,
+    repositories: [repository()],
+    repositoriesComplete: true,
+    workbooks: [],
+    workbooksComplete: true,
+    problems: [],
+    ...fields,
+  };
+}
+
+/** A published tree of a repository's branch, verified ten minutes ago. */
+export function published(of: Repository = repository(), fields: Partial<Published> = {}): Published {
+  const branch = fields.branch ?? 'main';
+  return {
+    path: `${of.fullName}/${encodeURIComponent(branch)}`,
+    repository: of,
+    branch,
+    fingerprint: null,
+    borrowed: [],
+    settled: true,
+    etag: null,
+    verifiedAtMs: NOW_MS - 10 * MINUTE_MS,
+    publishedAtMs: NOW_MS - 10 * MINUTE_MS,
+    archiveBytes: 1000,
+    fileCount: 1,
+    sizeBytes: 900,
+    treePresent: true,
+    ...fields,
+  };
+}
+
+/** A published tree that is what the rows say; it holds the files named, or else those that the rows put on its branch. */
+export function publishedUnder(
+  of: Repository,
+  rows: readonly WorkbookRow[],
+  fields: Partial<Published> & { readonly holds?: readonly string[] } = {},
+): Published {
+  const { holds, ...rest } = fields;
+  const branch = fields.branch ?? 'main';
+  const own = rows.filter((each) => each.repository === of.fullName);
+  const files = new Set(holds ?? own.filter((each) => each.branch === branch).map((each) => each.path));
+  const { digest, borrowed } = fingerprintOfTree(own, branch, (path) => files.has(path));
+  return published(of, { fingerprint: digest, borrowed, ...rest });
+}
+
+/** A target: the branch `main` of the repository `Accounting`, unless it is said otherwise. */
+export function target(branch = 'main', of: Repository = repository()): TargetId {
+  return { repositoryId: of.id, branch };
+}
+
+/** A record of a target of which little is remembered. */
+export function record(fields: Partial<TargetRecord> = {}): TargetRecord {
+  return { ...emptyRecord(fields.target ?? target(), 'Accounting'), ...fields };
+}
+
+/** A failure that waits for another half an hour. */
+export function failure(fields: Partial<Failure> = {}): Failure {
+  return {
+    code: 'service.failed',
+    action: 'retry',
+    message: 'The service failed.',
+    hint: null,
+    sinceMs: NOW_MS - HOUR_MS,
+    lastAtMs: NOW_MS - MINUTE_MS,
+    attempts: 1,
+    nextAttemptAtMs: NOW_MS + HOUR_MS / 2,
+    fingerprint: null,
+    ...fields,
+  };
+}
+
+/** Records as the plan takes them. */
+export function recordMap(...records: readonly TargetRecord[]): Map<string, TargetRecord> {
+  return new Map(records.map((each) => [targetKey(each.target), each]));
+}
+
+/** A selection of everything, with branches that the settings name. */
+export function selection(
+  fields: {
+    readonly selects?: Selection['selects'];
+    readonly configured?: readonly ConfiguredBranch[];
+  } = {},
+): Selection {
+  return {
+    selects: fields.selects ?? (() => true),
+    configuredBranches: () => fields.configured ?? [],
+  };
+}
+
+/** The policy of the default settings. */
+export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
+  return {
+    selection: selection(),
+    fullCheckMs: 24 * HOUR_MS,
+    processingPatienceMs: HOUR_MS,
+    retireAfterPasses: 3,
+    ...fields,
+  };
+}
+
+/** What a plan is computed from: an empty mirror, unless it is said otherwise. */
+export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
+  return {
+    listing: listing(),
+    published: [],
+    records: new Map(),
+    policy: planPolicy(),
+    nowMs: NOW_MS,
+    urgent: false,
+    ...fields,
+  };
+}
+
+/** A file of an inventory; its digest follows from its path. */
+export function manifestFile(path: string, fields: Partial<ManifestFile> = {}): ManifestFile {
+  return { path, sizeBytes: 3, sha256: `digest of ${path}`, mode: 0o644, mtimeMs: NOW_MS, ...fields };
+}
+
+/** Changes of a tree, none unless named. */
+export function changes(
+  fields: Partial<Record<'added' | 'changed' | 'removed', readonly string[]>> = {},
+): Record<'added' | 'changed' | 'removed', readonly string[]> {
+  return { added: [], changed: [], removed: [], ...fields };
+}
+
+/** A selection's verdict that leaves out some branches. */
+export function allBut(...branches: readonly string[]): Selection['selects'] {
+  return (_repository, branch) => !branches.includes(branch);
+}

@@ -1,0 +1,780 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
+
+import { ZipFile } from 'yazl';
+
+/**
+ * The service in memory, over HTTP on a port of its own, with a knob for every point where its specification says "not
+ * shown" and for everything that is known to differ between installations.
+ */
+
+export const API_KEY = 'fake-personal-key-5f1d';
+export const API_TOKEN = 'fake-personal-token-9c2e';
+
+/** Forms in which an installation may take `{repo}`. */
+export type ReferenceForm = 'id' | 'full_name_encoded' | 'full_name' | 'name';
+
+/** How an archive is made. */
+export interface ArchiveKnobs {
+  leadingFolder: string | null;
+  compression: 'stored' | 'deflated';
+  folderEntries: boolean;
+  zip64: boolean;
+  dataDescriptors: boolean;
+}
+
+/** What differs from installation to installation. All may be changed while the service runs. */
+export interface FakeKnobs extends ArchiveKnobs {
+  references: Set<ReferenceForm>;
+  /** What a reference in a form that is not accepted gets; `html-200` is a single-page application's router. */
+  unacceptedReference: 'absent' | 'html-404' | 'html-200' | 'forbidden' | 'unprocessable';
+  rows: 'per-branch' | 'latest-only';
+  /** Whether a workbook's `integration` is the full name or, as some installations have it, the id. */
+  integration: 'full_name' | 'id';
+  length: 'content-length' | 'chunked';
+  contentEncoding: 'gzip' | null;
+  next: 'absolute' | 'path' | 'query' | 'other-host' | 'without-prefix';
+  /** The host that `next: 'other-host'` names. */
+  otherOrigin: string;
+  pageSize: number;
+  pageBeyondEnd: '404' | 'empty';
+  countOffset: number;
+  duplicateRows: boolean;
+  malformedRepositories: unknown[];
+  malformedWorkbooks: unknown[];
+  /** Full names of repositories of which workbooks are listed, although `/repos` does not list them. */
+  unlistedIntegrations: string[];
+  v1: 'on' | '404' | 'html-404' | 'html-200';
+  etag: 'strong' | 'weak' | 'none';
+  /** Whether `If-None-Match` is honoured. */
+  conditional: boolean;
+  absentStatus: 404 | 400;
+  emptyRepository: 'absent' | 'empty-archive';
+  microseconds: boolean;
+  extraFields: boolean;
+  missingFields: boolean;
+  /** Called after a page was made and before the next one can be asked for; from 1. */
+  afterPage: ((page: number) => void) | null;
+  /** Called before the contents of a whole branch are read. */
+  beforeDownload: ((repository: FakeRepository, branch: string) => void) | null;
+}
+
+export function defaultKnobs(): FakeKnobs {
+  return {
+    references: new Set<ReferenceForm>(['id', 'full_name_encoded', 'full_name', 'name']),
+    unacceptedReference: 'absent',
+    rows: 'per-branch',
+    integration: 'full_name',
+    leadingFolder: null,
+    compression: 'deflated',
+    folderEntries: false,
+    zip64: false,
+    dataDescriptors: false,
+    length: 'content-length',
+    contentEncoding: null,
+    next: 'absolute',
+    otherOrigin: 'http://inner.invalid:8080',
+    pageSize: 100,
+    pageBeyondEnd: '404',
+    countOffset: 0,
+    duplicateRows: false,
+    malformedRepositories: [],
+    malformedWorkbooks: [],
+    unlistedIntegrations: [],
+    v1: 'on',
+    etag: 'none',
+    conditional: false,
+    absentStatus: 404,
+    emptyRepository: 'absent',
+    microseconds: true,
+    extraFields: false,
+    missingFields: false,
+    afterPage: null,
+    beforeDownload: null,
+  };
+}
+
+/** A version of a workbook on a branch. */
+export interface FakeVersion {
+  readonly id: string;
+  readonly sequence: number;
+  status: string;
+  processing: number;
+  failure: number;
+}
+
+/** A branch with its files; those that look like workbooks have versions. */
+export interface FakeBranch {
+  readonly files: Map<string, Buffer>;
+  readonly versions: Map<string, FakeVersion>;
+}
+
+/** A repository of the service. */
+export interface FakeRepository {
+  readonly id: string;
+  name: string;
+  fullName: string;
+  url: string | null;
+  readonly createdAtMs: number;
+  defaultBranch: string;
+  readonly branches: Map<string, FakeBranch>;
+}
+
+/** What an answer is turned into. `after` counts the body's bytes that are still sent. */
+export type Fault =
+  | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly kind: 'html' }
+  | { readonly kind: 'json' }
+  | { readonly kind: 'body'; readonly body: Buffer; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly kind: 'pad'; readonly bytes: number }
+  | { readonly kind: 'truncate'; readonly keep: number }
+  | { readonly kind: 'cut'; readonly after: number }
+  | { readonly kind: 'length'; readonly delta: number }
+  | { readonly kind: 'stall'; readonly after: number }
+  | { readonly kind: 'silence' }
+  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
+
+/** A request as it arrived. */
+export interface RecordedRequest {
+  readonly method: string;
+  /** As it was sent: path and query, still encoded. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+}
+
+const HTML = '<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>';
+const CHUNK_BYTES = 8192;
+const FIRST_MOMENT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+const ARCHIVE_TIME = new Date(Date.UTC(2026, 1, 3, 4, 5, 6));
+
+/** Whether the service takes a file for a workbook and shows it in its list. */
+export function isWorkbook(path: string): boolean {
+  return /\.xls[xmb]?$/i.test(path);
+}
+
+export class FakeService {
+  readonly knobs: FakeKnobs;
+  readonly repositories: FakeRepository[] = [];
+  readonly requests: RecordedRequest[] = [];
+  /** Decides about the fault of an answer; called for every request. */
+  fault: ((path: string) => Fault | null) | null = null;
+  apiKey = API_KEY;
+  apiToken = API_TOKEN;
+  private readonly server: Server;
+  private sequence = 0;
+
+  private constructor(knobs: Partial<FakeKnobs>) {
+    this.knobs = { ...defaultKnobs(), ...knobs };
+    this.server = createServer((request, response) => {
+      const { method = '', url = '', headers } = request;
+      request.resume();
+      this.requests.push({ method, path: url, headers });
+      void this.answer({ method, path: url, headers }, response).catch((error: unknown) => {
+        response.writeHead(500).end(String(error));
+      });
+    });
+  }
+
+  static async start(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
+    const service = new FakeService(knobs);
+    service.server.listen(0, '127.0.0.1');
+    await once(service.server, 'listening');
+    return service;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
+  }
+
+  get origin(): string {
+    const address = this.server.address();
+    if (address === null || typeof address === 'string') throw new Error('the service does not listen');
+    return `http://127.0.0.1:${address.port}`;
+  }
+
+  get baseUrl(): string {
+    return `${this.origin}/api`;
+  }
+
+  /** Makes a repository: by name, or, where a full name with a host is given, a Git one. */
+  addRepository(fullName: string, files: Readonly<Record<string, string>> = {}): FakeRepository {
+    const isGit = fullName.includes('/');
+    this.sequence += 1;
+    const repository: FakeRepository = {
+      id: uuidOf(`${this.sequence} ${fullName}`),
+      name: shortName(fullName),
+      fullName,
+      url: isGit ? `https://${fullName}` : null,
+      createdAtMs: FIRST_MOMENT_MS + this.sequence * 1000,
+      defaultBranch: 'main',
+      branches: new Map(),
+    };
+    this.repositories.push(repository);
+    for (const [path, content] of Object.entries(files)) this.write(repository, 'main', path, content);
+    return repository;
+  }
+
+  removeRepository(repository: FakeRepository): void {
+    this.repositories.splice(this.repositories.indexOf(repository), 1);
+  }
+
+  renameRepository(repository: FakeRepository, fullName: string): void {
+    repository.fullName = fullName;
+    repository.name = shortName(fullName);
+    repository.url = fullName.includes('/') ? `https://${fullName}` : null;
+  }
+
+  /** Writes a file; a workbook gets a new version. */
+  write(repository: FakeRepository, branch: string, path: string, content: string | Buffer): void {
+    const { files, versions } = this.branch(repository, branch);
+    this.sequence += 1;
+    files.set(path, typeof content === 'string' ? Buffer.from(content) : content);
+    if (!isWorkbook(path)) return;
+    const id = createHash('sha1').update(`${this.sequence} ${repository.id} ${branch} ${path}`).digest('hex');
+    versions.set(path, { id, sequence: this.sequence, status: 'success', processing: 0, failure: 0 });
+  }
+
+  remove(repository: FakeRepository, branch: string, path: string): void {
+    const { files, versions } = this.branch(repository, branch);
+    files.delete(path);
+    versions.delete(path);
+  }
+
+  /** Makes a branch that has what another one has, with the same versions. */
+  fork(repository: FakeRepository, from: string, to: string): void {
+    const { files, versions } = this.branch(repository, from);
+    repository.branches.set(to, {
+      files: new Map(files),
+      versions: new Map([...versions].map(([path, version]) => [path, { ...version }])),
+    });
+  }
+
+  version(repository: FakeRepository, branch: string, path: string): FakeVersion {
+    const version = repository.branches.get(branch)?.versions.get(path);
+    if (version === undefined) throw new Error(`${path} has no version on ${branch}`);
+    return version;
+  }
+
+  /** Answers whose path holds the text get a fault, so many times. */
+  failTimes(part: string, times: number, fault: Fault): void {
+    let left = times;
+    this.fault = (path) => {
+      if (!path.includes(part) || left === 0) return null;
+      left -= 1;
+      return fault;
+    };
+  }
+
+  /** What a mirror of everything that the list shows holds, by target; where no branch is known, `HEAD`. */
+  expectedTrees(): Record<string, ReadonlyMap<string, Buffer>> {
+    const trees: Record<string, ReadonlyMap<string, Buffer>> = {};
+    for (const repository of this.repositories) {
+      const listed = new Set(
+        this.knobs.v1 === 'on' ? rowsOf([repository], this.knobs.rows).map(([, branch]) => branch) : [],
+      );
+      for (const name of listed) {
+        trees[`${repository.fullName}/${name.replaceAll('/', '%2F')}`] = filesOf(repository, name);
+      }
+      if (listed.size > 0) continue;
+      const isThere =
+        repository.branches.has(repository.defaultBranch) || this.knobs.emptyRepository === 'empty-archive';
+      if (isThere) trees[`${repository.fullName}/HEAD`] = filesOf(repository, repository.defaultBranch);
+    }
+    return trees;
+  }
+
+  /** The requests since the last call, as `method path`. */
+  takeRequests(): string[] {
+    return this.requests.splice(0).map(({ method, path }) => `${method} ${path}`);
+  }
+
+  /** The requests for contents since the last call. */
+  takeDownloads(): string[] {
+    return this.takeRequests().filter((request) => request.includes('/contents'));
+  }
+
+  /** Requests that carry a credential that does not belong there, or lack the one that does. */
+  credentialFaults(): string[] {
+    return this.requests
+      .filter(({ path, headers }) => {
+        const isV1 = path.startsWith('/api/v1/');
+        const expected = isV1 ? this.apiToken : this.apiKey;
+        const { 'x-api-key': key, authorization: token } = headers;
+        return (isV1 ? token : key) !== expected || (isV1 ? key : token) !== undefined;
+      })
+      .map(({ method, path }) => `${method} ${path}`);
+  }
+
+  private branch(repository: FakeRepository, name: string): FakeBranch {
+    const known = repository.branches.get(name);
+    if (known !== undefined) return known;
+    const branch = { files: new Map(), versions: new Map() };
+    repository.branches.set(name, branch);
+    return branch;
+  }
+
+  private async answer(request: RecordedRequest, response: ServerResponse): Promise<void> {
+    const fault = this.fault?.(request.path) ?? null;
+    if (fault?.kind === 'silence') return;
+    const reply = faulty(await this.reply(request), fault);
+    this.send(response, reply, fault);
+  }
+
+  private send(response: ServerResponse, reply: Reply, fault: Fault | null): void {
+    if (reply.status === 304) {
+      response.writeHead(304, reply.headers).end();
+      return;
+    }
+    const { body } = reply;
+    const delta = fault?.kind === 'length' ? fault.delta : null;
+    const hasLength = this.knobs.length === 'content-length' || delta !== null;
+    const length = hasLength ? { 'content-length': String(body.length + (delta ?? 0)) } : {};
+    response.writeHead(reply.status, { ...reply.headers, ...length });
+    response.flushHeaders();
+    if (fault?.kind === 'stall') {
+      response.write(body.subarray(0, fault.after));
+    } else if (fault?.kind === 'cut') {
+      response.write(body.subarray(0, fault.after), () => response.socket?.destroy());
+    } else if (delta !== null) {
+      response.write(body, () => response.socket?.destroySoon());
+    } else {
+      for (let at = 0; at < body.length; at += CHUNK_BYTES)
+        response.write(body.subarray(at, at + CHUNK_BYTES));
+      response.end();
+    }
+  }
+
+  private async reply(request: RecordedRequest): Promise<Reply> {
+    const { pathname, search } = splitTarget(request.path);
+    const isV1 = pathname.startsWith('/api/v1/');
+    const credential = isV1 ? request.headers.authorization : request.headers['x-api-key'];
+    if (!pathname.startsWith('/api/')) return html(404);
+    if (isV1 && this.knobs.v1 !== 'on') return html(this.knobs.v1 === 'html-200' ? 200 : 404);
+    if (credential !== (isV1 ? this.apiToken : this.apiKey))
+      return json(401, { detail: 'not authenticated' });
+    if (pathname === '/api/repos') return json(200, this.repositoryList());
+    if (pathname === '/api/v1/workbooks') return this.page(new URLSearchParams(search));
+    const contents = /^\/api\/repos\/(?<reference>.+?)\/contents(?:\/(?<inner>.*))?$/.exec(pathname)?.groups;
+    if (contents === undefined) return json(404, { detail: 'no such page' });
+    return this.contents(contents['reference'] ?? '', contents['inner'] ?? '', search, request.headers);
+  }
+
+  private repositoryList(): unknown[] {
+    const { microseconds, missingFields, extraFields } = this.knobs;
+    const rows = this.repositories.map((repository) => ({
+      id: repository.id,
+      name: repository.name,
+      full_name: repository.fullName,
+      ...(missingFields
+        ? {}
+        : { url: repository.url, created_at: instant(repository.createdAtMs, microseconds) }),
+      ...(extraFields ? { owner: { id: 7 }, archived: false, tags: [] } : {}),
+    }));
+    return [...rows, ...this.knobs.malformedRepositories];
+  }
+
+  private page(query: URLSearchParams): Reply {
+    const { pageSize, countOffset, pageBeyondEnd } = this.knobs;
+    const rows = this.workbookRows();
+    const number = Number(query.get('page') ?? 1);
+    const start = (number - 1) * pageSize;
+    if (number > 1 && start >= rows.length && pageBeyondEnd === '404') {
+      return json(404, { detail: 'Invalid page.' });
+    }
+    const hasNext = start + pageSize < rows.length;
+    const reply = json(200, {
+      count: rows.length + countOffset,
+      next: hasNext ? this.pageReference(number + 1) : null,
+      ...(this.knobs.missingFields ? {} : { previous: null }),
+      results: rows.slice(start, start + pageSize),
+    });
+    this.knobs.afterPage?.(number);
+    return reply;
+  }
+
+  private pageReference(page: number): string {
+    const query = `?page=${page}`;
+    switch (this.knobs.next) {
+      case 'absolute':
+        return `${this.baseUrl}/v1/workbooks${query}`;
+      case 'path':
+        return `/api/v1/workbooks${query}`;
+      case 'query':
+        return query;
+      case 'other-host':
+        return `${this.knobs.otherOrigin}/api/v1/workbooks${query}`;
+      case 'without-prefix':
+        return `/v1/workbooks${query}`;
+    }
+  }
+
+  private workbookRows(): unknown[] {
+    const { knobs } = this;
+    const rows = rowsOf(this.repositories, knobs.rows).map(([repository, branch, path, version]) => {
+      const integration = knobs.integration === 'id' ? repository.id : repository.fullName;
+      return workbookRow(integration, branch, path, version, knobs);
+    });
+    const ghosts = knobs.unlistedIntegrations.map((integration) => {
+      const version = { id: 'e'.repeat(40), sequence: 1, status: 'success', processing: 0, failure: 0 };
+      return workbookRow(integration, 'main', 'ghost.xlsx', version, knobs);
+    });
+    const doubled = knobs.duplicateRows ? rows.slice(0, 1) : [];
+    return [...rows, ...doubled, ...ghosts, ...knobs.malformedWorkbooks];
+  }
+
+  private async contents(
+    reference: string,
+    inner: string,
+    search: string,
+    headers: IncomingHttpHeaders,
+  ): Promise<Reply> {
+    const { knobs } = this;
+    const repository = this.resolve(reference);
+    if (repository === 'unaccepted') {
+      return this.unaccepted();
+    }
+    if (repository === null) return this.absent();
+    const branch = new URLSearchParams(search).get('branch') ?? repository.defaultBranch;
+    if (inner === '') knobs.beforeDownload?.(repository, branch);
+    const isEmpty = repository.branches.size === 0 && knobs.emptyRepository === 'empty-archive';
+    const files = isEmpty ? new Map<string, Buffer>() : repository.branches.get(branch)?.files;
+    if (files === undefined) return this.absent();
+    const path = decodeURIComponent(inner).replace(/\/$/, '');
+    const file = files.get(path);
+    if (file !== undefined) return encoded(knobs, 'application/octet-stream', file);
+    const below = new Map([...files].filter(([name]) => path === '' || name.startsWith(`${path}/`)));
+    if (path !== '' && below.size === 0) return this.absent();
+    return this.archive(below, headers);
+  }
+
+  private async archive(files: ReadonlyMap<string, Buffer>, headers: IncomingHttpHeaders): Promise<Reply> {
+    const tag = this.etagOf(files);
+    if (tag !== null && this.knobs.conditional && headers['if-none-match'] === tag) {
+      return { status: 304, headers: { etag: tag }, body: Buffer.alloc(0) };
+    }
+    const reply = encoded(this.knobs, 'application/zip', await zipOf(files, this.knobs));
+    return tag === null ? reply : { ...reply, headers: { ...reply.headers, etag: tag } };
+  }
+
+  private etagOf(files: ReadonlyMap<string, Buffer>): string | null {
+    if (this.knobs.etag === 'none') return null;
+    const hash = createHash('sha256');
+    for (const path of [...files.keys()].sort()) {
+      hash
+        .update(`${path}\0`)
+        .update(files.get(path) ?? '')
+        .update('\0');
+    }
+    const tag = `"${hash.digest('hex').slice(0, 20)}"`;
+    return this.knobs.etag === 'weak' ? `W/${tag}` : tag;
+  }
+
+  private absent(): Reply {
+    return json(this.knobs.absentStatus, { detail: 'Not found.' });
+  }
+
+  private unaccepted(): Reply {
+    switch (this.knobs.unacceptedReference) {
+      case 'absent':
+        return this.absent();
+      case 'html-404':
+        return html(404);
+      case 'html-200':
+        return html(200);
+      case 'forbidden':
+        return json(403, { detail: 'No such repository, or none of yours.' });
+      case 'unprocessable':
+        return json(422, { detail: 'The repository is malformed.' });
+    }
+  }
+
+  /** The repository that a reference names; of several that share a short name, the first: a trap. */
+  private resolve(reference: string): FakeRepository | 'unaccepted' | null {
+    const { references } = this.knobs;
+    const isRaw = reference.includes('/');
+    const text = isRaw
+      ? reference.split('/').map(decodeURIComponent).join('/')
+      : decodeURIComponent(reference);
+    const isFull = references.has(isRaw ? 'full_name' : 'full_name_encoded');
+    const found = this.repositories.find(
+      ({ id, fullName, name }) =>
+        (!isRaw && references.has('id') && id === text) ||
+        (isFull && fullName === text) ||
+        (!isRaw && references.has('full_name') && fullName === text && !text.includes('/')) ||
+        (!isRaw && references.has('name') && name === text),
+    );
+    if (found !== undefined) return found;
+    const isKnown = this.repositories.some(({ id, fullName, name }) => [id, fullName, name].includes(text));
+    return isKnown ? 'unaccepted' : null;
+  }
+}
+
+/** A server of another origin: whatever arrives there is written down, and should be nothing. */
+export interface OtherOrigin {
+  readonly origin: string;
+  readonly requests: RecordedRequest[];
+  readonly close: () => Promise<void>;
+}
+
+/** Starts {@link OtherOrigin}; it answers everything with an empty page of workbooks. */
+export async function startOtherOrigin(): Promise<OtherOrigin> {
+  const requests: RecordedRequest[] = [];
+  const server = createServer(({ method = '', url = '', headers }, response) => {
+    requests.push({ method, path: url, headers });
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end('{"count":0,"next":null,"previous":null,"results":[]}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the other server does not listen');
+  return {
+    origin: `http://127.0.0.1:${address.port}`,
+    requests,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function shortName(fullName: string): string {
+  const last = fullName.split('/').at(-1) ?? fullName;
+  return fullName.includes('/') ? last.replace(/\.git$/, '') : last;
+}
+
+function uuidOf(text: string): string {
+  const hex = createHash('sha256').update(text).digest('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(
+    '-',
+  );
+}
+
+/** The path is taken apart by hand: a URL parser would resolve what is to be seen as it came. */
+function splitTarget(target: string): { pathname: string; search: string } {
+  const at = target.indexOf('?');
+  return at < 0
+    ? { pathname: target, search: '' }
+    : { pathname: target.slice(0, at), search: target.slice(at) };
+}
+
+function filesOf(repository: FakeRepository, branch: string): ReadonlyMap<string, Buffer> {
+  return new Map(repository.branches.get(branch)?.files);
+}
+
+function rowsOf(
+  repositories: readonly FakeRepository[],
+  mode: FakeKnobs['rows'],
+): [FakeRepository, string, string, FakeVersion][] {
+  return repositories.flatMap((repository) => {
+    const all = [...repository.branches].flatMap(([branch, { versions }]) =>
+      [...versions].map(([path, version]): [FakeRepository, string, string, FakeVersion] => [
+        repository,
+        branch,
+        path,
+        version,
+      ]),
+    );
+    if (mode === 'per-branch') return all;
+    const latest = new Map<string, (typeof all)[number]>();
+    for (const row of all) {
+      const known = latest.get(row[2]);
+      if (known === undefined || known[3].sequence < row[3].sequence) latest.set(row[2], row);
+    }
+    return [...latest.values()];
+  });
+}
+
+function workbookRow(
+  integration: string,
+  branch: string,
+  path: string,
+  version: FakeVersion,
+  { missingFields, extraFields }: FakeKnobs,
+): unknown {
+  const optional = {
+    author: 'Änne Größe',
+    action: 'modify',
+    created_at: instant(versionTimeMs(version), false),
+    message: `Version ${version.sequence}\n`,
+    parent: { id: 'a'.repeat(40) },
+  };
+  const isStatusNeeded = version.status !== 'success' || version.processing > 0 || version.failure > 0;
+  const status = { processing: version.processing, failure: version.failure };
+  return {
+    type: 'workbook',
+    id: `${integration}/${path}`,
+    name: `/${path}`,
+    integration,
+    version: {
+      id: version.id,
+      branch,
+      ...(missingFields && !isStatusNeeded ? {} : { status: version.status }),
+      ...(missingFields ? {} : optional),
+      ...(extraFields ? { url: `/raw/${'0'.repeat(64)}/x_0000000.xlsx`, content: { sheets: 3 } } : {}),
+    },
+    ...(missingFields && !isStatusNeeded ? {} : { status }),
+    ...(missingFields ? {} : { display_name: path.split('/').at(-1) }),
+    ...(extraFields ? { created_at: instant(FIRST_MOMENT_MS, false), file: { size: 1, type: 'xlsm' } } : {}),
+  };
+}
+
+/** When a version was made: a second later for every change of the service. */
+export function versionTimeMs(version: Pick<FakeVersion, 'sequence'>): number {
+  return FIRST_MOMENT_MS + version.sequence * 1000;
+}
+
+function instant(timeMs: number, microseconds: boolean): string {
+  const seconds = new Date(timeMs).toISOString().slice(0, 19);
+  return `${seconds}${microseconds ? '.123456' : ''}+00:00`;
+}
+
+function json(status: number, value: unknown): Reply {
+  return {
+    status,
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify(value)),
+  };
+}
+
+function html(status: number): Reply {
+  return { status, headers: { 'content-type': 'text/html; charset=utf-8' }, body: Buffer.from(HTML) };
+}
+
+function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Reply {
+  return contentEncoding === null
+    ? { status: 200, headers: { 'content-type': type }, body }
+    : {
+        status: 200,
+        headers: { 'content-type': type, 'content-encoding': contentEncoding },
+        body: gzipSync(body),
+      };
+}
+
+function faulty(reply: Reply, fault: Fault | null): Reply {
+  switch (fault?.kind) {
+    case 'status':
+      return { ...json(fault.status, { detail: 'no' }), headers: { ...fault.headers } };
+    case 'html':
+      return html(200);
+    case 'json':
+      return json(200, { error: 'The repository is locked.' });
+    case 'body':
+      return { status: 200, headers: { ...reply.headers, ...fault.headers }, body: fault.body };
+    case 'pad':
+      return { ...reply, body: Buffer.concat([reply.body, Buffer.alloc(fault.bytes, '#')]) };
+    case 'truncate':
+      return { ...reply, body: reply.body.subarray(0, fault.keep) };
+    case 'redirect':
+      return { status: fault.status ?? 302, headers: { location: fault.to }, body: Buffer.alloc(0) };
+    case 'cut':
+    case 'length':
+    case 'stall':
+    case 'silence':
+    case undefined:
+      return reply;
+  }
+}
+
+/** A zip archive as a service makes it. */
+export async function zipOf(
+  files: ReadonlyMap<string, Buffer>,
+  knobs: ArchiveKnobs = defaultKnobs(),
+): Promise<Buffer> {
+  const zip = new ZipFile();
+  const prefix = knobs.leadingFolder === null ? '' : `${knobs.leadingFolder}/`;
+  const folders = new Set<string>();
+  const options = {
+    mtime: ARCHIVE_TIME,
+    mode: 0o100644,
+    compress: knobs.compression === 'deflated',
+    forceZip64Format: knobs.zip64,
+  };
+  for (const [path, bytes] of files) {
+    const name = prefix + path;
+    for (
+      let slash = name.indexOf('/');
+      knobs.folderEntries && slash > 0;
+      slash = name.indexOf('/', slash + 1)
+    ) {
+      const folder = name.slice(0, slash + 1);
+      if (!folders.has(folder)) zip.addEmptyDirectory(folder, { mtime: ARCHIVE_TIME, mode: 0o040755 });
+      folders.add(folder);
+    }
+    if (knobs.dataDescriptors) {
+      zip.addReadStream(Readable.from([bytes]), name, options);
+    } else {
+      zip.addBuffer(bytes, name, options);
+    }
+  }
+  zip.end({ forceZip64Format: knobs.zip64, comment: '' });
+  const chunks: Buffer[] = [];
+  for await (const chunk of zip.outputStream) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+}
+
+/** An entry of a zip archive built by hand: each field may lie. */
+export interface RawZipEntry {
+  readonly name: string | Buffer;
+  readonly data?: string | Buffer;
+  readonly method?: number;
+  readonly flags?: number;
+  /** Unix mode with file type. */
+  readonly mode?: number;
+  readonly crc?: number;
+  readonly size?: number;
+  readonly compressedSize?: number;
+  /** Where the directory says that the entry lies. */
+  readonly offset?: number;
+}
+
+/** Makes a zip archive field by field (APPNOTE 6.3.10, section 4.3). */
+export function rawZip(entries: readonly RawZipEntry[], comment = ''): Buffer {
+  const locals: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let offset = 0;
+  for (const entry of entries) {
+    const name = Buffer.isBuffer(entry.name) ? entry.name : Buffer.from(entry.name);
+    const data = Buffer.isBuffer(entry.data) ? entry.data : Buffer.from(entry.data ?? '');
+    const method = entry.method ?? 0;
+    const stored = method === 8 ? deflateRawSync(data) : data;
+    const fields = Buffer.alloc(26);
+    fields.writeUInt16LE(20, 0);
+    fields.writeUInt16LE(entry.flags ?? 0, 2);
+    fields.writeUInt16LE(method, 4);
+    fields.writeUInt16LE(0x21, 8);
+    fields.writeUInt32LE(entry.crc ?? crc32(data), 10);
+    fields.writeUInt32LE(entry.compressedSize ?? stored.length, 14);
+    fields.writeUInt32LE(entry.size ?? data.length, 18);
+    fields.writeUInt16LE(name.length, 22);
+    locals.push(Buffer.from('PK\u0003\u0004', 'latin1'), fields, name, stored);
+    const central = Buffer.alloc(14);
+    central.writeUInt32LE(((entry.mode ?? 0) << 16) >>> 0, 6);
+    central.writeUInt32LE(entry.offset ?? offset, 10);
+    const madeByUnix = Buffer.from([20, 3]);
+    directory.push(Buffer.from('PK\u0001\u0002', 'latin1'), madeByUnix, fields, central, name);
+    offset += 30 + name.length + stored.length;
+  }
+  const body = Buffer.concat(locals);
+  const listing = Buffer.concat(directory);
+  const end = Buffer.alloc(22);
+  end.write('PK\u0005\u0006', 'latin1');
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(listing.length, 12);
+  end.writeUInt32LE(body.length, 16);
+  end.writeUInt16LE(comment.length, 20);
+  return Buffer.concat([body, listing, end, Buffer.from(comment, 'latin1')]);
+}

@@ -1,0 +1,289 @@
+import { createHash } from 'node:crypto';
+import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+
+import { expect, onTestFinished } from 'vitest';
+import { z } from 'zod';
+
+import { type Mirror, openMirror } from '../../src/cli/compose.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import { MirrorError } from '../../src/model/errors.ts';
+import type { EventName, MirrorEvent, Trigger } from '../../src/model/events.ts';
+import { type PassReport, runPass } from '../../src/sync/pass.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+
+/** Settings as variables, without the prefix: `SERVICE_RETRIES`. An empty text takes one of the harness's away. */
+export type HarnessSettings = Readonly<Record<string, string>>;
+
+const manifestSchema = z.looseObject({
+  repository: z.looseObject({ id: z.string(), full_name: z.string() }),
+  branch: z.string(),
+  settled: z.boolean(),
+  fingerprint: z.string().nullable(),
+  skipped: z.array(z.looseObject({ path: z.string() })),
+  files: z.array(
+    z.looseObject({
+      path: z.string(),
+      size: z.number(),
+      sha256: z.string(),
+      mtime: z.string(),
+      workbook: z.looseObject({ id: z.string(), version: z.string() }).optional(),
+    }),
+  ),
+});
+
+/** A manifest as it is on disk, as far as tests look at it. */
+export type ManifestOnDisk = z.infer<typeof manifestSchema>;
+
+/** How a pass may be run. */
+export interface PassOptions {
+  readonly trigger?: Trigger;
+  /** Moves the clock of the pass, in milliseconds. */
+  readonly aheadMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** How a target fared in a pass. */
+export interface TargetResult {
+  readonly action: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly code?: string;
+  readonly errorAction?: string;
+}
+
+const OFTEN_ENOUGH: HarnessSettings = {
+  SERVICE_API_KEY: API_KEY,
+  SERVICE_API_TOKEN: API_TOKEN,
+  SERVICE_RETRIES: '1',
+  SERVICE_MAX_RETRY_DELAY: '2ms',
+  SERVICE_HEADERS_TIMEOUT: '20s',
+  SERVICE_STALL_TIMEOUT: '20s',
+  READER_GRACE: '0s',
+};
+
+/** A mirror on a directory of its own, on a service. */
+export class MirrorHarness {
+  readonly directory: string;
+  readonly events: MirrorEvent[] = [];
+  private readonly service: Pick<FakeService, 'baseUrl' | 'expectedTrees'>;
+  private settings: HarnessSettings;
+  private mirror: Mirror | null = null;
+
+  private constructor(
+    directory: string,
+    service: Pick<FakeService, 'baseUrl' | 'expectedTrees'>,
+    settings: HarnessSettings,
+  ) {
+    this.directory = directory;
+    this.service = service;
+    this.settings = settings;
+  }
+
+  static async open(service: FakeService, settings: HarnessSettings = {}): Promise<MirrorHarness> {
+    const directory = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+    const harness = new MirrorHarness(directory, service, settings);
+    await harness.start();
+    return harness;
+  }
+
+  /** Closes the mirror and opens it again on the same directory, with further settings if given. */
+  async restart(settings: HarnessSettings = {}): Promise<void> {
+    await this.mirror?.close();
+    this.settings = { ...this.settings, ...settings };
+    await this.start();
+  }
+
+  async close(): Promise<void> {
+    await this.mirror?.close();
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  /** The opened mirror's context, for a test that calls a part of it by itself. */
+  get context(): Mirror['context'] {
+    return this.opened.context;
+  }
+
+  /** Runs a pass. @throws what ends the pass as a whole */
+  async pass(options: PassOptions = {}): Promise<PassReport> {
+    const { context, policy, rememberInstallation } = this.opened;
+    const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
+    const moved = { ...context, now: () => Date.now() + aheadMs };
+    const report = await runPass(moved, policy, trigger, signal);
+    await rememberInstallation();
+    return report;
+  }
+
+  /** Runs a pass and gives what became of each target. */
+  async results(options: PassOptions = {}): Promise<Record<string, TargetResult>> {
+    return resultsOf(await this.pass(options));
+  }
+
+  /** Runs a pass that is to fail as a whole and gives its error. */
+  async failure(options: PassOptions = {}): Promise<MirrorError> {
+    const error: unknown = await this.pass(options).then(
+      () => new Error('the pass did not fail'),
+      (reason: unknown) => reason,
+    );
+    if (error instanceof MirrorError) return error;
+    throw error;
+  }
+
+  /** The events of a name so far. */
+  eventsOf<Name extends EventName>(name: Name): Extract<MirrorEvent, { name: Name }>[] {
+    return this.events.filter((event): event is Extract<MirrorEvent, { name: Name }> => event.name === name);
+  }
+
+  /** Everything below a folder of the directory: files with their bytes. */
+  async files(folder: string): Promise<Map<string, Buffer>> {
+    const root = join(this.directory, folder);
+    const files = new Map<string, Buffer>();
+    for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (!entry.isDirectory()) files.set(relative(root, path), await readFile(path));
+    }
+    return files;
+  }
+
+  /** The published tree of a target. */
+  tree(target: string): Promise<Map<string, Buffer>> {
+    return this.files(join('mirror', target));
+  }
+
+  /** The targets that have a manifest. */
+  async targets(): Promise<string[]> {
+    const manifests = await this.files('manifests');
+    return [...manifests.keys()].map((name) => name.replace(/\.json$/, '')).sort();
+  }
+
+  async manifest(target: string): Promise<ManifestOnDisk> {
+    const text = await readFile(join(this.directory, 'manifests', `${target}.json`), 'utf8');
+    return manifestSchema.parse(JSON.parse(text));
+  }
+
+  /** Inode and times of everything below `mirror/`, and of itself. */
+  async stamps(): Promise<Record<string, string>> {
+    const root = join(this.directory, 'mirror');
+    const stamps: Record<string, string> = {};
+    for (const path of ['', ...(await readdir(root, { recursive: true }))]) {
+      const { ino, ctimeMs, mtimeMs, nlink } = await lstat(join(root, path));
+      stamps[path] = `${ino} ${ctimeMs} ${mtimeMs} ${nlink}`;
+    }
+    return stamps;
+  }
+
+  /** Expects the mirror to hold these trees and nothing else, and its manifests to say so. */
+  async expectExact(trees = this.service.expectedTrees()): Promise<void> {
+    const expected: Record<string, string> = {};
+    for (const [target, files] of Object.entries(trees)) {
+      for (const [path, bytes] of files) expected[`${target}/${path}`] = digest(bytes);
+    }
+    const found: Record<string, string> = {};
+    for (const [path, bytes] of await this.files('mirror')) found[path] = digest(bytes);
+    expect(found).toStrictEqual(expected);
+    expect(await this.targets()).toStrictEqual(Object.keys(trees).sort());
+    for (const [target, files] of Object.entries(trees)) {
+      const listed = (await this.manifest(target)).files.map(({ path, sha256 }) => [path, sha256]);
+      expect(Object.fromEntries(listed)).toStrictEqual(
+        Object.fromEntries([...files].map(([path, bytes]) => [path, sha256Of(bytes)])),
+      );
+    }
+    expect(await this.folders('mirror')).toStrictEqual(foldersOf(trees));
+    expect(await readdir(join(this.directory, '.workbook-mirror', 'staging'))).toStrictEqual([]);
+  }
+
+  /** Everything that the mirror has said so far and keeps on disk beside the trees, as one text. */
+  async everythingSaid(): Promise<string> {
+    const manifests = [...(await this.files('manifests')).values()].map(String).join('\n');
+    return [JSON.stringify(this.events), manifests, JSON.stringify(await this.context.state.records())].join(
+      '\n',
+    );
+  }
+
+  private async folders(folder: string): Promise<string[]> {
+    const root = join(this.directory, folder);
+    const entries = await readdir(root, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      .sort();
+  }
+
+  private get opened(): Mirror {
+    if (this.mirror === null) throw new Error('the mirror is not open');
+    return this.mirror;
+  }
+
+  private async start(): Promise<void> {
+    const values = {
+      ...OFTEN_ENOUGH,
+      SERVICE_BASE_URL: this.service.baseUrl,
+      DIRECTORY: this.directory,
+      ...this.settings,
+    };
+    const env = Object.entries(values)
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+    const { settings } = loadSettings({
+      flags: {},
+      env: Object.fromEntries(env) as Record<string, string>,
+      needs: ['service', 'directory'],
+      defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
+    });
+    this.mirror = await openMirror(settings, (event) => this.events.push(event));
+  }
+}
+
+/** A service with a mirror on it, both closed when the test is over. */
+export async function startPair(
+  knobs: Partial<FakeKnobs> = {},
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const service = await FakeService.start(knobs);
+  onTestFinished(() => service.close());
+  const mirror = await MirrorHarness.open(service, settings);
+  onTestFinished(() => mirror.close());
+  return { service, mirror };
+}
+
+/** What became of each target, by its path. */
+export function resultsOf(report: PassReport): Record<string, TargetResult> {
+  return Object.fromEntries(
+    report.results.map(({ action, outcome }) => [
+      action.path,
+      {
+        action: action.kind,
+        reason: action.reason,
+        outcome: outcome.kind,
+        ...(outcome.kind === 'failed' ? { code: outcome.code, errorAction: outcome.action } : {}),
+      },
+    ]),
+  );
+}
+
+/** Texts as files, for a tree that is expected. */
+export function treeOf(files: Readonly<Record<string, string>>): ReadonlyMap<string, Buffer> {
+  return new Map(Object.entries(files).map(([path, text]) => [path, Buffer.from(text)]));
+}
+
+function foldersOf(trees: Readonly<Record<string, ReadonlyMap<string, Buffer>>>): string[] {
+  const folders = new Set<string>();
+  for (const [target, files] of Object.entries(trees)) {
+    for (const path of [`${target}/`, ...[...files.keys()].map((name) => `${target}/${name}`)]) {
+      for (let slash = path.indexOf('/'); slash > 0; slash = path.indexOf('/', slash + 1)) {
+        folders.add(path.slice(0, slash));
+      }
+    }
+  }
+  return [...folders].sort();
+}
+
+/** Short bytes as they are, so that a difference can be read; long ones as a digest. */
+function digest(bytes: Buffer): string {
+  return bytes.length <= 60 ? bytes.toString('latin1') : `${bytes.length} bytes ${sha256Of(bytes)}`;
+}
+
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
