@@ -44,11 +44,15 @@ export function judgeEntry(entry: RawEntry): EntryVerdict {
   return { kind: 'file', path };
 }
 
+/** Leaves room for the mirror's own folders below Linux's PATH_MAX of 4096 bytes. */
+const MAX_PATH_BYTES = 3000;
+
 /** What is wrong with a name, or null. */
 export function nameFault(path: string): string | null {
   if (path === '') return 'has no name';
   if (path.startsWith('/')) return 'has an absolute path';
   if (/\p{Cc}/u.test(path)) return 'has a control character in its name';
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `has a path of more than ${MAX_PATH_BYTES} bytes`;
   if (path.includes('\\')) return 'has a backslash in its name';
   if (/^[A-Za-z]:(?:\/|$)/.test(path)) return 'has a drive in its name';
   if (path.includes('\uFFFD')) return 'has a name that cannot be decoded';

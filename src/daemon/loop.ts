@@ -18,7 +18,7 @@ export function strongerTrigger(one: Trigger | null, other: Trigger): Trigger {
 
 /**
  * Makes a loop.
- * @param pass does one pass; it reports its own failures, so what it throws ends the loop through `onDefect`
+ * @param pass does one pass; it reports its own failures, so what it throws is a defect and goes to `onDefect`
  */
 export function createLoop(
   pass: (trigger: Trigger, signal: AbortSignal) => Promise<void>,
@@ -26,7 +26,8 @@ export function createLoop(
 ): Loop {
   const abort = new AbortController();
   let waiting: Trigger | null = null;
-  let working: Promise<void> | null = null;
+  let isWorking = false;
+  let working = Promise.resolve();
 
   const work = async (): Promise<void> => {
     while (waiting !== null && !abort.signal.aborted) {
@@ -36,10 +37,12 @@ export function createLoop(
     }
   };
   const wake = (): void => {
-    working ??= work()
+    if (isWorking) return;
+    isWorking = true;
+    working = work()
       .catch(onDefect)
       .finally(() => {
-        working = null;
+        isWorking = false;
         if (waiting !== null && !abort.signal.aborted) wake();
       });
   };

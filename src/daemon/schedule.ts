@@ -10,15 +10,16 @@ export interface Schedule {
 /** A tick that comes late, because the machine slept or the loop was busy, still counts for so long, in milliseconds. */
 const LATE_TICK_TOLERANCE_MS = 24 * 60 * 60 * 1000;
 
-/** How many runs are looked at to find the longest time between two of them. */
-const RUNS_LOOKED_AT = 60;
+/** The time that is looked over to find the longest time between two runs: a week, and what a weekend hides behind it. */
+const LOOKED_OVER_MS = 9 * 24 * 60 * 60 * 1000;
+
+/** How many runs are looked at, at least and at most. */
+const RUNS_LOOKED_AT = [60, 20_000] as const;
 
 /** Says what is wrong with a cron expression, or nothing. */
 export function checkSchedule(expression: string): string | undefined {
-  if (!validate(expression)) {
-    return 'is no cron expression: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
-  }
-  return nextRunsMs(expression, 'UTC', 1).length === 0 ? 'never comes' : undefined;
+  if (validate(expression)) return undefined;
+  return 'is no cron expression of a time that comes: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
 }
 
 /** Calls `onTick` on the schedule, in a named time zone. */
@@ -41,9 +42,14 @@ export async function startSchedule(
   };
 }
 
-/** The longest time between two runs that follow each other, in milliseconds. */
+/** The longest time between two runs that follow each other, in milliseconds, over at least a week. */
 export function longestPeriodMs(expression: string, timezone: string): number {
-  const runs = nextRunsMs(expression, timezone, RUNS_LOOKED_AT);
+  const [least, most] = RUNS_LOOKED_AT;
+  let runs: number[] = [];
+  for (let count: number = least; count <= most; count *= 4) {
+    runs = nextRunsMs(expression, timezone, count);
+    if ((runs.at(-1) ?? 0) - (runs[0] ?? 0) >= LOOKED_OVER_MS) break;
+  }
   return runs.reduce((longest, run, index) => Math.max(longest, run - (runs[index - 1] ?? run)), 0);
 }
 

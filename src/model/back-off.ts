@@ -22,14 +22,17 @@ export function backOffDelayMs(
   return Math.max(retryAfterMs, Math.round(grown / 2 + (grown / 2) * random));
 }
 
+/** A service that asks for more than a day, or for ever, is asked again after a day. */
+const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
+
 /**
  * Reads a Retry-After header: seconds or an HTTP date (RFC 9110, section 10.2.3).
- * @returns milliseconds from now, never negative; undefined when the header says nothing useful
+ * @returns milliseconds from now, from 0 to a day; undefined when the header says nothing useful
  */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
-  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  if (/^\d+$/.test(text)) return Math.min(MAX_RETRY_AFTER_MS, Number(text) * 1000);
   const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
+  return Number.isNaN(date) ? undefined : Math.min(MAX_RETRY_AFTER_MS, Math.max(0, date - nowMs));
 }

@@ -64,7 +64,8 @@ export function fingerprintDigest(
 }
 
 /** Values of a version's status that say that the service has finished with it, well or badly. */
-const FINISHED_STATUS = /success|succe|done|complete|finish|fail|error/i;
+const FINISHED_STATUS =
+  /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
 
 /**
  * Whether the service says that it has finished with every workbook of a branch. The specification names one status,

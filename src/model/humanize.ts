@@ -30,6 +30,7 @@ export function counted(count: number, noun: string): string {
 
 /** A time for a person and a machine: UTC, to the second. */
 export function utcTime(timeMs: number): string {
+  if (Number.isNaN(new Date(timeMs).getTime())) return 'an unknown time';
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 }
 

@@ -104,7 +104,9 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
   }
   if (candidate.listed === null) return decideGone(candidate, record, input);
   if (candidate.superseded !== 'no') {
-    return candidate.superseded === 'published'
+    return candidate.superseded === 'published' &&
+      input.listing.repositoriesComplete &&
+      isWorkbookListComplete(input)
       ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
       : hold(candidate, 'superseded');
   }
@@ -119,7 +121,8 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
 function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
   const { listing, policy } = input;
   if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
-  if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
+  if (!listing.repositoriesComplete || !isWorkbookListComplete(input))
+    return hold(candidate, 'listing-incomplete');
   const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
   if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
@@ -128,21 +131,25 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   return { ...common(candidate), kind: 'retire', reason: 'repository-gone' };
 }
 
+function isWorkbookListComplete({ listing }: PlanInput): boolean {
+  return listing.workbooks === null || listing.workbooksComplete;
+}
+
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
 function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
   const { occupant } = candidate;
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
   const missingPasses = input.records.get(key)?.missingPasses ?? 0;
-  return missingPasses + 1 < input.policy.retireAfterPasses
-    ? { ...hold(candidate, 'path-occupied'), moveFrom: null }
-    : null;
+  const isDue = input.listing.repositoriesComplete && missingPasses + 1 >= input.policy.retireAfterPasses;
+  return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
 }
 
 /** A target that failed before waits for its time, or, in quarantine, for another version. */
 function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
   const { failure } = record;
-  if (failure === null || input.nowMs >= failure.nextAttemptAtMs) return null;
+  const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
+  if (isDue) return null;
   if (failure.action === 'quarantine') {
     return failure.fingerprint === digestOf(candidate)
       ? { ...hold(candidate, 'quarantined'), untilMs: failure.nextAttemptAtMs }
@@ -169,12 +176,13 @@ function decideFirstPull(
 ): Action {
   const { policy, nowMs } = input;
   if (!settled) {
-    const untilMs = (record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
+    const untilMs = Math.min(record.processingSinceMs ?? nowMs, nowMs) + policy.processingPatienceMs;
     if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
   }
   const isAbsent =
     record.absentSinceMs !== null && candidate.rows !== null && !hasRows(candidate) && !input.urgent;
-  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, record.checkedAtMs ?? 0, policy.fullCheckMs)) {
+  const checkedAtMs = latestUntil(nowMs, [record.checkedAtMs]);
+  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, checkedAtMs, policy.fullCheckMs)) {
     return { ...common(candidate), kind: 'keep', reason: 'absent' };
   }
   return pull(candidate, 'never-mirrored', input, settled);
@@ -192,9 +200,17 @@ function pullReason(
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';
   if (candidate.rows === null) return 'no-version-list';
-  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, published.verifiedAtMs);
+  const checkedAtMs = latestUntil(input.nowMs, [record.checkedAtMs, published.verifiedAtMs]);
   const dueMs = fullCheckDueMs(candidate.target, checkedAtMs, input.policy.fullCheckMs);
-  return input.nowMs >= dueMs || checkedAtMs > input.nowMs ? 'full-check' : null;
+  return input.nowMs >= dueMs ? 'full-check' : null;
+}
+
+/** The latest of some times that lies not in the future: a clock that was ahead proves nothing. 0 when there is none. */
+function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
+  return timesMs.reduce<number>(
+    (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
+    0,
+  );
 }
 
 function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {

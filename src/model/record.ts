@@ -36,7 +36,7 @@ export interface TargetRecord {
   readonly verifiedAtMs: number | null;
   /** When the contents were last compared whole. Milliseconds since the epoch. */
   readonly checkedAtMs: number | null;
-  /** Complete answers in a row that lacked the target. */
+  /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
   readonly missingPasses: number;
   /** Since when a target that was never mirrored waits for the service to finish with it. Milliseconds since the epoch. */
   readonly processingSinceMs: number | null;
@@ -88,7 +88,7 @@ export type Outcome =
 /** How failed and absent targets are tried again. */
 export interface RetryPolicy {
   readonly backOff: BackOffPolicy;
-  /** A quarantined, stalled or absent target is looked at again after this, in milliseconds. */
+  /** A quarantined or stalled target is looked at again after this, in milliseconds. */
   readonly slowRetryMs: number;
 }
 
@@ -167,9 +167,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
     case 'pulled':
       return { ...seen, verifiedAtMs: listedAtMs, checkedAtMs: listedAtMs, failure: null };
     case 'held':
-      return step.reason === 'service-processing'
-        ? { ...record, decisions, processingSinceMs: record.processingSinceMs ?? nowMs }
-        : { ...record, decisions };
+      return heldRecord({ ...record, decisions }, step);
     case 'missing':
       return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null };
     case 'absent':
@@ -186,9 +184,22 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
       return {
         ...record,
         decisions,
+        missingPasses: 0,
         failure: nextFailure(record.failure, outcome, policy, nowMs, step.random),
       };
   }
+}
+
+/** Holds because an answer proves nothing; the others know that the target is, or may be, there. */
+const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed']);
+
+function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
+  return {
+    ...record,
+    missingPasses: NO_EVIDENCE.has(reason) ? record.missingPasses : 0,
+    processingSinceMs:
+      reason === 'service-processing' ? (record.processingSinceMs ?? nowMs) : record.processingSinceMs,
+  };
 }
 
 function describe(outcome: Outcome): string {

@@ -34,6 +34,11 @@ function encoded(repository: Repository, form: ReferenceForm): string {
   return form === 'full_name' ? text.split('/').map(encodeURIComponent).join('/') : encodeURIComponent(text);
 }
 
+/** Whether a text keeps its meaning in an address: `.` and `..` are resolved away (RFC 3986, section 5.2.4). */
+function isSendable(text: string): boolean {
+  return text.isWellFormed() && !text.split('/').some((segment) => segment === '.' || segment === '..');
+}
+
 /** How many repositories answer to each text, seen without case. */
 export function countNames(repositories: readonly Repository[]): Map<string, number> {
   const counts = new Map<string, number>();
@@ -62,6 +67,7 @@ export function referencesFor(
       : [remembered, ...REFERENCE_FORMS.filter((form) => form !== remembered)];
   const references: Reference[] = [];
   for (const form of forms) {
+    if (!isSendable(plainText(repository, form))) continue;
     const unambiguous = (nameCounts.get(plainText(repository, form).toLowerCase()) ?? 0) <= 1;
     const text = encoded(repository, form);
     if (unambiguous && !references.some((each) => each.text === text)) references.push({ form, text });

@@ -8,22 +8,31 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 /** Names that Windows gives to devices, with any extension (Microsoft, "Naming Files, Paths, and Namespaces"). */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:$|\.)/i;
 
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
 function percentEncode(text: string): string {
   return [...Buffer.from(text, 'utf8')]
     .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
     .join('');
 }
 
-function shorten(segment: string, original: string): string {
-  const mark = `%~${createHash('sha256').update(original).digest('hex').slice(0, 16)}`;
+/** Cuts a segment so that it and what is put behind it have room, never through a character or an encoded byte. */
+function cut(segment: string, suffix: string): string {
   let kept = '';
-  let sizeBytes = mark.length;
+  let sizeBytes = Buffer.byteLength(suffix);
   for (const piece of segment.match(/%[0-9A-F]{2}|[^]/gu) ?? []) {
     sizeBytes += Buffer.byteLength(piece);
     if (sizeBytes > MAX_SEGMENT_BYTES) break;
     kept += piece;
   }
-  return kept + mark;
+  return kept + suffix;
+}
+
+/** Puts `~` and a mark behind a segment that would meet another one. */
+export function markSegment(segment: string, mark: string): string {
+  return cut(segment, `~${mark}`);
 }
 
 /**
@@ -37,7 +46,7 @@ export function encodeSegment(text: string): string {
     .replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16).toUpperCase()}`);
   if (/[. ]$/.test(segment)) segment = segment.slice(0, -1) + percentEncode(segment.slice(-1));
   if (DEVICE_NAME.test(segment)) segment = percentEncode(segment.slice(0, 1)) + segment.slice(1);
-  return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES ? shorten(segment, text) : segment;
+  return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES ? cut(segment, `%~${digest(text)}`) : segment;
 }
 
 /** A repository's path below `mirror/`, before collisions: its full name with the slashes kept as folders. */

@@ -1,4 +1,5 @@
 import { fullCheckDueMs } from './plan.ts';
+import { encodeSegment } from './safe-path.ts';
 import type { Failure, TargetRecord } from './record.ts';
 import { targetKey } from './service.ts';
 import type { Published, Selection } from './targets.ts';
@@ -9,6 +10,7 @@ import type { Published, Selection } from './targets.ts';
  * - `fresh`: verified against the service within `maxStaleness`.
  * - `stale`: not.
  * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
+ * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
  * - `missing`: the service no longer has it; kept until enough answers agree.
  * - `absent`: the service has no contents there (yet).
  * - `pending`: never mirrored.
@@ -20,6 +22,7 @@ export type TargetState =
   | 'failing'
   | 'quarantined'
   | 'stalled'
+  | 'damaged'
   | 'missing'
   | 'absent'
   | 'pending'
@@ -77,14 +80,14 @@ function publishedStatus(
 ): TargetStatus {
   const verifiedAtMs = Math.max(record?.verifiedAtMs ?? 0, tree.verifiedAtMs);
   const checkedAtMs = Math.max(record?.checkedAtMs ?? 0, tree.verifiedAtMs);
-  const isStale = nowMs - verifiedAtMs > policy.maxStalenessMs;
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent;
   const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
   return {
     target: tree.path,
     repository: tree.repository.fullName,
     branch: tree.branch,
-    state: isSelected ? stateOf(record, isStale) : 'unselected',
+    state: publishedState(isSelected, tree.treePresent, stateOf(record, isStale)),
     isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
@@ -99,11 +102,11 @@ function publishedStatus(
 }
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
-  const isStale = record.verifiedAtMs === null || nowMs - record.verifiedAtMs > policy.maxStalenessMs;
+  const isStale = record.verifiedAtMs === null || isOlder(record.verifiedAtMs, policy.maxStalenessMs, nowMs);
   const state =
     record.absentSinceMs === null && record.failure === null ? 'pending' : stateOf(record, isStale);
   return {
-    target: `${record.repository}/${record.target.branch}`,
+    target: `${record.repository}/${encodeSegment(record.target.branch)}`,
     repository: record.repository,
     branch: record.target.branch,
     state,
@@ -118,6 +121,16 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     sizeBytes: 0,
     failure: record.failure,
   };
+}
+
+/** Whether a time is too long ago; one that lies in the future comes from a clock that was wrong, and proves nothing. */
+function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
+  return timeMs > nowMs || nowMs - timeMs > limitMs;
+}
+
+function publishedState(isSelected: boolean, treePresent: boolean, state: TargetState): TargetState {
+  if (!isSelected) return 'unselected';
+  return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }
 
 function stateOf(record: TargetRecord | null, isStale: boolean): TargetState {

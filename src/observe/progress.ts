@@ -1,4 +1,4 @@
-import { counted, roughSize } from '../model/humanize.ts';
+import { counted, printable, roughSize } from '../model/humanize.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from './scrub.ts';
@@ -30,11 +30,14 @@ export function createProgress(options: ProgressOptions): EventSink {
   };
   const bar = (): void => {
     if (!options.isTerminal || counts.planned === 0) return;
-    options.write(`\r\u001b[K${barOf(counts).slice(0, options.columns() - 1)}`);
+    const text = scrub(printable(barOf(counts)), options.secrets());
+    options.write(`\r\u001b[K${text.slice(0, Math.max(0, options.columns() - 1))}`);
   };
   return (event) => {
     count(counts, event);
     if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned') {
+      if (event.name === 'pass.failed' && options.isTerminal && counts.planned > 0)
+        options.write('\r\u001b[K');
       counts.planned = 0;
     }
     if (EVENT_LEVELS[event.name] !== 'debug' && event.name !== 'pass.failed')
@@ -48,6 +51,7 @@ const ENDS: ReadonlySet<string> = new Set([
   'target.failed',
   'target.absent',
   'target.missing',
+  'target.retired',
 ]);
 
 function count(counts: Counts, event: MirrorEvent): void {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode } from '../model/errors.ts';
 
 const time = z.number();
-const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && code in ERROR_RULES);
+const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code));
 
 const failureSchema = z.object({
   code: errorCode,

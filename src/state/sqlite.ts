@@ -45,7 +45,7 @@ function openForWriting(file: string): DatabaseSync {
   try {
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     createTable(database);
-    database.prepare('SELECT count(*) FROM kv').get();
+    database.prepare('SELECT ns, key, value, expires FROM kv LIMIT 1').get();
     return database;
   } catch (error) {
     database.close();

@@ -98,7 +98,7 @@ function resultOf(action: Action, outcome: Outcome): ActionResult {
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 async function forget<Stage extends StagePort>(
-  { context, records }: Execution<Stage>,
+  { context, records, listing }: Execution<Stage>,
   plan: readonly Action[],
   results: readonly ActionResult[],
 ): Promise<void> {
@@ -106,6 +106,7 @@ async function forget<Stage extends StagePort>(
   for (const { action, outcome } of results) {
     if (outcome.kind === 'retired') alive.delete(targetKey(action.target));
   }
+  if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
   await onState(context, () => context.state.forgetRecords(gone));
 }

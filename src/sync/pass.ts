@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
 import type { PassFinished, Trigger } from '../model/events.ts';
 import { type Action, makePlan, type PlanPolicy } from '../model/plan.ts';
@@ -99,7 +101,7 @@ async function reportUpstream<Stage extends StagePort>(
     const before = await context.state.reportedFailures();
     const { events, reported } = reportFailures(before, listing.workbooks, listing.workbooksComplete);
     for (const event of events) context.emit(event);
-    if (events.length > 0) await context.state.saveReportedFailures(reported);
+    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
   } catch (error) {
     const { code, message, hint } = toMirrorError(error);
     context.emit({ name: 'state.failed', code, message, hint: hint ?? null });

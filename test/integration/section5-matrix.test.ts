@@ -38,6 +38,19 @@ const installation = fc.record({
 /** The empty zip64 archive has a test of its own. */
 const sensible = installation.filter(({ zip64, emptyRepository }) => !zip64 || emptyRepository === 'absent');
 
+const DAY_MS = 25 * 3_600_000;
+
+/** Whether the lists of an installation are complete, so that what they lack is gone. */
+function provesAbsence(knobs: FakeKnobs): boolean {
+  const { countOffset, duplicateRows, malformedWorkbooks, malformedRepositories } = knobs;
+  return (
+    countOffset === 0 &&
+    !duplicateRows &&
+    malformedWorkbooks.length === 0 &&
+    malformedRepositories.length === 0
+  );
+}
+
 /** A service's life, with a pass after every step, each of which must leave an exact mirror. */
 async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
   const service = await FakeService.start(knobs);
@@ -73,6 +86,25 @@ async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
     await mirror.restart();
     await mirror.pass();
     await mirror.expectExact();
+
+    if (provesAbsence(service.knobs)) {
+      const main = new Map(accounts.branches.get('main')?.files);
+      const expected = (): ReturnType<FakeService['expectedTrees']> => ({
+        ...service.expectedTrees(),
+        'Accounting/main': main,
+      });
+      accounts.branches.delete('dev');
+      for (const aheadMs of [0, DAY_MS, 0]) await mirror.pass({ aheadMs });
+      await mirror.expectExact(expected());
+
+      service.removeRepository(plan);
+      service.addRepository('git.example.org/moved/forecast.git', {
+        'Reports/z.xlsx': 'z',
+        'Reports/b': 'b',
+      });
+      for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+      await mirror.expectExact(expected());
+    }
 
     service.takeRequests();
     await mirror.pass({ trigger: 'schedule' });

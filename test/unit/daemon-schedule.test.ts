@@ -82,16 +82,13 @@ describe('the longest time between two runs', () => {
     expect(longestPeriodMs('30 2 * * *', 'Europe/Berlin')).toBe(47 * HOUR_MS);
   });
 
-  it.fails.each([
+  it.each([
     ['2025-06-02T09:00:00Z', 'on a Monday morning'],
     ['2025-06-06T17:56:00Z', 'on a Friday evening'],
-  ])(
-    'BUG schedule.ts:14 – of a run every five minutes in office hours spans the weekend, asked at %s (%s)',
-    (now) => {
-      itIs(now);
-      expect(longestPeriodMs('*/5 8-17 * * 1-5', 'UTC')).toBe((6 + 48 + 8) * HOUR_MS + 5 * MINUTE_MS);
-    },
-  );
+  ])('of a run every five minutes in office hours spans the weekend, asked at %s (%s)', (now) => {
+    itIs(now);
+    expect(longestPeriodMs('*/5 8-17 * * 1-5', 'UTC')).toBe((6 + 48 + 8) * HOUR_MS + 5 * MINUTE_MS);
+  });
 });
 
 describe('a schedule that runs', () => {

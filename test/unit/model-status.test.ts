@@ -80,11 +80,11 @@ describe('the state of a target', () => {
     expect(statusOf(tree, remembered)).toMatchObject({ state, isStale });
   });
 
-  it.fails('BUG status.ts:87 – whose tree is gone from the disk is not fresh', () => {
+  it('whose tree is gone from the disk is not fresh', () => {
     expect(statusOf({ treePresent: false }, { verifiedAtMs: NOW_MS }).state).not.toBe('fresh');
   });
 
-  it.fails('BUG status.ts:80 – that seems to have been verified in the future is not fresh', () => {
+  it('that seems to have been verified in the future is not fresh', () => {
     expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true);
   });
 
@@ -146,7 +146,7 @@ describe('what is said of a target', () => {
     });
   });
 
-  it.fails('BUG status.ts:106 – names one that is not published by the path that it will have', () => {
+  it('names one that is not published by the path that it will have', () => {
     expect(statusOf(null, { target: target('feature/x') }).target).toBe('Accounting/feature%2Fx');
   });
 

@@ -38,7 +38,7 @@ describe('a text that is scrubbed', () => {
     );
   });
 
-  it.fails('BUG scrub.ts:10 – keeps no end of a secret that another one begins like', () => {
+  it('keeps no end of a secret that another one begins like', () => {
     expect(scrub('the key is abcd-1234-5678', ['abcd', 'abcd-1234-5678'])).not.toContain('5678');
   });
 });

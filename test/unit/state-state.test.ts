@@ -198,7 +198,7 @@ describe('the state cache', () => {
     }
   });
 
-  it.fails('BUG sqlite.ts:48 – begins anew when the table of that name is of another program', async () => {
+  it('begins anew when the table of that name is of another program', async () => {
     behind((database) => database.exec('CREATE TABLE kv(id INTEGER PRIMARY KEY, data BLOB)'));
     const state = await opened();
     await state.saveRecords(RECORDS);
