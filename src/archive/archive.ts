@@ -6,7 +6,7 @@ import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type Zi
 
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { SkippedEntry } from '../model/manifest.ts';
-import { checkTogether, judgeEntry, type RawEntry } from './entry-policy.ts';
+import { checkTogether, judgeEntry, type RawEntry, refused } from './entry-policy.ts';
 import { readExactly, WindowedReader } from './reader.ts';
 
 const inflate = promisify(inflateRaw);
@@ -50,13 +50,18 @@ export async function openArchive(path: string): Promise<Archive> {
     });
     const entries: ArchiveEntry[] = [];
     const skipped: SkippedEntry[] = [];
+    const folders: string[] = [];
     for await (const entry of zip.eachEntry()) {
       const raw = rawEntry(entry);
       const verdict = judgeEntry(raw);
       if (verdict.kind === 'file') entries.push(readable(zip, handle, entry, verdict.path));
+      if (verdict.kind === 'folder') folders.push(verdict.path);
       if (verdict.kind === 'skip') skipped.push({ path: raw.name, reason: verdict.reason });
     }
-    checkTogether(entries.map((entry) => entry.path));
+    checkTogether(
+      entries.map((entry) => entry.path),
+      folders,
+    );
     reader.readsAhead = false;
     return { entries, skipped, close: () => handle.close() };
   } catch (error) {
@@ -159,6 +164,7 @@ function damaged(message: string, cause?: unknown): MirrorError {
 function damagedUnlessOurs(error: unknown, path?: string): MirrorError {
   if (error instanceof MirrorError) return error;
   if (!(error instanceof Error)) return toMirrorError(error);
+  if (/encryption|encrypted/i.test(error.message)) return refused(path ?? 'an entry', 'is encrypted');
   const isDiskError = 'syscall' in error;
   if (isDiskError) {
     return new MirrorError('disk.failed', `Cannot read the downloaded archive: ${error.message}.`, {

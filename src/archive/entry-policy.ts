@@ -15,7 +15,7 @@ export interface RawEntry {
 /** What becomes of an entry. */
 export type EntryVerdict =
   | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: 'folder' }
+  | { readonly kind: 'folder'; readonly path: string }
   | { readonly kind: 'skip'; readonly reason: SkippedEntry['reason'] };
 
 const S_IFMT = 0o170000;
@@ -34,7 +34,7 @@ export function judgeEntry(entry: RawEntry): EntryVerdict {
   const path = entry.name.endsWith('/') ? entry.name.slice(0, -1) : entry.name;
   const fault = nameFault(path);
   if (fault !== null) throw refused(entry.name, fault);
-  if (isFolder) return { kind: 'folder' };
+  if (isFolder) return { kind: 'folder', path };
   if (type === S_IFLNK) return { kind: 'skip', reason: 'symbolic-link' };
   if (type !== 0 && type !== S_IFREG) return { kind: 'skip', reason: 'special-file' };
   if (entry.isEncrypted) throw refused(entry.name, 'is encrypted');
@@ -68,12 +68,14 @@ export function nameFault(path: string): string | null {
  * Checks the files of an archive against each other.
  * @throws MirrorError `archive.refused` for a name that occurs twice, or that is a file and a folder at once
  */
-export function checkTogether(paths: readonly string[]): void {
+export function checkTogether(paths: readonly string[], folders: readonly string[] = []): void {
   const files = new Set<string>();
   for (const path of paths) {
     if (files.has(path)) throw refused(path, 'occurs twice');
     files.add(path);
   }
+  for (const folder of folders)
+    if (files.has(folder)) throw refused(folder, 'is a file and a folder at once');
   for (const path of paths) {
     for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
       const folder = path.slice(0, slash);
@@ -82,7 +84,8 @@ export function checkTogether(paths: readonly string[]): void {
   }
 }
 
-function refused(name: string, fault: string): MirrorError {
+/** The error for an entry that the policy does not take. */
+export function refused(name: string, fault: string): MirrorError {
   return new MirrorError('archive.refused', `The archive's entry ${JSON.stringify(name)} ${fault}.`, {
     hint: 'The published tree stays as it is. Correct the entry in the service; it is looked at again when it changes.',
   });

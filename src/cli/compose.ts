@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { openArchive } from '../archive/archive.ts';
 import { createClient, type ServiceClient } from '../client/client.ts';
-import type { ReferenceMemory } from '../client/contents.ts';
+import type { ReferenceMemory } from '../client/references.ts';
 import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';

@@ -1,13 +1,8 @@
 import type { WorkbookStatusFilter } from '../api/schemas.ts';
 import { countNames } from '../model/references.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
-import {
-  type ContentsAnswer,
-  type ContentsRequest,
-  contentsExist,
-  downloadContents,
-  type ReferenceMemory,
-} from './contents.ts';
+import { type ContentsAnswer, type ContentsRequest, contentsExist, downloadContents } from './contents.ts';
+import type { ReferenceMemory } from './references.ts';
 import { readRepositories, type RepositoryList } from './repositories.ts';
 import type { Transport } from './transport.ts';
 import { readWorkbooks, type WorkbookList } from './workbooks.ts';
@@ -32,7 +27,7 @@ export interface ServiceClient {
  */
 export function createClient(transport: Transport, memory: ReferenceMemory): ServiceClient {
   let nameCounts: ReadonlyMap<string, number> = new Map();
-  const context = { transport, memory, nameCounts: () => nameCounts };
+  const context = { transport, memory, proven: new Map(), nameCounts: () => nameCounts };
   return {
     repositories: (signal) => readRepositories(transport, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),

@@ -4,10 +4,10 @@ import { pipeline } from 'node:stream/promises';
 
 import { contentsPath } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
-import { type Reference, type ReferenceForm, referencesFor } from '../model/references.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
 import { statusError } from './failures.ts';
 import { kindOf } from './json.ts';
+import { bestReference, type ReferenceContext, tryReferences } from './references.ts';
 import type { Answer, Transport } from './transport.ts';
 
 /** What of the contents is asked for. */
@@ -28,17 +28,9 @@ export type ContentsAnswer =
   /** No form of reference finds contents. */
   | { readonly kind: 'not-found' };
 
-/** Which form of reference an installation takes: found by trying, remembered, found again when it stops working. */
-export interface ReferenceMemory {
-  form: ReferenceForm | null;
-}
-
 /** What downloads work with. */
-export interface ContentsContext {
+export interface ContentsContext extends ReferenceContext {
   readonly transport: Transport;
-  readonly memory: ReferenceMemory;
-  /** From `countNames`, over all repositories of the last list. */
-  readonly nameCounts: () => ReadonlyMap<string, number>;
 }
 
 /** Downloads the contents of a branch as an archive. @throws MirrorError `contents.*`, `service.*`, `credentials.refused` */
@@ -56,43 +48,21 @@ export async function downloadContents(
   });
 }
 
-/** Whether a path of a branch exists: asks for it and does not read the answer. */
+/**
+ * Whether a path of a branch exists: asks for it and does not read the answer. Only the form is asked that last gave the
+ * repository's contents, because a router may have a page for every other address.
+ */
 export async function contentsExist(
   context: ContentsContext,
   request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
 ): Promise<boolean> {
-  return tryReferences(context, request.repository, false, (reference) => {
-    const target = contentsPath(reference.text, request.path, branchParameter(request.branch));
-    return context.transport.send({ generation: 'current', target, signal: request.signal }, (answer) =>
-      Promise.resolve(answer.status === 200 || (isAbsent(answer.status) ? null : unexpected(answer))),
-    );
-  });
-}
-
-/**
- * Tries the forms of reference until one finds something. An answer of the wrong kind may come from a router that takes
- * the address for a page, so the other forms are tried before it counts.
- */
-async function tryReferences<T>(
-  context: ContentsContext,
-  repository: Repository,
-  absent: T,
-  ask: (reference: Reference) => Promise<T | null>,
-): Promise<T> {
-  let failure: MirrorError | null = null;
-  for (const reference of referencesFor(repository, context.nameCounts(), context.memory.form)) {
-    try {
-      const found = await ask(reference);
-      if (found === null) continue;
-      context.memory.form = reference.form;
-      return found;
-    } catch (error) {
-      if (!(error instanceof MirrorError) || error.code !== 'contents.wrong_kind') throw error;
-      failure ??= error;
-    }
-  }
-  if (failure !== null) throw failure;
-  return absent;
+  const { repository, branch, path, signal } = request;
+  const reference = bestReference(context, repository);
+  if (reference === null) return false;
+  const target = contentsPath(reference.text, path, branchParameter(branch));
+  return context.transport.send({ generation: 'current', target, signal }, (answer) =>
+    Promise.resolve(answer.status === 200 || (isAbsent(answer.status) ? false : unexpected(answer))),
+  );
 }
 
 function branchParameter(branch: string): string | undefined {
@@ -142,14 +112,17 @@ async function writeBody(answer: Answer, destination: string): Promise<number> {
   return file.bytesWritten;
 }
 
+/** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
+const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
+
 /** Recognises an answer that is no archive, such as an error in JSON or a login page with status 200. */
 async function checkIsArchive(answer: Answer, file: string): Promise<void> {
   const handle = await open(file, 'r');
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);
     const start = buffer.toString('latin1', 0, bytesRead);
-    if (start.startsWith('PK\u0003\u0004') || start.startsWith('PK\u0005\u0006')) return;
-    const kind = kindOf(start, answer.headers['content-type']);
+    if (ARCHIVE_STARTS.some((magic) => start.startsWith(magic))) return;
+    const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);
     throw new MirrorError(
       'contents.wrong_kind',
       `${answer.url.pathname} answered with ${kind} where the API gives a zip archive (status ${answer.status}).`,

@@ -1,3 +1,4 @@
+import { WORKBOOKS_PATH } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
 import { addressHint } from './failures.ts';
 import type { Answer } from './transport.ts';
@@ -18,6 +19,9 @@ export async function readJson(answer: Answer): Promise<unknown> {
 /** The error for an answer that is not of the kind that the API gives there. */
 export function wrongKind(answer: Answer, kind: string, cause?: unknown): MirrorError {
   const { url } = answer;
+  const v1Hint = url.pathname.includes(WORKBOOKS_PATH)
+    ? ' If this installation has no v1, leave service.apiToken out.'
+    : '';
   return new MirrorError(
     'service.wrong_kind',
     `${url.origin}${url.pathname} answered with ${kind} where the API gives JSON (status ${answer.status}).`,
@@ -25,8 +29,8 @@ export function wrongKind(answer: Answer, kind: string, cause?: unknown): Mirror
       cause,
       hint:
         kind === 'an HTML page'
-          ? `${addressHint(url)} An HTML page may also be a login page of the service or of a proxy before it.`
-          : addressHint(url),
+          ? `${addressHint(url)} An HTML page may also be a login page of the service or of a proxy before it.${v1Hint}`
+          : `${addressHint(url)}${v1Hint}`,
     },
   );
 }
@@ -41,5 +45,5 @@ export function kindOf(start: string, contentType: string | undefined): string {
   if (text.startsWith('<')) return 'XML';
   if (text.startsWith('{') || text.startsWith('[')) return 'JSON';
   if (text.startsWith('PK')) return 'a zip archive';
-  return 'something that is not JSON';
+  return 'something else';
 }

@@ -53,6 +53,8 @@ export interface Reading<Row> {
   readonly malformed: number;
   /** A text for each row that is the same for the same row. */
   readonly keys: readonly string[];
+  /** Whether a page that another one named was gone when it was asked for. */
+  readonly isCut: boolean;
 }
 
 /** What to think of a reading. */
@@ -62,6 +64,7 @@ export type Judgement = { readonly kind: 'complete' } | { readonly kind: 'doubtf
 export function judgeReading(reading: Reading<unknown>): Judgement {
   const total = reading.rows.length + reading.malformed;
   const [count] = reading.counts;
+  if (reading.isCut) return { kind: 'doubtful', why: 'a page was gone while it was read' };
   if (count === undefined) return { kind: 'doubtful', why: 'there was no page' };
   if (reading.counts.some((each) => each !== count)) {
     return { kind: 'doubtful', why: 'the count changed from page to page' };

@@ -95,8 +95,11 @@ export function createTransport(options: TransportOptions): Transport {
           await pause(pausedUntilMs - Date.now(), sent.signal);
           return await attempt(sent, consume);
         } catch (error) {
+          if (sent.signal.aborted) {
+            throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
+          }
           const delayMs = retryDelayMs(error, attempts, options);
-          if (delayMs === null || sent.signal.aborted) throw error;
+          if (delayMs === null) throw error;
           if (error instanceof MirrorError && error.retryAfterMs !== undefined) {
             pausedUntilMs = Math.max(pausedUntilMs, Date.now() + error.retryAfterMs);
           }
@@ -154,11 +157,18 @@ async function sendFollowing(
     if (!isRedirect) return answer;
     answer.body.on('error', () => {}).destroy();
     const next = location === undefined ? null : URL.parse(location, url.href);
-    if (next === null || next.origin !== base.origin || redirects === MAX_REDIRECTS) {
+    if (next === null || !mayFollow(next, base, sent.generation) || redirects === MAX_REDIRECTS) {
       throw redirected(url, answer.status, next);
     }
     url = next;
   }
+}
+
+/** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
+function mayFollow(url: URL, base: URL, generation: Generation): boolean {
+  if (url.origin !== base.origin) return false;
+  const isV1 = url.pathname.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
+  return isV1 === (generation === 'v1');
 }
 
 function redirected(url: URL, status: number, next: URL | null): MirrorError {

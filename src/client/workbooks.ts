@@ -17,9 +17,12 @@ export interface WorkbookList {
 
 const MAX_READINGS = 4;
 
+/** A list has no more pages than rows; some services give a few empty ones. */
+const SPARE_PAGES = 1000;
+
 /**
- * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself or
- * two readings in a row give the same rows.
+ * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
+ * until two readings in a row give the same rows: then nothing shifted, but absence from it still proves nothing.
  * @returns null where the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
  */
@@ -41,7 +44,7 @@ export async function readWorkbooks(
       return { rows: reading.rows, isComplete: reading.malformed === 0, problems };
     }
     why = judgement.why;
-    if (previous !== null && sameRows(previous, reading)) {
+    if (previous !== null && !reading.isCut && sameRows(previous, reading)) {
       return {
         rows: reading.rows,
         isComplete: false,
@@ -69,12 +72,14 @@ async function readAllPages(
   const keys: string[] = [];
   const visited = new Set<string>();
   let malformed = 0;
+  let isCut = false;
   let target: string | URL | null = path;
   while (target !== null) {
     const page: Page | null = await transport.send({ generation: 'v1', target, signal }, readPage);
     if (page === null) {
       if (visited.size === 0) return null;
-      throw new MirrorError('listing.inconsistent', 'A page of the list of workbooks is gone (status 404).');
+      isCut = true;
+      break;
     }
     if (visited.has(page.url.href)) {
       throw new MirrorError(
@@ -84,6 +89,9 @@ async function readAllPages(
     }
     visited.add(page.url.href);
     counts.push(page.count);
+    if (visited.size > Math.max(...counts) + SPARE_PAGES) {
+      throw new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.');
+    }
     malformed += page.malformed;
     for (const row of page.rows) {
       rows.push(row);
@@ -91,7 +99,7 @@ async function readAllPages(
     }
     target = page.next;
   }
-  return { rows, counts, malformed, keys };
+  return { rows, counts, malformed, keys, isCut };
 }
 
 interface Page {

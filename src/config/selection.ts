@@ -31,7 +31,8 @@ interface Patterns {
 const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
 
 function filterOf({ include, exclude }: Patterns): (name: string) => boolean {
-  const included = picomatch([...include], OPTIONS);
+  // Patterns never match the parts `.` and `..` of a name, and everything means everything.
+  const included = include.includes('**') ? () => true : picomatch([...include], OPTIONS);
   const excluded = exclude.length === 0 ? () => false : picomatch([...exclude], OPTIONS);
   return (name) => included(name) && !excluded(name);
 }

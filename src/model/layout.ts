@@ -3,11 +3,14 @@ import { createHash } from 'node:crypto';
 import { encodeSegment, foldName, markSegment, repositoryPath } from './safe-path.ts';
 import type { Repository } from './service.ts';
 
-/** A repository path below `mirror/` that is in use. */
+/** A tree below `mirror/`, and whose it is. */
 export interface OccupiedPath {
   readonly repositoryId: string;
   readonly fullName: string;
+  /** The repository's path. */
   readonly path: string;
+  /** The branch's segment below it. */
+  readonly segment: string;
 }
 
 function byAge(a: Repository, b: Repository): number {
@@ -27,7 +30,6 @@ export function assignRepositoryPaths(
   occupied: readonly OccupiedPath[],
 ): Map<string, string> {
   const listed = new Map(repositories.map((repository) => [repository.id, repository]));
-  const names = new Set(repositories.map((repository) => repository.fullName));
   const assigned = new Map<string, string>();
   const claims = new Claims();
   for (const { repositoryId, fullName, path } of occupied) {
@@ -37,64 +39,96 @@ export function assignRepositoryPaths(
     assigned.set(repositoryId, path);
     claims.add(path, { owner: repositoryId, givesWayTo: null });
   }
+  const oldestFirst = [...repositories].sort(byAge);
+  const heirs = findHeirs(oldestFirst, occupied);
   for (const { repositoryId, fullName, path } of occupied) {
-    const givesWay = !listed.has(repositoryId) && names.has(fullName);
-    claims.add(path, { owner: repositoryId, givesWayTo: givesWay ? fullName : null });
+    const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
+    claims.add(path, { owner: repositoryId, givesWayTo: heir ?? null });
   }
-  for (const repository of [...repositories].sort(byAge)) {
+  for (const repository of oldestFirst) {
     if (assigned.has(repository.id)) continue;
-    const path = freePath(repository, claims);
+    const ownTrees = occupied.filter((place) => place.repositoryId === repository.id);
+    const path = freePath(repository, claims, ownTrees);
     assigned.set(repository.id, path);
     claims.add(path, { owner: repository.id, givesWayTo: null });
   }
   return assigned;
 }
 
+/** For each full name the repository, not mirrored yet, that takes over a place that the name has left. */
+function findHeirs(
+  oldestFirst: readonly Repository[],
+  occupied: readonly OccupiedPath[],
+): Map<string, string> {
+  const mirrored = new Set(occupied.map((place) => place.repositoryId));
+  const heirs = new Map<string, string>();
+  for (const { id, fullName } of oldestFirst) {
+    if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
+  }
+  return heirs;
+}
+
 interface Claim {
   readonly owner: string;
-  /** The full name of the repository that may take the path over, as its owner is gone. */
+  /** The id of the repository that may take the path over, as its owner is gone or has another name now. */
   readonly givesWayTo: string | null;
 }
 
 /** Paths in use, as a reader sees them that knows neither case nor Unicode form. The first claim of a path counts, unless it gives way. */
 class Claims {
   private readonly paths = new Map<string, Claim>();
-  private readonly parents = new Set<string>();
+  /** Owners of paths below each path. */
+  private readonly below = new Map<string, Set<string>>();
 
   add(path: string, claim: Claim): void {
     const segments = foldName(path).split('/');
     const folded = segments.join('/');
     const present = this.paths.get(folded);
     if (present === undefined || present.givesWayTo !== null) this.paths.set(folded, claim);
-    for (let depth = 1; depth < segments.length; depth += 1)
-      this.parents.add(segments.slice(0, depth).join('/'));
+    for (let depth = 1; depth < segments.length; depth += 1) {
+      const parent = segments.slice(0, depth).join('/');
+      const owners = this.below.get(parent);
+      if (owners === undefined) this.below.set(parent, new Set([claim.owner]));
+      else owners.add(claim.owner);
+    }
   }
 
   /**
-   * Whether a path is in use, or lies below one that is, or above one.
+   * Whether a path is in use by another repository, or lies below one that is, or above one.
    * @returns how many segments down the two meet; null when the path is free for the repository
    */
-  clashAt(path: string, repository: Pick<Repository, 'id' | 'fullName'>): number | null {
+  clashAt(path: string, { id }: Pick<Repository, 'id'>): number | null {
     const segments = foldName(path).split('/');
     for (let depth = 1; depth < segments.length; depth += 1) {
-      if (this.paths.has(segments.slice(0, depth).join('/'))) return depth;
+      const claim = this.paths.get(segments.slice(0, depth).join('/'));
+      if (claim !== undefined && claim.owner !== id) return depth;
     }
     const folded = segments.join('/');
     const claim = this.paths.get(folded);
-    const isOpen =
-      claim === undefined || claim.owner === repository.id || claim.givesWayTo === repository.fullName;
-    return isOpen && !this.parents.has(folded) ? null : segments.length;
+    const isOpen = claim === undefined || claim.owner === id || claim.givesWayTo === id;
+    const isAbove = [...(this.below.get(folded) ?? [])].some((owner) => owner !== id);
+    return isOpen && !isAbove ? null : segments.length;
   }
+}
+
+/** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
+function nestsInOwn(path: string, ownTrees: readonly OccupiedPath[]): boolean {
+  const present = ownTrees.map((tree) => foldName(`${tree.path}/${tree.segment}`));
+  const next = ownTrees.map((tree) => foldName(`${path}/${tree.segment}`));
+  return next.some((one) =>
+    present.some((other) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)),
+  );
 }
 
 /** Marks may meet other repositories' real names, however unlikely; each round makes the path longer. */
 const MAX_ROUNDS = 100;
 
-function freePath(repository: Repository, claims: Claims): string {
+function freePath(repository: Repository, claims: Claims, ownTrees: readonly OccupiedPath[]): string {
   const mark = encodeSegment(repository.id.slice(0, 8));
   let path = repositoryPath(repository.fullName);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const depth = claims.clashAt(path, repository);
+    const isInOwn = nestsInOwn(path, ownTrees);
+    const depth = claims.clashAt(path, repository) ?? (isInOwn ? path.split('/').length : null);
     if (depth === null) break;
     path = path
       .split('/')

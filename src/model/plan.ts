@@ -104,9 +104,7 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
   }
   if (candidate.listed === null) return decideGone(candidate, record, input);
   if (candidate.superseded !== 'no') {
-    return candidate.superseded === 'published' &&
-      input.listing.repositoriesComplete &&
-      isWorkbookListComplete(input)
+    return candidate.superseded === 'published' && input.listing.repositoriesComplete
       ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
       : hold(candidate, 'superseded');
   }
@@ -121,8 +119,7 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
 function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
   const { listing, policy } = input;
   if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
-  if (!listing.repositoriesComplete || !isWorkbookListComplete(input))
-    return hold(candidate, 'listing-incomplete');
+  if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
   const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
   if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
@@ -131,17 +128,15 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   return { ...common(candidate), kind: 'retire', reason: 'repository-gone' };
 }
 
-function isWorkbookListComplete({ listing }: PlanInput): boolean {
-  return listing.workbooks === null || listing.workbooksComplete;
-}
-
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
 function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
   const { occupant } = candidate;
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
   const missingPasses = input.records.get(key)?.missingPasses ?? 0;
-  const isDue = input.listing.repositoriesComplete && missingPasses + 1 >= input.policy.retireAfterPasses;
+  const isListed = input.listing.repositories.some((each) => each.id === occupant.repository.id);
+  const isDue =
+    !isListed && input.listing.repositoriesComplete && missingPasses + 1 >= input.policy.retireAfterPasses;
   return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
 }
 

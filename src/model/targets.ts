@@ -77,6 +77,7 @@ export function findCandidates(
     repositoryId: tree.repository.id,
     fullName: tree.repository.fullName,
     path: parentPath(tree.path),
+    segment: lastSegment(tree.path),
   }));
   const paths = assignRepositoryPaths(listing.repositories, occupied);
   const treesByRepository = groupBy(published, (tree) => tree.repository.id);

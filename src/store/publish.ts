@@ -76,7 +76,8 @@ export async function publishStage(
         ...changes.removed,
       ]);
     }
-    const displacedTo = isOurs ? null : relativeHistoryPath(context, path);
+    const isEmptied = before.length > 0 && manifest.files.length === 0;
+    const displacedTo = isOurs && !isEmptied ? null : relativeHistoryPath(context, path);
     const intent = await intentFor(method, path, stage, changes.removed, displacedTo);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);

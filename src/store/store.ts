@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { access, constants, lstat, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
@@ -176,8 +176,10 @@ function exchangeMissing(root: string): MirrorError {
 
 /** Finds out by trying whether two directories can change places here. */
 async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
+  const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
+  if (mirror.dev !== internal.dev) return false;
   const one = join(layout.internal, `probe-${randomUUID()}`);
-  const other = join(layout.mirror, `.probe-${randomUUID()}`);
+  const other = join(layout.internal, `probe-${randomUUID()}`);
   try {
     await mkdir(one);
     await mkdir(other);
@@ -185,7 +187,7 @@ async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Prom
     return true;
   } catch (error) {
     const code = systemCode(error);
-    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP' || code === 'EXDEV') return false;
+    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
     throw unusable(error, layout.root);
   } finally {
     await unlessMissing(rmdir(one));

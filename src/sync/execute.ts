@@ -10,6 +10,7 @@ import {
 } from '../model/record.ts';
 import {
   byRepository,
+  HEAD_BRANCH,
   type Listing,
   type Repository,
   targetKey,
@@ -43,6 +44,7 @@ interface Execution<Stage extends StagePort> {
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly repositories: ReadonlyMap<string, Repository>;
   readonly rows: ReadonlyMap<string, readonly WorkbookRow[]> | null;
+  readonly plan: readonly Action[];
   readonly signal: AbortSignal;
 }
 
@@ -66,6 +68,7 @@ export async function executePlan<Stage extends StagePort>(
     records,
     repositories: new Map(listing.repositories.map((repository) => [repository.id, repository])),
     rows: listing.workbooks === null ? null : byRepository(listing.workbooks),
+    plan,
     signal,
   };
   const results: ActionResult[] = [];
@@ -266,23 +269,45 @@ async function notFound<Stage extends StagePort>(
     case 'accept':
       return resultOf(action, { kind: 'absent' });
     case 'count-as-missing': {
+      if (!(await isRepositoryReachable(execution, action))) throw notFoundError(action);
       const before = execution.records.get(targetKey(action.target))?.missingPasses ?? 0;
       if (before + 1 < execution.policy.retireAfterPasses) return resultOf(action, { kind: 'missing' });
       await execution.context.store.retire(action.path);
       execution.context.emit({ name: 'target.retired', target: action.path, reason: 'branch-gone' });
       return resultOf(action, { kind: 'retired' });
     }
-    case 'fail': {
-      const { branch } = action.target;
-      throw new MirrorError(
-        'contents.not_found',
-        `The service has no contents for the branch ${JSON.stringify(branch)} of ${action.repository.fullName} (status 404).`,
-        {
-          hint: 'What is mirrored stays as it is. If the setting targets names this branch, check its spelling; otherwise the service contradicts its own lists.',
-        },
-      );
-    }
+    case 'fail':
+      throw notFoundError(action);
   }
+}
+
+/** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
+async function isRepositoryReachable<Stage extends StagePort>(
+  { context, repositories, plan, signal }: Execution<Stage>,
+  { target }: PullAction,
+): Promise<boolean> {
+  const repository = repositories.get(target.repositoryId);
+  if (repository === undefined) return false;
+  const others = plan
+    .filter(
+      (each) => each.target.repositoryId === target.repositoryId && each.target.branch !== target.branch,
+    )
+    .map((each) => each.target.branch);
+  for (const branch of [HEAD_BRANCH, ...others]) {
+    if (await context.service.exists({ repository, branch, path: '', signal })) return true;
+  }
+  return false;
+}
+
+function notFoundError(action: PullAction): MirrorError {
+  const { branch } = action.target;
+  return new MirrorError(
+    'contents.not_found',
+    `The service has no contents for the branch ${JSON.stringify(branch)} of ${action.repository.fullName} (status 404).`,
+    {
+      hint: 'What is mirrored stays as it is. If the setting targets names this branch, check its spelling; otherwise the service contradicts its own lists.',
+    },
+  );
 }
 
 async function retireOne<Stage extends StagePort>(

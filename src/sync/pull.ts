@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
-import { type Manifest, treeChanges } from '../model/manifest.ts';
+import { type Manifest, type ManifestFile, treeChanges } from '../model/manifest.ts';
 import type { PullAction } from '../model/plan.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
@@ -126,8 +126,24 @@ function manifestOf(
       ? { etag: answer.etag, archiveBytes: answer.sizeBytes }
       : { etag: previous?.etag ?? null, archiveBytes: previous?.archiveBytes ?? 0 }),
     skipped: unpacked.skipped,
-    files: unpacked.files,
+    files: withVersions(unpacked.files, rows ?? [], branch),
   };
+}
+
+/** The files with the versions of the workbooks among them, as listed now. */
+function withVersions(
+  files: readonly ManifestFile[],
+  rows: readonly WorkbookRow[],
+  branch: string,
+): ManifestFile[] {
+  const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
+  return files.map(({ path, sizeBytes, sha256, mode, mtimeMs }) => {
+    const file = { path, sizeBytes, sha256, mode, mtimeMs };
+    const row = own.get(path);
+    if (row === undefined) return file;
+    const { id, versionId, author, message, createdAt } = row;
+    return { ...file, workbook: { id, versionId, author, message, createdAt } };
+  });
 }
 
 function isSameTree(previous: Manifest, unpacked: Unpacked): boolean {

@@ -2,13 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { MirrorError } from '../model/errors.ts';
 import { findLeadingFolder } from '../model/leading-folder.ts';
-import {
-  byCodeUnits,
-  type Manifest,
-  type ManifestFile,
-  type ManifestWorkbook,
-  type SkippedEntry,
-} from '../model/manifest.ts';
+import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../model/manifest.ts';
 import type { WorkbookRow } from '../model/service.ts';
 import { forEachConcurrently } from './concurrency.ts';
 import type { ArchiveEntryPort, ArchivePort, StagePort } from './ports.ts';
@@ -29,7 +23,7 @@ export interface UnpackRequest {
 
 /** The new state of a target: staged where it differs from what is published. */
 export interface Unpacked {
-  /** Sorted by path. */
+  /** Sorted by path; without their versions. */
   readonly files: readonly ManifestFile[];
   readonly skipped: readonly SkippedEntry[];
   /** Files whose bytes are what the manifest says and whose published copy is not: someone changed it. */
@@ -56,9 +50,8 @@ export async function unpack(request: UnpackRequest): Promise<Unpacked> {
   await forEachConcurrently(request.archive.entries, ENTRIES_AT_ONCE, async (entry) => {
     request.signal.throwIfAborted();
     const path = entry.path.slice(strip.length);
-    const row = rowsByPath.get(path);
-    const staged = await stageEntry(request.stage, entry, path, row, previous.get(path));
-    files.push(row === undefined ? staged.file : { ...staged.file, workbook: workbookOf(row) });
+    const staged = await stageEntry(request.stage, entry, path, rowsByPath.get(path), previous.get(path));
+    files.push(staged.file);
     if (staged.isRewritten) rewritten.push(path);
   });
   return {
@@ -68,16 +61,19 @@ export async function unpack(request: UnpackRequest): Promise<Unpacked> {
   };
 }
 
-/** The folder that the service put around everything, with its slash, or the empty text. */
-async function leadingFolder(request: UnpackRequest): Promise<string> {
-  const paths = [...request.archive.entries, ...request.archive.skipped].map((entry) => entry.path);
-  const found = findLeadingFolder(paths, new Set(request.rows.map((row) => row.path)));
-  if (found.kind === 'none') return '';
+/**
+ * The folder that the service put around everything, with its slash, or the empty text. The listing may be older than the
+ * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file it knows.
+ */
+async function leadingFolder({ archive, rows, exists }: UnpackRequest): Promise<string> {
+  const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
+  const found = findLeadingFolder(paths, new Set(rows.map((row) => row.path)));
+  const [sample] = archive.entries;
+  if (found.kind === 'none' || sample === undefined) return '';
   const prefix = `${found.folder}/`;
-  if (found.kind === 'wrapped') return prefix;
-  const [sample] = request.archive.entries;
-  if (sample === undefined) return '';
-  return (await request.exists(sample.path.slice(prefix.length))) ? prefix : '';
+  if (await exists(sample.path.slice(prefix.length))) return prefix;
+  if (await exists(sample.path)) return '';
+  return found.kind === 'wrapped' ? prefix : '';
 }
 
 async function stageEntry(
@@ -96,8 +92,7 @@ async function stageEntry(
   const whole = await entry.readWhole();
   if (whole !== null) {
     const isSame = createHash('sha256').update(whole).digest('hex') === previous.sha256;
-    if (isSame && (await stage.isIntact(previous)))
-      return { file: withoutWorkbook(previous), isRewritten: false };
+    if (isSame && (await stage.isIntact(previous))) return { file: previous, isRewritten: false };
     const file = await stage.write(path, isSame ? previous.mtimeMs : mtimeMs, [whole]);
     return { file, isRewritten: isSame };
   }
@@ -105,20 +100,5 @@ async function stageEntry(
   if (file.sha256 !== previous.sha256) return { file, isRewritten: false };
   if (!(await stage.isIntact(previous))) return { file, isRewritten: true };
   await stage.drop(path);
-  return { file: withoutWorkbook(previous), isRewritten: false };
-}
-
-function withoutWorkbook(file: ManifestFile): ManifestFile {
-  const { path, sizeBytes, sha256, mode, mtimeMs } = file;
-  return { path, sizeBytes, sha256, mode, mtimeMs };
-}
-
-function workbookOf(row: WorkbookRow): ManifestWorkbook {
-  return {
-    id: row.id,
-    versionId: row.versionId,
-    author: row.author,
-    message: row.message,
-    createdAt: row.createdAt,
-  };
+  return { file: previous, isRewritten: false };
 }

@@ -84,9 +84,9 @@ describe('an entry of an archive', () => {
   it.each([
     ['a regular file', 0o100644, 'a', { kind: 'file', path: 'a' }],
     ['permissions alone', 0o755, 'a', { kind: 'file', path: 'a' }],
-    ['a folder by its name', 0, 'a/', { kind: 'folder' }],
-    ['a folder by its mode', 0o040755, 'a', { kind: 'folder' }],
-    ['a folder by both', 0o040755, 'a/b/', { kind: 'folder' }],
+    ['a folder by its name', 0, 'a/', { kind: 'folder', path: 'a' }],
+    ['a folder by its mode', 0o040755, 'a', { kind: 'folder', path: 'a' }],
+    ['a folder by both', 0o040755, 'a/b/', { kind: 'folder', path: 'a/b' }],
     ['a symbolic link', 0o120777, 'a', { kind: 'skip', reason: 'symbolic-link' }],
     ['a pipe', 0o010644, 'a', { kind: 'skip', reason: 'special-file' }],
     ['a character device', 0o020644, 'a', { kind: 'skip', reason: 'special-file' }],

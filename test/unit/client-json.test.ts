@@ -16,7 +16,7 @@ describe('an answer seems to be', () => {
     ['{"detail": "no"}', 'application/json', 'JSON'],
     ['[]', undefined, 'JSON'],
     ['PK\u0003\u0004', 'application/zip', 'a zip archive'],
-    ['502 Bad Gateway', 'text/plain', 'something that is not JSON'],
+    ['502 Bad Gateway', 'text/plain', 'something else'],
   ])('%j of type %j: %s', (start, contentType, kind) => {
     expect(kindOf(start, contentType)).toBe(kind);
   });

@@ -122,7 +122,7 @@ describe('the address of the next page', () => {
 });
 
 function reading(fields: Partial<Reading<string>> & { readonly keys: readonly string[] }): Reading<string> {
-  return { rows: fields.keys, counts: [fields.keys.length], malformed: 0, ...fields };
+  return { rows: fields.keys, counts: [fields.keys.length], malformed: 0, isCut: false, ...fields };
 }
 
 describe('a reading of all pages', () => {

@@ -12,7 +12,7 @@ function pathsOf(repositories: readonly Repository[], occupied: readonly Occupie
 }
 
 function place(of: Repository, path: string, fullName = of.fullName): OccupiedPath {
-  return { repositoryId: of.id, fullName, path };
+  return { repositoryId: of.id, fullName, path, segment: 'main' };
 }
 
 function clash(one: string, other: string): boolean {
@@ -126,7 +126,7 @@ describe("repositories' paths", () => {
   it('of a renamed repository do not lie inside one of its own trees', () => {
     const renamed = newer('1', 'x/main');
     const [path = ''] = pathsOf([renamed], [place(renamed, 'x', 'x')]);
-    expect(path.startsWith('x/')).toBe(false);
+    expect(`${path}/`.startsWith('x/main/')).toBe(false);
   });
 
   it('are made of segments that a file system takes, marked ones too', () => {

@@ -604,23 +604,11 @@ describe('branches of a repository', () => {
   });
 });
 
-describe('an incomplete list of workbooks', () => {
-  const head = publishedUnder(REPOSITORY, [], { branch: HEAD_BRANCH });
-
+describe('an incomplete list of repositories', () => {
   it('never retires HEAD', () => {
-    const doubtful = listing({ workbooks: ROWS, workbooksComplete: false });
+    const head = publishedUnder(REPOSITORY, [], { branch: HEAD_BRANCH });
+    const doubtful = listing({ workbooks: ROWS, repositoriesComplete: false });
     const plan = makePlan(planInput({ listing: doubtful, published: [head, TREE] }));
-    expect(plan.some(({ kind }) => kind === 'retire')).toBe(false);
-  });
-
-  it('never retires an unlisted repository, of which a lost row may tell', () => {
-    const plan = makePlan(
-      planInput({
-        listing: { ...GONE, workbooksComplete: false },
-        published: [TREE],
-        records: recordMap(record({ missingPasses: 2 })),
-      }),
-    );
     expect(plan.some(({ kind }) => kind === 'retire')).toBe(false);
   });
 });
