@@ -38,7 +38,7 @@ export function requestHeaders(
 }
 
 /** Encodes each segment of a path and keeps its slashes. */
-export function encodePath(path: string): string {
+function encodePath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 

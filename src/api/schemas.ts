@@ -21,7 +21,7 @@ export const repositorySchema = z.looseObject({
 export const repositoriesSchema = z.array(z.unknown());
 
 /** The latest version of a workbook (section 2.3). Only `id` and `branch` are needed to decide anything. */
-export const versionSchema = z.looseObject({
+const versionSchema = z.looseObject({
   id: z.string().min(1),
   branch: z.string().min(1),
   author: z.string().nullish().catch(null),
@@ -53,10 +53,7 @@ export const pageSchema = z.looseObject({
   results: z.array(z.unknown()),
 });
 
-export type ApiRepository = z.infer<typeof repositorySchema>;
-export type ApiVersion = z.infer<typeof versionSchema>;
 export type ApiWorkbook = z.infer<typeof workbookSchema>;
-export type ApiPage = z.infer<typeof pageSchema>;
 
 /** The values of the status filter of `GET /v1/workbooks` (section 4.2). */
 export const WORKBOOK_STATUS_FILTERS = ['processing', 'failure'] as const;

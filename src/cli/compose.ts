@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { openArchive } from '../archive/archive.ts';
 import { createClient, type ServiceClient } from '../client/client.ts';
 import type { ReferenceMemory } from '../client/references.ts';
@@ -160,9 +157,4 @@ export interface MirrorReader {
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory);
   return { store, state: await openStateOf(settings, store, true, emit) };
-}
-
-/** The manifest's text of a published target, as it is on disk. */
-export function manifestText(store: MirrorReader['store'], target: string): Promise<string> {
-  return readFile(join(store.layout.manifests, `${target}.json`), 'utf8');
 }

@@ -60,7 +60,7 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
 }
 
 /** Waits for SIGINT or SIGTERM. */
-export function stopSignal(): Promise<void> {
+function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     const onSignal = (): void => {
       for (const name of STOP_SIGNALS) process.off(name, onSignal);

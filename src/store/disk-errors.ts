@@ -11,7 +11,7 @@ export function systemCode(error: unknown): string | undefined {
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Turns a failed file operation into an error of ours; other errors are given back as they are. */
-export function diskError(error: unknown, doing: string): unknown {
+function diskError(error: unknown, doing: string): unknown {
   if (error instanceof MirrorError) return error;
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return error;

@@ -123,7 +123,7 @@ export function formatManifest(manifest: Manifest): string {
 }
 
 /** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
-export function parseManifest(text: string): Manifest | null {
+function parseManifest(text: string): Manifest | null {
   let json: unknown;
   try {
     json = JSON.parse(text);

@@ -116,7 +116,7 @@ function ignoreNotDirectory(error: unknown): void {
 }
 
 /** Removes a stage's remains; a replaced tree in it stays whole for a while, for readers that entered it. */
-export async function removeStage(context: SettleContext, stage: string): Promise<void> {
+async function removeStage(context: SettleContext, stage: string): Promise<void> {
   if (await exists(join(stage, STAGED.tree))) {
     await rename(stage, join(context.layout.trash, `${context.trashUntilMs()}-${basename(stage)}`));
   } else {
