@@ -19,6 +19,7 @@ import {
 import { forEachConcurrently } from './concurrency.ts';
 import type { PassContext, StagePort } from './ports.ts';
 import { pullTarget } from './pull.ts';
+import { tolerateStateFailure } from './state-failures.ts';
 
 /** What became of one action. */
 export interface ActionResult {
@@ -111,20 +112,7 @@ async function forget<Stage extends StagePort>(
   }
   if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
-  await onState(context, () => context.state.forgetRecords(gone));
-}
-
-/** A state store that fails costs requests later, so it does not fail the pass. */
-async function onState<Stage extends StagePort>(
-  context: PassContext<Stage>,
-  call: () => Promise<void>,
-): Promise<void> {
-  try {
-    await call();
-  } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
-  }
+  await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);
 }
 
 /** Remembers what became of actions. */
@@ -150,7 +138,7 @@ async function record<Stage extends StagePort>(
     report(context, action, outcome, before, after);
     return after;
   });
-  await onState(context, () => context.state.saveRecords(next));
+  await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
 }
 
 function report<Stage extends StagePort>(

@@ -7,6 +7,7 @@ import type { Listing } from '../model/service.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { reportFailures } from '../model/upstream.ts';
 import { type ActionResult, executePlan, type ExecutePolicy } from './execute.ts';
+import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
 
 /** What passes go by. */
@@ -65,7 +66,8 @@ export async function planPass(
   urgent: boolean,
 ): Promise<{ plan: Action[]; records: ReadonlyMap<string, TargetRecord> }> {
   const published = await context.store.published();
-  const records = await readRecords(context);
+  // Without its records a pass still works from the disk: it only asks more.
+  const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const plan = makePlan({ listing, published, records, policy, nowMs: context.now(), urgent });
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
@@ -78,34 +80,23 @@ export async function planPass(
   return { plan, records };
 }
 
-/** Without its records a pass still works from the disk: it only asks more. */
-async function readRecords(
-  context: Pick<PlanContext, 'state' | 'emit'>,
-): Promise<ReadonlyMap<string, TargetRecord>> {
-  try {
-    return await context.state.records();
-  } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
-    return new Map();
-  }
-}
-
 async function reportUpstream<Stage extends StagePort>(
   context: PassContext<Stage>,
   listing: Listing,
 ): Promise<void> {
   for (const problem of listing.problems) context.emit({ name: 'listing.problem', problem });
   if (listing.workbooks === null) return;
-  try {
-    const before = await context.state.reportedFailures();
-    const { events, reported } = reportFailures(before, listing.workbooks, listing.workbooksComplete);
-    for (const event of events) context.emit(event);
-    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
-  } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
-  }
+  const { workbooks, workbooksComplete } = listing;
+  await tolerateStateFailure(
+    context.emit,
+    async () => {
+      const before = await context.state.reportedFailures();
+      const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+      for (const event of events) context.emit(event);
+      if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
+    },
+    undefined,
+  );
 }
 
 function summarise(
@@ -168,10 +159,6 @@ async function rememberPass<Stage extends StagePort>(
   context: PassContext<Stage>,
   pass: Omit<Parameters<PassContext<Stage>['state']['savePass']>[0], 'finishedAtMs'>,
 ): Promise<void> {
-  try {
-    await context.state.savePass({ ...pass, finishedAtMs: context.now() });
-  } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    context.emit({ name: 'state.failed', code, message, hint: hint ?? null });
-  }
+  const save = (): Promise<void> => context.state.savePass({ ...pass, finishedAtMs: context.now() });
+  await tolerateStateFailure(context.emit, save, undefined);
 }
