@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT_MS = 5000;
 
 /**
  * Opens a store by its address: Redis, Valkey (which speaks the same protocol) or PostgreSQL. The adapters are optional
- * dependencies.
+ * peers.
  * @throws MirrorError `settings.invalid` when the adapter is not installed or the address is of another kind
  */
 export async function openRemote(address: string, onError: (error: unknown) => void): Promise<Backend> {
@@ -42,7 +42,7 @@ async function adapterFactory(
     case 'rediss:':
     case 'valkey:':
     case 'valkeys:': {
-      const { default: KeyvRedis } = await installed('@keyv/redis', () => import('@keyv/redis'));
+      const { default: KeyvRedis } = await installed('@keyv/redis@6.0.0-rc.1', () => import('@keyv/redis'));
       const url = address.replace(/^valkey/, 'redis');
       return (namespace) =>
         new KeyvRedis(url, {
@@ -54,7 +54,10 @@ async function adapterFactory(
     }
     case 'postgres:':
     case 'postgresql:': {
-      const { default: KeyvPostgres } = await installed('@keyv/postgres', () => import('@keyv/postgres'));
+      const { default: KeyvPostgres } = await installed(
+        '@keyv/postgres@6.0.0-beta.4',
+        () => import('@keyv/postgres'),
+      );
       return (namespace) =>
         Object.assign(new KeyvPostgres({ uri: address, table: 'workbook_mirror' }), { namespace });
     }
@@ -69,13 +72,14 @@ async function adapterFactory(
   }
 }
 
-async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
+/** Loads an adapter. `spec` is its name and version, as npm takes it and as package.json has it among the peers. */
+async function installed<T>(spec: string, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (cause) {
-    throw new MirrorError('settings.invalid', `state: the package ${name} is not installed.`, {
+    throw new MirrorError('settings.invalid', `state: the package ${spec} is not installed.`, {
       cause,
-      hint: `Install it beside workbook-mirror (npm install ${name}), or use the default state, sqlite.`,
+      hint: `Install it beside workbook-mirror (npm install ${spec}), or use the default state, sqlite.`,
     });
   }
 }

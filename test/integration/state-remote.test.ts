@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { emptyRecord, type TargetRecord } from '../../src/model/record.ts';
@@ -56,6 +59,16 @@ describe('the state cache in another program', () => {
 
   it.skipIf(postgres === null)('works in PostgreSQL', async () => {
     await expectWorks((await startPostgres(postgres ?? '')).address);
+  });
+
+  it('names the versions of its adapters that the package was tried with', async () => {
+    const root = join(import.meta.dirname, '../..');
+    const { peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+      peerDependencies: Record<string, string>;
+    };
+    const source = await readFile(join(root, 'src/state/remote.ts'), 'utf8');
+    for (const [name, version] of Object.entries(peerDependencies))
+      expect(source).toContain(`'${name}@${version}'`);
   });
 
   it('says that it fails instead of taking failure for emptiness when it was never there', async () => {
