@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { KeyvStorageAdapter } from 'keyv';
 
 import { MirrorError } from '../model/errors.ts';
@@ -19,18 +21,36 @@ export async function openRemote(address: string, onError: (error: unknown) => v
   const make = await adapterFactory(protocol, address);
   const adapters: KeyvStorageAdapter[] = [];
   return {
-    adapter: (namespace) => {
+    adapter: async (namespace) => {
       const adapter = make(namespace);
       // An error between calls, such as a lost connection, would end the process if nobody listened; a listener of
       // keyv's own would turn failed calls into missing values.
       adapter.on('error', onError);
       adapters.push(adapter);
+      if (isPostgres(protocol)) await settled(adapter);
       return withoutEvents(adapter);
     },
     close: async () => {
       for (const adapter of adapters) await adapter.disconnect?.().catch(onError);
     },
   };
+}
+
+function isPostgres(protocol: string): boolean {
+  return protocol === 'postgres:' || protocol === 'postgresql:';
+}
+
+/**
+ * Waits until an adapter has made its table, or could not: PostgreSQL's CREATE TABLE IF NOT EXISTS fails when two
+ * connections do it at once, and the adapters of the namespaces share one table.
+ */
+async function settled(adapter: KeyvStorageAdapter): Promise<void> {
+  const timeout = new AbortController();
+  await Promise.race([
+    adapter.has('any').catch(() => false),
+    sleep(CONNECT_TIMEOUT_MS, false, { signal: timeout.signal }).catch(() => false),
+  ]);
+  timeout.abort();
 }
 
 async function adapterFactory(

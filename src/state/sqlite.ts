@@ -7,7 +7,7 @@ import { createTable, SqliteAdapter } from './sqlite-adapter.ts';
 
 /** Where the entries of the namespaces are kept. */
 export interface Backend {
-  readonly adapter: (namespace: string) => KeyvStorageAdapter;
+  readonly adapter: (namespace: string) => Promise<KeyvStorageAdapter>;
   readonly close: () => Promise<void>;
 }
 
@@ -62,7 +62,7 @@ function isDamage(error: unknown): error is Error {
 
 function backendOf(database: DatabaseSync): Backend {
   return {
-    adapter: (namespace) => new SqliteAdapter(database, namespace),
+    adapter: async (namespace) => new SqliteAdapter(database, namespace),
     close: async () => database.close(),
   };
 }

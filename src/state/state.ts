@@ -45,12 +45,12 @@ export interface StateOptions {
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
 export async function openState(options: StateOptions): Promise<State> {
   const backend = await attempt(() => openBackend(options));
-  const open = (name: string): Keyv => {
+  const open = async (name: string): Promise<Keyv> => {
     const namespace = `${options.directoryId}-${name}`;
-    return new Keyv({ store: backend.adapter(namespace), namespace, serialization: tolerantJson });
+    return new Keyv({ store: await backend.adapter(namespace), namespace, serialization: tolerantJson });
   };
-  const targets = open('targets');
-  const service = open('service');
+  const targets = await open('targets');
+  const service = await open('service');
   const document = <Schema extends z.ZodType>(key: string, schema: Schema) => ({
     read: () =>
       attempt(async () => {
@@ -108,7 +108,7 @@ async function openBackend(options: StateOptions): Promise<Backend> {
 
 function emptyBackend(): Backend {
   return {
-    adapter: () => new Keyv().store,
+    adapter: () => Promise.resolve(new Keyv().store),
     close: () => Promise.resolve(),
   };
 }
