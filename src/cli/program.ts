@@ -67,7 +67,10 @@ function declare(
   summary: string,
   help: string,
 ): Command {
-  const command = parent.command(name).summary(summary).description(`${summary}.\n\n${help}`);
+  const command = parent
+    .command(name)
+    .summary(summary)
+    .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n\n${help}`);
   return flags === null ? command : addSettingsFlags(command, flags);
 }
 
@@ -79,8 +82,8 @@ function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
     'run',
     'mirror',
     'run the daemon',
-    'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on\n' +
-      'a terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
+    'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
+      'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
   ).action(async (_options, command: Command) => {
     const { settings } = settingsOf(command, ['service', 'directory']);
@@ -92,7 +95,7 @@ function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
     'sync',
     'mirror',
     'make one pass, then exit',
-    'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed\n' +
+    'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
       'before are tried at once.\n\nExample: workbook-mirror sync --json',
   )
     .option('--json', 'print the outcome as JSON')
@@ -255,7 +258,7 @@ function addServiceCommands(program: Command, setExitCode: SetExitCode): void {
     'serve',
     'serve',
     'run the embedded service',
-    'The same API on real Git repositories, to try things with. Prints its base address on standard output. Without\n' +
+    'The same API on real Git repositories, to try things with. Prints its base address on standard output. Without ' +
       '`serve.apiKey` it makes credentials that hold until it stops, and prints them.\n\n' +
       'Example: workbook-mirror serve --serve-directory ./service --samples',
   )

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { settingDescriptors } from '../config/descriptors.ts';
+import { type SettingDescriptor, settingDescriptors } from '../config/descriptors.ts';
 import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
@@ -11,6 +11,12 @@ export type FlagSet = 'mirror' | 'serve' | 'all';
 function belongs(name: string, set: FlagSet): boolean {
   if (set === 'all' || name.startsWith('log.')) return true;
   return name.startsWith('serve.') === (set === 'serve');
+}
+
+function describe({ description, defaultText }: SettingDescriptor): string {
+  const note =
+    defaultText === '(required)' ? ' (required)' : defaultText === 'none' ? '' : ` (default: ${defaultText})`;
+  return `${description}${note}`.replaceAll('`', '');
 }
 
 /** Gives a command `--config` and a flag for each of its settings. */
@@ -26,7 +32,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): Command {
     const isList = setting.kind === 'list';
     const option = new Option(
       `${setting.flag} ${isList ? setting.valueHint.replace('>', '...>') : setting.valueHint}`,
-      setting.description.replaceAll('`', ''),
+      describe(setting),
     );
     command.addOption(option.helpGroup('Settings (each is also a variable and a key of the settings file):'));
   }
