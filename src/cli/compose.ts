@@ -25,7 +25,16 @@ const LEAST_STALENESS_MS = 15 * 60_000;
 export function secretsOf(settings: SettingsFor<never>): string[] {
   const { apiKey, apiToken } = settings.service;
   const secrets = [apiKey, apiToken, settings.serve.apiKey, settings.serve.apiToken];
-  return secrets.flatMap((secret) => (secret === undefined ? [] : [secret.reveal()]));
+  const known = secrets.flatMap((secret) => (secret === undefined ? [] : [secret.reveal()]));
+  return settings.state.store === 'sqlite'
+    ? known
+    : [...known, ...passwordOf(settings.state.address.reveal())];
+}
+
+/** The password in a store's address, as it stands there and as it is meant. */
+function passwordOf(address: string): string[] {
+  const password = URL.parse(address)?.password ?? '';
+  return password === '' ? [] : [password, decodeURIComponent(password)];
 }
 
 /** Opens the way to the service. */
@@ -100,7 +109,16 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
     const client = connect(settings, memory, emit);
     const known = { ...memory };
     return {
-      context: { service: client, store, state, openArchive, emit, now: Date.now, random: Math.random },
+      context: {
+        service: client,
+        store,
+        state,
+        openArchive,
+        emit,
+        now: Date.now,
+        random: Math.random,
+        knownProblems: new Set(),
+      },
       policy: policyOf(settings),
       rememberInstallation: async () => {
         if (memory.form === known.form) return;

@@ -84,7 +84,7 @@ async function reportUpstream<Stage extends StagePort>(
   context: PassContext<Stage>,
   listing: Listing,
 ): Promise<void> {
-  for (const problem of listing.problems) context.emit({ name: 'listing.problem', problem });
+  reportProblems(context, listing.problems);
   if (listing.workbooks === null) return;
   const { workbooks, workbooksComplete } = listing;
   await tolerateStateFailure(
@@ -97,6 +97,18 @@ async function reportUpstream<Stage extends StagePort>(
     },
     undefined,
   );
+}
+
+/** Reports what was wrong with the answers, once for as long as it stays so. */
+function reportProblems(
+  { emit, knownProblems }: Pick<PassContext, 'emit' | 'knownProblems'>,
+  problems: readonly string[],
+): void {
+  for (const problem of problems) {
+    if (!knownProblems.has(problem)) emit({ name: 'listing.problem', problem });
+  }
+  knownProblems.clear();
+  for (const problem of problems) knownProblems.add(problem);
 }
 
 function summarise(

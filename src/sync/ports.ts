@@ -111,4 +111,6 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
+  /** What was wrong with the answers of the pass before, and is reported. */
+  readonly knownProblems: Set<string>;
 }

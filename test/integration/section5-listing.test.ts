@@ -33,6 +33,8 @@ describe('joining repositories and workbooks', () => {
     expect(report.exitCode).toBe(0);
     await mirror.expectExact();
     expect(mirror.eventsOf('listing.problem')).toHaveLength(1);
+    await mirror.pass();
+    expect(mirror.eventsOf('listing.problem')).toHaveLength(1);
   });
 
   it.each(['absent', 'empty-archive'] as const)(
