@@ -18,6 +18,8 @@ async function main(): Promise<number> {
   }
   const { runProgram, tellError } = await import('./cli/program.ts');
   const { exitCodeOf, toMirrorError } = await import('./model/errors.ts');
+  const { endWithOutput } = await import('./cli/closed-output.ts');
+  endWithOutput();
   try {
     return (await runProgram(process.argv)).exitCode;
   } catch (error) {

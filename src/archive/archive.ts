@@ -6,7 +6,7 @@ import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type Zi
 
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { SkippedEntry } from '../model/manifest.ts';
-import { checkTogether, judgeEntry, type RawEntry, refused } from './entry-policy.ts';
+import { checkTogether, type EntryVerdict, judgeEntry, type RawEntry, refused } from './entry-policy.ts';
 import { readExactly, WindowedReader } from './reader.ts';
 
 const inflate = promisify(inflateRaw);
@@ -51,13 +51,15 @@ export async function openArchive(path: string): Promise<Archive> {
     const entries: ArchiveEntry[] = [];
     const skipped: SkippedEntry[] = [];
     const folders: string[] = [];
+    const refusals: MirrorError[] = [];
     for await (const entry of zip.eachEntry()) {
       const raw = rawEntry(entry);
-      const verdict = judgeEntry(raw);
-      if (verdict.kind === 'file') entries.push(readable(zip, handle, entry, verdict.path));
-      if (verdict.kind === 'folder') folders.push(verdict.path);
-      if (verdict.kind === 'skip') skipped.push({ path: raw.name, reason: verdict.reason });
+      const verdict = judged(raw, refusals);
+      if (verdict?.kind === 'folder') folders.push(verdict.path);
+      if (verdict?.kind === 'file') entries.push(readable(zip, handle, entry, verdict.path));
+      if (verdict?.kind === 'skip') skipped.push({ path: raw.name, reason: verdict.reason });
     }
+    if (refusals.length > 0) throw allRefused(refusals);
     checkTogether(
       entries.map((entry) => entry.path),
       folders,
@@ -68,6 +70,27 @@ export async function openArchive(path: string): Promise<Archive> {
     await handle.close();
     throw damagedUnlessOurs(error);
   }
+}
+
+/** Judges an entry; a refusal is collected, so that a person learns of all of them at once. */
+function judged(raw: RawEntry, refusals: MirrorError[]): EntryVerdict | null {
+  try {
+    return judgeEntry(raw);
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error;
+    refusals.push(error);
+    return null;
+  }
+}
+
+const REFUSALS_NAMED = 5;
+
+function allRefused(refusals: readonly MirrorError[]): MirrorError {
+  const named = refusals.slice(0, REFUSALS_NAMED).map((refusal) => refusal.message);
+  const others = refusals.length - named.length;
+  const message = [...named, ...(others > 0 ? [`So are ${others} others.`] : [])].join(' ');
+  const hint = refusals[0]?.hint;
+  return new MirrorError('archive.refused', message, hint === undefined ? {} : { hint });
 }
 
 function rawEntry(entry: Entry): RawEntry {

@@ -87,6 +87,6 @@ export function checkTogether(paths: readonly string[], folders: readonly string
 /** The error for an entry that the policy does not take. */
 export function refused(name: string, fault: string): MirrorError {
   return new MirrorError('archive.refused', `The archive's entry ${JSON.stringify(name)} ${fault}.`, {
-    hint: 'The published tree stays as it is. Correct the entry in the service; it is looked at again when it changes.',
+    hint: 'The published tree stays as it is. Correct it in the service; it is looked at again when its versions change, or after an hour.',
   });
 }

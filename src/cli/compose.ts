@@ -5,12 +5,12 @@ import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
-import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import type { StatusPolicy } from '../model/status.ts';
 import { openState, type State } from '../state/state.ts';
 import { type MirrorStore, openStore, readStore } from '../store/store.ts';
 import type { PassPolicy } from '../sync/pass.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
 import type { PassContext } from '../sync/ports.ts';
 
 type ServiceSettings = SettingsFor<'service'>;
@@ -122,7 +122,8 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
       policy: policyOf(settings),
       rememberInstallation: async () => {
         if (memory.form === known.form) return;
-        await state.saveInstallation({ baseUrl: settings.service.baseUrl, referenceForm: memory.form });
+        const found = { baseUrl: settings.service.baseUrl, referenceForm: memory.form };
+        await tolerateStateFailure(emit, () => state.saveInstallation(found), undefined);
         known.form = memory.form;
       },
       close: async () => {
@@ -138,14 +139,8 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
 }
 
 async function recallInstallation(state: State, baseUrl: string, emit: EventSink): Promise<ReferenceMemory> {
-  try {
-    const installation = await state.installation();
-    return { form: installation?.baseUrl === baseUrl ? installation.referenceForm : null };
-  } catch (error) {
-    if (!(error instanceof MirrorError)) throw error;
-    emit({ name: 'state.failed', code: error.code, message: error.message, hint: error.hint ?? null });
-    return { form: null };
-  }
+  const installation = await tolerateStateFailure(emit, () => state.installation(), null);
+  return { form: installation?.baseUrl === baseUrl ? installation.referenceForm : null };
 }
 
 function openStateOf(

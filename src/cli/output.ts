@@ -1,5 +1,8 @@
 import { styleText } from 'node:util';
 
+import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
+import { describeEvent } from '../observe/messages.ts';
+
 /** Prints data: standard output holds nothing else. */
 export function printData(text: string): void {
   process.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
@@ -14,6 +17,11 @@ export function printJson(value: unknown): void {
 export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
+
+/** Tells a person of an event, except of what only a log needs. */
+export const tellEvent: EventSink = (event) => {
+  if (EVENT_LEVELS[event.name] !== 'debug') tell(`! ${describeEvent(event)}`);
+};
 
 /** Puts rows under their headings, in columns. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {

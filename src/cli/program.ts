@@ -96,7 +96,7 @@ function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
     'mirror',
     'make one pass, then exit',
     'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
-      'before are tried at once.\n\nExample: workbook-mirror sync --json',
+      'before are tried at once, except in quarantine.\n\nExample: workbook-mirror sync --json',
   )
     .option('--json', 'print the outcome as JSON')
     .action(async (options: { json?: true }, command: Command) => {

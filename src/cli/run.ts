@@ -24,11 +24,41 @@ export function logOf(settings: SettingsFor<never>): EventSink {
   });
 }
 
+/** What the daemon is told from outside, from its very beginning to its very end. */
+interface Control {
+  readonly stopped: Promise<ExitCode>;
+  readonly stop: (exitCode: ExitCode) => void;
+  /** What SIGHUP asks for; nothing until the loop is there. */
+  onHangUp: () => void;
+}
+
 /**
  * The daemon: a pass at once, then one at every tick of the schedule and on SIGHUP, until SIGTERM or SIGINT.
  * @throws MirrorError when it cannot start
  */
 export async function run(settings: RunSettings, emit: EventSink): Promise<ExitCode> {
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<ExitCode>();
+  const control: Control = { stopped, stop, onHangUp: () => {} };
+  const onStop = (signal: NodeJS.Signals): void => {
+    emit({ name: 'daemon.stopping', signal });
+    stop(EXIT_CODES.ok);
+  };
+  const onHangUp = (): void => control.onHangUp();
+  for (const signal of STOP_SIGNALS) process.on(signal, onStop);
+  process.on('SIGHUP', onHangUp);
+  try {
+    return await mirrorUntilStopped(settings, control, emit);
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, onStop);
+    process.off('SIGHUP', onHangUp);
+  }
+}
+
+async function mirrorUntilStopped(
+  settings: RunSettings,
+  control: Control,
+  emit: EventSink,
+): Promise<ExitCode> {
   const mirror = await openMirror(settings, emit);
   try {
     emit({
@@ -39,7 +69,7 @@ export async function run(settings: RunSettings, emit: EventSink): Promise<ExitC
       schedule: settings.schedule,
       timezone: settings.timezone,
     });
-    const exitCode = await loopUntilStopped(settings, mirror, emit);
+    const exitCode = await loopUntilStopped(settings, mirror, control, emit);
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
   } finally {
@@ -47,14 +77,20 @@ export async function run(settings: RunSettings, emit: EventSink): Promise<ExitC
   }
 }
 
-async function loopUntilStopped(settings: RunSettings, mirror: Mirror, emit: EventSink): Promise<ExitCode> {
-  const stopped = Promise.withResolvers<ExitCode>();
-  const onDefect = (error: unknown): void => {
-    const { code, message, hint } = toMirrorError(error);
-    emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, code, message, hint: hint ?? null });
-    stopped.resolve(EXIT_CODES.defect);
-  };
-  const loop = createLoop((trigger, signal) => reportedPass(mirror, trigger, signal), onDefect);
+async function loopUntilStopped(
+  settings: RunSettings,
+  mirror: Mirror,
+  control: Control,
+  emit: EventSink,
+): Promise<ExitCode> {
+  const loop = createLoop(
+    (trigger, signal) => reportedPass(mirror, trigger, signal),
+    (error) => {
+      const { code, message, hint } = toMirrorError(error);
+      emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, code, message, hint: hint ?? null });
+      control.stop(EXIT_CODES.defect);
+    },
+  );
   const schedule = await startSchedule(settings.schedule, settings.timezone, () => {
     loop.trigger('schedule');
     announce();
@@ -63,24 +99,13 @@ async function loopUntilStopped(settings: RunSettings, mirror: Mirror, emit: Eve
     const nextPassAtMs = schedule.nextRunAtMs();
     if (nextPassAtMs !== null) emit({ name: 'daemon.scheduled', nextPassAtMs });
   };
-  const onStop = (signal: NodeJS.Signals): void => {
-    emit({ name: 'daemon.stopping', signal });
-    stopped.resolve(EXIT_CODES.ok);
-  };
-  const onHangUp = (): void => loop.trigger('signal');
-  for (const signal of STOP_SIGNALS) process.on(signal, onStop);
-  process.on('SIGHUP', onHangUp);
-  try {
-    loop.trigger('start');
-    announce();
-    const exitCode = await stopped.promise;
-    await schedule.stop();
-    await stopWithin(loop, settings.shutdownTimeout);
-    return exitCode;
-  } finally {
-    for (const signal of STOP_SIGNALS) process.off(signal, onStop);
-    process.off('SIGHUP', onHangUp);
-  }
+  control.onHangUp = () => loop.trigger('signal');
+  loop.trigger('start');
+  announce();
+  const exitCode = await control.stopped;
+  await schedule.stop();
+  await stopWithin(loop, settings.shutdownTimeout, exitCode);
+  return exitCode;
 }
 
 /** A pass that fails is reported and waits for the next trigger; only a defect ends the daemon. */
@@ -94,8 +119,8 @@ async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSigna
 }
 
 /** Gives the pass in hand its time to be abandoned; what is left of it after that is settled at the next start. */
-async function stopWithin(loop: Loop, timeoutMs: number): Promise<void> {
-  const timer = setTimeout(() => process.exit(EXIT_CODES.ok), timeoutMs);
+async function stopWithin(loop: Loop, timeoutMs: number, exitCode: ExitCode): Promise<void> {
+  const timer = setTimeout(() => process.exit(exitCode), timeoutMs);
   await loop.stop();
   clearTimeout(timer);
 }

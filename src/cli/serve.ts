@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 
-import { CREDENTIAL_HEADERS } from '../api/requests.ts';
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../demo/samples.ts';
@@ -48,8 +47,8 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
       `Serving ${registry.list().length} repositories of ${own.directory} on ${formatListen({ ...own.listen, port })}.`,
     );
     if (own.apiKey === undefined) {
-      tell('No key is set, so these hold until the service stops:');
-      tell(`  ${CREDENTIAL_HEADERS.current}: ${apiKey}\n  ${CREDENTIAL_HEADERS.v1}: ${apiToken ?? ''}`);
+      tell('No key is set, so these hold until the service stops; as settings of a mirror of it:');
+      tell(`  service:\n    baseUrl: ${baseUrl}\n    apiKey: ${apiKey}\n    apiToken: ${apiToken ?? ''}`);
     }
     printData(baseUrl);
     await stopSignal();

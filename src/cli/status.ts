@@ -2,8 +2,9 @@ import type { SettingsFor } from '../config/schema.ts';
 import { printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openReader, statusPolicyOf } from './compose.ts';
-import { table } from './output.ts';
+import { table, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */
 export interface StatusReport {
@@ -19,8 +20,10 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
   try {
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
-    const targets = statusOfTargets(await store.published(), await state.records(), policy, nowMs);
-    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass: await state.lastPass(), targets };
+    const records = await tolerateStateFailure(tellEvent, () => state.records(), new Map());
+    const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
+    const targets = statusOfTargets(await store.published(), records, policy, nowMs);
+    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, targets };
   } finally {
     await state.close();
   }

@@ -1,4 +1,4 @@
-import { isAbsolute, relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
@@ -9,7 +9,9 @@ import { emptyRecord, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openReader, statusPolicyOf } from './compose.ts';
+import { tellEvent } from './output.ts';
 
 /** What is known of a target, or of a file in it, and what comes next. */
 export interface Explanation {
@@ -30,7 +32,11 @@ export async function why(settings: SettingsFor<'directory'>, asked: string): Pr
   try {
     const path = targetPath(asked, store.layout.mirror);
     const published = await store.published();
-    const records = await state.records();
+    const records = await tolerateStateFailure(
+      tellEvent,
+      () => state.records(),
+      new Map<string, TargetRecord>(),
+    );
     const statuses = statusOfTargets(published, records, statusPolicyOf(settings), Date.now());
     const target = statuses
       .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
@@ -51,9 +57,11 @@ export async function why(settings: SettingsFor<'directory'>, asked: string): Pr
   }
 }
 
-/** Takes a path on disk, a path that begins with `mirror/`, or a target as it is. */
+/** Takes a path on disk, absolute or from the working directory, a path that begins with `mirror/`, or a target as it is. */
 function targetPath(asked: string, mirror: string): string {
-  const path = isAbsolute(asked) ? relative(mirror, asked) : asked.replace(/^(?:\.\/)?mirror\//, '');
+  const onDisk = resolve(asked);
+  const isOnDisk = onDisk.startsWith(`${mirror}/`);
+  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?mirror\//, '');
   return path.replace(/\/+$/, '');
 }
 

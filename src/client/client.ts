@@ -1,4 +1,5 @@
 import type { WorkbookStatusFilter } from '../api/schemas.ts';
+import { MirrorError } from '../model/errors.ts';
 import { countNames } from '../model/references.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 import { type ContentsAnswer, type ContentsRequest, contentsExist, downloadContents } from './contents.ts';
@@ -27,6 +28,13 @@ export interface ServiceClient {
  */
 export function createClient(transport: Transport, memory: ReferenceMemory): ServiceClient {
   let nameCounts: ReadonlyMap<string, number> = new Map();
+  let v1Absences = 0;
+  let hasV1 = false;
+  const believeAbsence = (workbooks: WorkbookList | null): void => {
+    hasV1 ||= workbooks !== null;
+    v1Absences = workbooks === null ? v1Absences + 1 : 0;
+    if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
+  };
   const context = { transport, memory, proven: new Map(), nameCounts: () => nameCounts };
   return {
     repositories: (signal) => readRepositories(transport, signal),
@@ -35,6 +43,7 @@ export function createClient(transport: Transport, memory: ReferenceMemory): Ser
       const takenAtMs = Date.now();
       const repositories = await readRepositories(transport, signal);
       const workbooks = await readWorkbooks(transport, signal);
+      believeAbsence(workbooks);
       nameCounts = countNames(repositories.repositories);
       return combine(takenAtMs, repositories, workbooks);
     },
@@ -42,6 +51,19 @@ export function createClient(transport: Transport, memory: ReferenceMemory): Ser
     exists: (request) => contentsExist(context, request),
     close: transport.close,
   };
+}
+
+/** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */
+const ABSENCES_OF_V1 = 2;
+
+function v1Vanished(): MirrorError {
+  return new MirrorError(
+    'service.not_found',
+    'The list of workbooks (v1), which was there before, answers 404.',
+    {
+      hint: 'If it stays away, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
+    },
+  );
 }
 
 function combine(takenAtMs: number, repositories: RepositoryList, workbooks: WorkbookList | null): Listing {

@@ -3,6 +3,8 @@ import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 
 import { contentsPath } from '../api/requests.ts';
+import type { ReferenceForm } from '../model/references.ts';
+import { diskError, systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
 import { statusError } from './failures.ts';
@@ -25,8 +27,8 @@ export interface ContentsRequest {
 export type ContentsAnswer =
   | { readonly kind: 'archive'; readonly sizeBytes: number; readonly etag: string | null }
   | { readonly kind: 'unchanged' }
-  /** No form of reference finds contents. */
-  | { readonly kind: 'not-found' };
+  /** No form of reference finds contents. `isCertain`: the service said so plainly, by status 404 or 410. */
+  | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
 /** What downloads work with. */
 export interface ContentsContext extends ReferenceContext {
@@ -38,14 +40,22 @@ export async function downloadContents(
   context: ContentsContext,
   request: ContentsRequest,
 ): Promise<ContentsAnswer> {
-  return tryReferences<ContentsAnswer>(context, request.repository, { kind: 'not-found' }, (reference) => {
+  const absences = new Map<ReferenceForm, number>();
+  const found = await tryReferences<ContentsAnswer | null>(context, request.repository, null, (reference) => {
     const headers = request.etag === null ? {} : { 'if-none-match': request.etag };
     const target = contentsPath(reference.text, undefined, branchParameter(request.branch));
     return context.transport.send(
       { generation: 'current', target, headers, signal: request.signal },
-      (answer) => receiveArchive(answer, request),
+      async (answer) => {
+        if (isAbsent(answer.status)) absences.set(reference.form, answer.status);
+        return receiveArchive(answer, request);
+      },
     );
   });
+  if (found !== null) return found;
+  const trusted = bestReference(context, request.repository);
+  const status = trusted === null ? undefined : absences.get(trusted.form);
+  return { kind: 'not-found', isCertain: status === 404 || status === 410 };
 }
 
 /**
@@ -101,7 +111,7 @@ async function writeBody(answer: Answer, destination: string): Promise<number> {
   try {
     await pipeline(answer.body, file);
   } catch (cause) {
-    if (file.errored !== null && 'syscall' in file.errored && answer.body.errored === null) throw cause;
+    if (isOfTheDisk(cause)) throw diskError(cause, 'writing the download');
     const message = cause instanceof Error ? cause.message : String(cause);
     throw new MirrorError(
       'contents.interrupted',
@@ -110,6 +120,17 @@ async function writeBody(answer: Answer, destination: string): Promise<number> {
     );
   }
   return file.bytesWritten;
+}
+
+/** Codes of failed writes that only connections have. */
+const CONNECTION_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ECONNABORTED', 'ENOTCONN']);
+
+/** Whether an error comes from the file: a pipeline fails both of its ends with the error of either. */
+function isOfTheDisk(error: unknown): boolean {
+  const code = systemCode(error);
+  if (code === undefined || CONNECTION_CODES.has(code) || !(error instanceof Error)) return false;
+  const { syscall } = error as NodeJS.ErrnoException;
+  return syscall === 'open' || syscall === 'write' || syscall === 'close';
 }
 
 /** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */

@@ -63,7 +63,7 @@ export function credentialRefused(generation: Generation, status: number, url: U
     'credentials.refused',
     `${url.origin}${url.pathname} refuses the ${what} (status ${status}): setting ${setting}.`,
     {
-      hint: `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it into ${setting}. A group key will not do.`,
+      hint: `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from: the setting, its file, variable or credential. A group key will not do.`,
     },
   );
 }

@@ -44,6 +44,7 @@ export interface EventFields {
   'upstream.workbook_recovered': UpstreamWorkbook;
   'publish.recovered': { target: string };
   'publish.fallback': { directory: string };
+  'publish.sweep_failed': EventFailure;
   'service.retry': EventFailure & { delayMs: number };
   'state.reset': { reason: string };
   'state.failed': EventFailure;
@@ -124,6 +125,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'upstream.workbook_recovered': 'info',
   'publish.recovered': 'warn',
   'publish.fallback': 'warn',
+  'publish.sweep_failed': 'warn',
   'service.retry': 'warn',
   'state.reset': 'warn',
   'state.failed': 'error',

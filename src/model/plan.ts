@@ -108,11 +108,10 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
       ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
       : hold(candidate, 'superseded');
   }
-  return (
-    decideOccupied(candidate, input) ??
-    decideFailed(candidate, record, input) ??
-    decidePull(candidate, record, input)
-  );
+  const occupied = decideOccupied(candidate, input);
+  if (occupied !== null) return occupied;
+  const action = decidePull(candidate, record, input);
+  return action.kind === 'keep' ? action : (decideFailed(candidate, record, input) ?? action);
 }
 
 /** A repository that the service no longer lists; only a complete answer counts. */
@@ -125,7 +124,13 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
     return { ...hold(candidate, 'repository-missing'), missing: true };
   }
-  return { ...common(candidate), kind: 'retire', reason: 'repository-gone' };
+  return (
+    decideFailed(candidate, record, input) ?? {
+      ...common(candidate),
+      kind: 'retire',
+      reason: 'repository-gone',
+    }
+  );
 }
 
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
@@ -145,12 +150,13 @@ function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInp
   const { failure } = record;
   const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
   if (isDue) return null;
+  const untilMs = failure.nextAttemptAtMs;
   if (failure.action === 'quarantine') {
     return failure.fingerprint === digestOf(candidate)
-      ? { ...hold(candidate, 'quarantined'), untilMs: failure.nextAttemptAtMs }
+      ? { ...hold(candidate, 'quarantined'), untilMs }
       : null;
   }
-  return input.urgent ? null : { ...hold(candidate, 'backing-off'), untilMs: failure.nextAttemptAtMs };
+  return input.urgent ? null : { ...hold(candidate, 'backing-off'), untilMs };
 }
 
 function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {

@@ -26,6 +26,8 @@ export interface PublishSituation {
   /** Whether something else stands there: a tree without manifest, or another repository's. */
   readonly isOccupied: boolean;
   readonly changes: TreeChanges;
+  /** Whether someone changed the tree, so that more than the changes must be put right. */
+  readonly isDamaged: boolean;
   /** The new inventory. */
   readonly files: readonly ManifestFile[];
 }
@@ -37,8 +39,8 @@ export function choosePublishMethod(situation: PublishSituation): PublishMethod 
   if (situation.isOccupied) return canSwap ? { kind: 'exchange' } : { kind: 'first' };
   if (!situation.isPublished) return { kind: 'first' };
   const count = changes.added.length + changes.changed.length + changes.removed.length;
-  if (count === 0) return { kind: 'manifest' };
-  if (count === 1 && mode === 'auto') {
+  if (count === 0 && !situation.isDamaged) return { kind: 'manifest' };
+  if (count === 1 && mode === 'auto' && !situation.isDamaged) {
     const inPlace = singleStep(changes, situation.files);
     if (inPlace !== null) return inPlace;
   }

@@ -35,6 +35,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
   'publish.fallback': (event) =>
     `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
+  'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
   'service.retry': (event) => `trying again in ${roughDuration(event.delayMs)}: ${event.message}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
   'state.failed': withHint,

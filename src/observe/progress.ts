@@ -81,6 +81,7 @@ function markOf(event: MirrorEvent): string {
       return '!';
     case 'info':
     case 'debug':
-      return event.name === 'target.pulled' || event.name === 'pass.finished' ? '✓' : '·';
+      if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0 ? '!' : '✓';
+      return event.name === 'target.pulled' ? '✓' : '·';
   }
 }

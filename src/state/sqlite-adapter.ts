@@ -123,7 +123,7 @@ export class SqliteAdapter extends Hookified implements KeyvStorageAdapter {
       this.database.exec('COMMIT');
       return result;
     } catch (error) {
-      this.database.exec('ROLLBACK');
+      if (this.database.isTransaction) this.database.exec('ROLLBACK');
       throw error;
     }
   }

@@ -1,5 +1,6 @@
-import { access, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 
 import type { KeyvStorageAdapter } from 'keyv';
 
@@ -30,14 +31,34 @@ export async function openSqlite(file: string, onReset: (reason: string) => void
   }
 }
 
-/** Opens the embedded store for reading beside the process that writes it; null where there is none. */
-export async function openSqliteForReading(file: string): Promise<Backend | null> {
+/**
+ * Opens the embedded store for reading beside the process that writes it; null where there is none, or none that can be
+ * read. Who may not write in its folder reads what was last brought into the main file (sqlite.org/wal.html, section 5).
+ */
+export function openSqliteForReading(file: string): Backend | null {
+  const immutable = pathToFileURL(file);
+  immutable.searchParams.set('immutable', '1');
+  for (const address of [file, immutable]) {
+    const database = readable(address);
+    if (database !== null) return backendOf(database);
+  }
+  return null;
+}
+
+function readable(address: string | URL): DatabaseSync | null {
+  let database: DatabaseSync | null = null;
   try {
-    await access(file);
-    return backendOf(new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS }));
+    database = new DatabaseSync(address, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+    probe(database);
+    return database;
   } catch {
+    database?.close();
     return null;
   }
+}
+
+function probe(database: DatabaseSync): void {
+  database.prepare('SELECT ns, key, value, expires FROM kv LIMIT 1').get();
 }
 
 function openForWriting(file: string): DatabaseSync {
@@ -45,7 +66,7 @@ function openForWriting(file: string): DatabaseSync {
   try {
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     createTable(database);
-    database.prepare('SELECT ns, key, value, expires FROM kv LIMIT 1').get();
+    probe(database);
     return database;
   } catch (error) {
     database.close();

@@ -103,7 +103,7 @@ const tolerantJson = {
 async function openBackend(options: StateOptions): Promise<Backend> {
   if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
   if (!options.readOnly) return openSqlite(options.file, options.onReset);
-  return (await openSqliteForReading(options.file)) ?? emptyBackend();
+  return openSqliteForReading(options.file) ?? emptyBackend();
 }
 
 function emptyBackend(): Backend {

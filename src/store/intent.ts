@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { access, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { unlessMissing } from './disk-errors.ts';
-import { writeNewFile } from './durable.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
+import { syncDirectory, writeNewFile } from './durable.ts';
 
 /**
  * What a stage is about to do to the published trees, written down before it begins. After a crash it tells whether the
@@ -27,7 +27,16 @@ export const intentSchema = z.discriminatedUnion('how', [
   /** Only the manifest changes. */
   z.object({ how: z.literal('manifest'), path: z.string() }),
   /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
-  z.object({ how: z.literal('relocate'), path: z.string(), treeTo: z.string(), manifestTo: z.string() }),
+  z.object({
+    how: z.literal('relocate'),
+    path: z.string(),
+    treeTo: z.string(),
+    manifestTo: z.string(),
+    /** The tree that is meant; another one that stands there meanwhile stays. Null when there is none. */
+    treeInode: z.number().nullable(),
+    /** Whose manifest is meant. Null when there is none. */
+    repositoryId: z.string().nullable(),
+  }),
 ]);
 
 /** One of the forms of {@link intentSchema}. */
@@ -38,9 +47,20 @@ const INTENT_FILE = 'intent.json';
 /** Names of what lies in a stage. */
 export const STAGED = { tree: 'tree', manifest: 'manifest.json', archive: 'archive.zip' } as const;
 
-/** Writes a stage's intent, flushed. */
+/** Writes a stage's intent, flushed. All that it vouches for must be durable before. */
 export async function writeIntent(stage: string, intent: Intent): Promise<void> {
   await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intent));
+  await syncDirectory(stage);
+}
+
+/** Takes an intent back whose decisive step was not taken. */
+export async function removeIntent(stage: string): Promise<void> {
+  await unlink(join(stage, INTENT_FILE));
+}
+
+/** Whether a stage has an intent, whole or not: then it is the store's to settle, and nobody else's to remove. */
+export async function hasIntent(stage: string): Promise<boolean> {
+  return (await unlessMissing(access(join(stage, INTENT_FILE)).then(() => true))) ?? false;
 }
 
 /** Reads a stage's intent; null where none was written whole, and so nothing was begun. */

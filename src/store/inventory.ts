@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 
 import type { Manifest } from '../model/manifest.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk, unlessMissing } from './disk-errors.ts';
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
 
@@ -40,7 +40,8 @@ export function createInventory(layout: DirectoryLayout): Inventory {
         for (const file of await manifestFiles(layout.manifests)) {
           seen.add(file);
           const path = relative(layout.manifests, file).slice(0, -'.json'.length);
-          const summary = await summarise(file, path);
+          // One that cannot be read is no reason to stop the others; publishing there fails and says why.
+          const summary = await summarise(file, path).catch(() => null);
           if (summary === null) continue;
           const tree = await unlessMissing(lstat(treePath(layout, path)));
           published.push({ ...summary, treePresent: tree?.isDirectory() === true });

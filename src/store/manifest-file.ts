@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 
 import { MANIFEST_FORMAT, type Manifest, type ManifestFile } from '../model/manifest.ts';
-import { unlessMissing } from './disk-errors.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
 
 const instant = z.iso.datetime({ offset: true });
 

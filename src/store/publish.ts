@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import { MirrorError } from '../model/errors.ts';
 import { type Manifest, treeChanges } from '../model/manifest.ts';
 import { choosePublishMethod, type PublishMethod, type PublishMode } from '../model/publishing.ts';
-import { onDisk, unlessMissing } from './disk-errors.ts';
-import { ensureFolder, writeNewFile } from './durable.ts';
-import { type Intent, STAGED, writeIntent } from './intent.ts';
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { writeNewFile } from './durable.ts';
+import { type Intent, removeIntent, STAGED, writeIntent } from './intent.ts';
 import { historyPath, manifestPath, treePath } from './layout.ts';
 import { formatManifest, readManifest } from './manifest-file.ts';
-import { finishIntent, type SettleContext, takeStep } from './settle.ts';
+import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
 import { openStage, type Stage } from './stage.ts';
 
 /** What publishing works with. */
@@ -20,6 +20,8 @@ export interface PublishContext extends SettleContext {
   readonly now: () => number;
   /** Runs one at a time what makes and removes folders that several targets share. */
   readonly exclusively: (work: () => Promise<void>) => Promise<void>;
+  /** Targets whose last publish could not be completed, with why. */
+  readonly unsettled: Map<string, unknown>;
 }
 
 /** Makes a queue for {@link PublishContext.exclusively}. */
@@ -32,6 +34,14 @@ export function createExclusion(): PublishContext['exclusively'] {
   };
 }
 
+/** How a published tree differs from its own manifest, because someone changed it. */
+export interface Repair {
+  /** Paths whose published copy is to be replaced. */
+  readonly rewritten: readonly string[];
+  /** Whether the tree holds anything else than its manifest says: then it is replaced as a whole. */
+  readonly isDamaged: boolean;
+}
+
 /** What a publish did. */
 export interface PublishResult {
   readonly method: PublishMethod['kind'];
@@ -42,16 +52,17 @@ export interface PublishResult {
  * Makes a stage the published state of a target: first everything is made durable, then one step makes it visible, then
  * the manifest follows. Readers see the state before or the state after, never anything between (README, "On disk").
  * @param path where the tree belongs, `<repository>/<branch>`
- * @param rewritten paths whose published copy is to be replaced although its inventory did not change
+ * @param repair what of the published tree is to be replaced although the inventory did not change
  */
 export async function publishStage(
   context: PublishContext,
   stage: Stage,
   path: string,
   manifest: Manifest,
-  rewritten: readonly string[],
+  { rewritten, isDamaged }: Repair,
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
+    refuseUnsettled(context, path);
     await refuseLinks(context.layout.mirror, path, []);
     const present = await readManifest(manifestPath(context.layout, path));
     const isOurs = present?.repository.id === manifest.repository.id && present.branch === manifest.branch;
@@ -65,6 +76,7 @@ export async function publishStage(
       isPublished: isOurs && treePresent,
       isOccupied: treePresent && !isOurs,
       changes,
+      isDamaged,
       files: manifest.files,
     });
     if (method.kind === 'first' && treePresent) await retireTree(context, path);
@@ -105,18 +117,39 @@ async function refuseLinks(root: string, path: string, files: readonly string[])
   }
 }
 
-/** Writes the intent, makes the stage durable, and carries the intent out. */
+/**
+ * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
+ * after it the stage stays, to be brought to its end before anything else happens to the target.
+ */
 async function commit(context: PublishContext, stage: string, intent: Intent): Promise<void> {
-  await writeIntent(stage, intent);
-  const root = await open(stage, 'r');
+  const folder = await open(stage, 'r');
   try {
-    await context.native.syncFileSystem(root.fd);
+    await context.native.syncFileSystem(folder.fd);
   } finally {
-    await root.close();
+    await folder.close();
   }
+  await writeIntent(stage, intent);
   await context.exclusively(async () => {
-    await takeStep(context, stage, intent);
-    await finishIntent(context, stage, intent);
+    try {
+      await takeStep(context, stage, intent);
+      await finishIntent(context, stage, intent);
+    } catch (error) {
+      const isTaken = await wasTaken(context, stage, intent).catch(() => true);
+      if (isTaken) context.unsettled.set(intent.path, error);
+      else await removeIntent(stage);
+      throw error;
+    }
+  });
+}
+
+/** A target whose last publish is still to be completed takes no other one. */
+function refuseUnsettled(context: PublishContext, path: string): void {
+  const cause = context.unsettled.get(path);
+  if (cause === undefined) return;
+  const why = cause instanceof Error ? cause.message : 'for an unknown reason';
+  throw new MirrorError('disk.failed', `An earlier publish of ${path} could not be completed: ${why}.`, {
+    cause,
+    hint: 'It is tried again at every pass. Check the file system of the setting directory.',
   });
 }
 
@@ -158,7 +191,7 @@ function relativeHistoryPath(context: PublishContext, path: string): string {
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export async function retireTree(context: PublishContext, path: string): Promise<void> {
   const to = relativeHistoryPath(context, path);
-  await relocateTree(context, { how: 'relocate', path, treeTo: to, manifestTo: `${to}.json` }, null);
+  await relocateTree(context, path, to, `${to}.json`, null);
 }
 
 /** Moves a tree to the path of its renamed repository, and makes its manifest say so. */
@@ -168,24 +201,55 @@ export async function moveTree(
   to: string,
   manifest: Manifest,
 ): Promise<void> {
-  const isOccupied = from !== to && (await unlessMissing(lstat(treePath(context.layout, to)))) !== null;
+  refuseUnsettled(context, to);
+  await refuseLinks(context.layout.mirror, dirname(to), []);
+  if (from === to) {
+    await commitAlone(context, { how: 'manifest', path: to }, manifest);
+    return;
+  }
+  const isOccupied = (await unlessMissing(lstat(treePath(context.layout, to)))) !== null;
   if (isOccupied) await retireTree(context, to);
-  const intent: Intent =
-    from === to
-      ? { how: 'manifest', path: to }
-      : { how: 'relocate', path: from, treeTo: `mirror/${to}`, manifestTo: `manifests/${to}.json` };
-  await relocateTree(context, intent, manifest);
+  await relocateTree(context, from, `mirror/${to}`, `manifests/${to}.json`, manifest);
 }
 
 async function relocateTree(
+  context: PublishContext,
+  path: string,
+  treeTo: string,
+  manifestTo: string,
+  manifest: Manifest | null,
+): Promise<void> {
+  refuseUnsettled(context, path);
+  await onDisk(`moving ${path}`, async () => {
+    const tree = await unlessMissing(lstat(treePath(context.layout, path)));
+    const present = await readManifest(manifestPath(context.layout, path));
+    const intent: Intent = {
+      how: 'relocate',
+      path,
+      treeTo,
+      manifestTo,
+      treeInode: tree?.ino ?? null,
+      repositoryId: present?.repository.id ?? null,
+    };
+    await commitAlone(context, intent, manifest);
+  });
+}
+
+/** Carries out an intent that needs no staged files, but perhaps a manifest. */
+async function commitAlone(
   context: PublishContext,
   intent: Intent,
   manifest: Manifest | null,
 ): Promise<void> {
   await onDisk(`moving ${intent.path}`, async () => {
     const stage = await openStage(context.layout, intent.path);
-    await ensureFolder(context.layout.history);
-    if (manifest !== null) await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
-    await commit(context, stage.folder, intent);
+    try {
+      if (manifest !== null) {
+        await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
+      }
+      await commit(context, stage.folder, intent);
+    } finally {
+      await stage.discard();
+    }
   });
 }

@@ -1,10 +1,11 @@
-import { access, lstat, mkdir, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { access, lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
-import { systemCode, unlessMissing } from './disk-errors.ts';
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from './durable.ts';
 import { type Intent, readIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
+import { readManifest } from './manifest-file.ts';
 import type { NativeCalls } from './native.ts';
 
 /** What settling a stage works with. */
@@ -27,7 +28,7 @@ export async function takeStep(context: SettleContext, stage: string, intent: In
       return context.native.exchange(staged, published);
     case 'in-place':
       return intent.isRemoval
-        ? unlink(join(published, intent.file))
+        ? rm(join(published, intent.file), { force: true })
         : rename(join(staged, intent.file), join(published, intent.file));
     case 'rename':
     case 'manifest':
@@ -36,7 +37,7 @@ export async function takeStep(context: SettleContext, stage: string, intent: In
 }
 
 /** Whether an intent's decisive step was taken before the program was cut off. */
-async function wasTaken(context: SettleContext, stage: string, intent: Intent): Promise<boolean> {
+export async function wasTaken(context: SettleContext, stage: string, intent: Intent): Promise<boolean> {
   const published = treePath(context.layout, intent.path);
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
@@ -82,12 +83,14 @@ async function relocate(
   const treeFrom = treePath(layout, intent.path);
   const manifestFrom = manifestPath(layout, intent.path);
   const manifestTo = join(layout.root, intent.manifestTo);
-  await renameIfThere(treeFrom, join(layout.root, intent.treeTo));
+  const tree = await unlessMissing(lstat(treeFrom));
+  if (tree !== null && tree.ino === intent.treeInode)
+    await renameIfThere(treeFrom, join(layout.root, intent.treeTo));
+  const isMeant = (await readManifest(manifestFrom))?.repository.id === intent.repositoryId;
   const isRewritten = await renameIfThere(join(stage, STAGED.manifest), manifestTo);
-  if (isRewritten || (await exists(manifestTo))) {
-    if (manifestFrom !== manifestTo) await rm(manifestFrom, { force: true });
-  } else {
-    await renameIfThere(manifestFrom, manifestTo);
+  if (isMeant && manifestFrom !== manifestTo) {
+    if (isRewritten || (await exists(manifestTo))) await rm(manifestFrom, { force: true });
+    else await renameIfThere(manifestFrom, manifestTo);
   }
   await removeEmptyFolders(dirname(treeFrom), layout.mirror);
   await removeEmptyFolders(dirname(manifestFrom), layout.manifests);
@@ -95,20 +98,22 @@ async function relocate(
 
 /** Brings a published tree to its new state file by file. What is already done is passed over. */
 async function renameFiles(staged: string, published: string, removed: readonly string[]): Promise<void> {
-  for (const file of removed) {
-    await rm(join(published, file), { force: true }).catch(ignoreNotDirectory);
-    await removeEmptyFolders(dirname(join(published, file)), published);
-  }
   const folders = new Set<string>();
-  for (const entry of (await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }))) ??
-    []) {
+  for (const file of removed) {
+    const folder = dirname(join(published, file));
+    await rm(join(published, file), { force: true }).catch(ignoreNotDirectory);
+    await removeEmptyFolders(folder, published);
+    folders.add(folder);
+  }
+  const entries = await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }));
+  for (const entry of entries ?? []) {
     if (entry.isDirectory()) continue;
     const folder = join(published, relative(staged, entry.parentPath));
-    await mkdir(folder, { recursive: true });
+    await ensureFolder(folder);
     await rename(join(entry.parentPath, entry.name), join(folder, entry.name));
     folders.add(folder);
   }
-  for (const folder of folders) await syncDirectory(folder);
+  for (const folder of folders) if (await exists(folder)) await syncDirectory(folder);
 }
 
 function ignoreNotDirectory(error: unknown): void {
@@ -124,23 +129,36 @@ async function removeStage(context: SettleContext, stage: string): Promise<void>
   }
 }
 
+/** What became of the stages that were left behind. */
+export interface Settled {
+  /** Paths of the targets whose interrupted publish was completed. */
+  readonly completed: readonly string[];
+  /** Paths of the targets whose interrupted publish cannot be completed yet, with why. */
+  readonly unsettled: ReadonlyMap<string, unknown>;
+}
+
 /**
- * Brings to its end, or takes back, whatever a crash interrupted.
- * @returns the paths of the targets whose interrupted publish was completed
+ * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be settled now stays for the
+ * next time, and stops nothing else. To be called only while no stage is in use.
  */
-export async function settleStages(context: SettleContext): Promise<string[]> {
+export async function settleStages(context: SettleContext): Promise<Settled> {
   const completed: string[] = [];
+  const unsettled = new Map<string, unknown>();
   for (const name of await readdir(context.layout.staging)) {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
-    if (intent !== null && (await wasTaken(context, stage, intent))) {
-      await finishIntent(context, stage, intent);
-      completed.push(intent.path);
-    } else {
-      await rm(stage, { recursive: true, force: true });
+    try {
+      if (intent !== null && (await wasTaken(context, stage, intent))) {
+        await finishIntent(context, stage, intent);
+        completed.push(intent.path);
+      } else {
+        await rm(stage, { recursive: true, force: true });
+      }
+    } catch (error) {
+      unsettled.set(intent?.path ?? name, error);
     }
   }
-  return completed;
+  return { completed, unsettled };
 }
 
 async function exists(path: string): Promise<boolean> {

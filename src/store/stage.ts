@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, open, readdir, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import type { ManifestFile } from '../model/manifest.ts';
-import { onDisk, unlessMissing } from './disk-errors.ts';
-import { STAGED } from './intent.ts';
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
 /** A file that was staged. */
@@ -27,7 +27,7 @@ export interface Stage {
   readonly isIntact: (file: ManifestFile) => Promise<boolean>;
   /** Hard-links the published copies of files into the new tree. */
   readonly linkPublished: (paths: readonly string[]) => Promise<void>;
-  /** Removes everything. */
+  /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
   readonly discard: () => Promise<void>;
 }
 
@@ -64,7 +64,9 @@ export async function openStage(layout: DirectoryLayout, currentPath: string): P
       onDisk('linking unchanged files', async () => {
         for (const path of paths) await link(join(published, path), await ensureParent(path));
       }),
-    discard: () => rm(folder, { recursive: true, force: true }),
+    discard: async () => {
+      if (!(await hasIntent(folder))) await rm(folder, { recursive: true, force: true });
+    },
   };
 }
 
@@ -95,6 +97,14 @@ async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Ar
   for (let offset = 0; offset < chunk.byteLength;) {
     offset += (await handle.write(chunk, offset)).bytesWritten;
   }
+}
+
+/** Whether a published tree holds just the files of its manifest, as far as `lstat` tells. */
+export async function isTreeWhole(tree: string, files: readonly ManifestFile[]): Promise<boolean> {
+  const entries = (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? [];
+  if (entries.filter((entry) => !entry.isDirectory()).length !== files.length) return false;
+  for (const file of files) if (!(await isIntact(join(tree, file.path), file))) return false;
+  return true;
 }
 
 async function isIntact(path: string, file: ManifestFile): Promise<boolean> {

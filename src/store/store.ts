@@ -6,10 +6,10 @@ import { MirrorError } from '../model/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk, systemCode, unlessMissing } from './disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import { createInventory } from './inventory.ts';
-import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
+import { type DirectoryLayout, layoutOf, manifestPath, treePath } from './layout.ts';
 import { lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { bindNativeCalls, type NativeCalls } from './native.ts';
@@ -19,10 +19,11 @@ import {
   type PublishContext,
   type PublishResult,
   publishStage,
+  type Repair,
   retireTree,
 } from './publish.ts';
 import { settleStages } from './settle.ts';
-import { openStage, type Stage } from './stage.ts';
+import { isTreeWhole, openStage, type Stage } from './stage.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -33,14 +34,18 @@ export interface MirrorStore {
   readonly canExchange: boolean;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
+  /** Completes what errors interrupted, while no stage is in use; gives the targets that it completed. */
+  readonly settle: () => Promise<readonly string[]>;
   readonly published: () => Promise<Published[]>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
+  /** Whether a published tree holds just what its manifest says, as far as `lstat` tells. */
+  readonly isWhole: (path: string, manifest: Manifest) => Promise<boolean>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   readonly publish: (
     stage: Stage,
     path: string,
     manifest: Manifest,
-    rewritten: readonly string[],
+    repair: Repair,
   ) => Promise<PublishResult>;
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;
@@ -71,7 +76,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory);
   const native = bindNativeCalls();
   await prepare(layout);
-  const lock = await lockDirectory(layout.lockFile, native);
+  const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
     const canExchange = await probeExchange(layout, native);
     if (!canExchange && options.publish === 'exchange') throw exchangeMissing(options.directory);
@@ -82,22 +87,34 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       canExchange,
       now: options.now,
       exclusively: createExclusion(),
+      unsettled: new Map(),
       trashUntilMs: () => options.now() + options.readerGraceMs,
     };
-    const recovered = await onDisk('settling interrupted work', () => settleStages(context));
+    const settle = (): Promise<readonly string[]> =>
+      onDisk('settling interrupted work', async () => {
+        const { completed, unsettled } = await settleStages(context);
+        context.unsettled.clear();
+        for (const [path, error] of unsettled) context.unsettled.set(path, error);
+        return completed;
+      });
+    const recovered = await settle();
     const inventory = createInventory(layout);
     return {
       layout,
-      id: await directoryId(layout),
+      id: await usable(layout.root, () => directoryId(layout)),
       canExchange,
       recovered,
+      settle,
       published: inventory.read,
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+      isWhole: (path, { files }) =>
+        onDisk('looking at a tree', () => isTreeWhole(treePath(layout, path), files)),
       stage: (currentPath) => openStage(layout, currentPath),
-      publish: (stage, path, manifest, rewritten) => publishStage(context, stage, path, manifest, rewritten),
+      publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
       retire: (path) => retireTree(context, path),
-      sweep: () => onDisk('removing replaced trees', () => sweepTrash(layout, options.now())),
+      sweep: () =>
+        onDisk('removing replaced trees', () => sweepTrash(layout, options.now(), options.readerGraceMs)),
       close: lock.release,
     };
   } catch (error) {
@@ -129,7 +146,7 @@ async function directoryId(layout: DirectoryLayout): Promise<string> {
   const known = (await unlessMissing(readFile(file, 'utf8')))?.trim() ?? '';
   if (known !== '') return known;
   const id = randomUUID();
-  await replaceFile(file, `${id}\n`, layout.internal);
+  await replaceFile(file, `${id}\n`, layout.staging);
   return id;
 }
 
@@ -145,6 +162,15 @@ async function prepare(layout: DirectoryLayout): Promise<void> {
   }
 }
 
+/** Runs what opening needs; what the file system refuses is a fault of the setting. */
+async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unusable(error, root);
+  }
+}
+
 const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
   EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
   EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
@@ -157,7 +183,7 @@ const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
 
 function unusable(error: unknown, root: string): unknown {
   const code = systemCode(error);
-  if (code === undefined || !(error instanceof Error)) return error;
+  if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
   return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
     cause: error,
     hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
@@ -178,8 +204,8 @@ function exchangeMissing(root: string): MirrorError {
 async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
   const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
   if (mirror.dev !== internal.dev) return false;
-  const one = join(layout.internal, `probe-${randomUUID()}`);
-  const other = join(layout.internal, `probe-${randomUUID()}`);
+  const one = join(layout.staging, `probe-${randomUUID()}`);
+  const other = join(layout.staging, `probe-${randomUUID()}`);
   try {
     await mkdir(one);
     await mkdir(other);
@@ -195,9 +221,11 @@ async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Prom
   }
 }
 
-async function sweepTrash(layout: DirectoryLayout, nowMs: number): Promise<void> {
+/** Removes what is due, and what a clock that was ahead would keep for ever. */
+async function sweepTrash(layout: DirectoryLayout, nowMs: number, readerGraceMs: number): Promise<void> {
   for (const name of await readdir(layout.trash)) {
     const untilMs = Number(name.slice(0, name.indexOf('-')));
-    if (!(untilMs > nowMs)) await rm(join(layout.trash, name), { recursive: true, force: true });
+    const isKept = untilMs > nowMs && untilMs <= nowMs + readerGraceMs;
+    if (!isKept) await rm(join(layout.trash, name), { recursive: true, force: true });
   }
 }

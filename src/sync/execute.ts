@@ -207,7 +207,7 @@ async function pullOne<Stage extends StagePort>(
   try {
     const repositoryRows = rows === null ? null : (rows.get(repository.fullName) ?? []);
     const pulled = await pullTarget(context, { action, repository, rows: repositoryRows, listing, signal });
-    if (pulled.kind === 'not-found') return await notFound(execution, action);
+    if (pulled.kind === 'not-found') return await notFound(execution, action, pulled.isCertain);
     const { facts, skipped } = pulled;
     const changedFiles = facts.added + facts.changed + facts.removed;
     const [first] = skipped;
@@ -252,12 +252,13 @@ function failed(error: unknown, action: Action, signal: AbortSignal): Outcome {
 async function notFound<Stage extends StagePort>(
   execution: Execution<Stage>,
   action: PullAction,
+  isCertain: boolean,
 ): Promise<ActionResult> {
   switch (action.whenAbsent) {
     case 'accept':
       return resultOf(action, { kind: 'absent' });
     case 'count-as-missing': {
-      if (!(await isRepositoryReachable(execution, action))) throw notFoundError(action);
+      if (!isCertain || !(await isRepositoryReachable(execution, action))) throw notFoundError(action);
       const before = execution.records.get(targetKey(action.target))?.missingPasses ?? 0;
       if (before + 1 < execution.policy.retireAfterPasses) return resultOf(action, { kind: 'missing' });
       await execution.context.store.retire(action.path);

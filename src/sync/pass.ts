@@ -37,11 +37,12 @@ export async function runPass<Stage extends StagePort>(
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
+    for (const target of await context.store.settle()) context.emit({ name: 'publish.recovered', target });
     const listing = await context.service.poll(signal);
     await reportUpstream(context, listing);
     const { plan, records } = await planPass(context, policy, listing, URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, records, plan, signal);
-    await context.store.sweep();
+    await sweepTrees(context);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
     context.emit({ name: 'pass.finished', ...summary });
@@ -109,6 +110,22 @@ function reportProblems(
   }
   knownProblems.clear();
   for (const problem of problems) knownProblems.add(problem);
+}
+
+/** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
+async function sweepTrees({
+  store,
+  emit,
+}: {
+  readonly store: Pick<StorePort, 'sweep'>;
+  readonly emit: PassContext['emit'];
+}): Promise<void> {
+  try {
+    await store.sweep();
+  } catch (error) {
+    const { code, message, hint } = toMirrorError(error);
+    emit({ name: 'publish.sweep_failed', code, message, hint: hint ?? null });
+  }
 }
 
 function summarise(

@@ -29,7 +29,8 @@ export interface DownloadRequest {
 export type DownloadAnswer =
   | { readonly kind: 'archive'; readonly sizeBytes: number; readonly etag: string | null }
   | { readonly kind: 'unchanged' }
-  | { readonly kind: 'not-found' };
+  /** `isCertain`: the service said plainly that there is nothing. */
+  | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
 /** An archive under the entry policy. */
 export interface ArchivePort {
@@ -63,14 +64,18 @@ export interface StagePort {
 
 /** The mirror directory, as a pass needs it. */
 export interface StorePort<Stage extends StagePort = StagePort> {
+  /** Completes what errors interrupted before, while no stage is in use; gives the targets that it completed. */
+  readonly settle: () => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
+  /** Whether a published tree holds just what its manifest says, as far as can be told without reading it. */
+  readonly isWhole: (path: string, manifest: Manifest) => Promise<boolean>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   readonly publish: (
     stage: Stage,
     path: string,
     manifest: Manifest,
-    rewritten: readonly string[],
+    repair: { readonly rewritten: readonly string[]; readonly isDamaged: boolean },
   ) => Promise<{ readonly method: string; readonly changedFiles: number }>;
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;

@@ -12,7 +12,7 @@ import { type Unpacked, unpack } from './unpack.ts';
 /** What a pull came to. */
 export type Pulled =
   | { readonly kind: 'pulled'; readonly facts: TargetPulled; readonly skipped: Manifest['skipped'] }
-  | { readonly kind: 'not-found' };
+  | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
 /** What a pull is about. */
 export interface PullRequest {
@@ -35,22 +35,25 @@ export async function pullTarget<Stage extends StagePort>(
   const { action, repository, signal } = request;
   const startedAtMs = context.now();
   const previous = action.published?.treePresent === true ? await context.store.manifest(action.path) : null;
+  const isDamaged = previous !== null && !(await context.store.isWhole(action.path, previous));
   const stage = await context.store.stage(action.path);
   try {
     const answer = await context.service.download({
       repository,
       branch: action.target.branch,
-      etag: action.conditional && previous !== null ? previous.etag : null,
+      etag: action.conditional && !isDamaged ? (previous?.etag ?? null) : null,
       destination: stage.archivePath,
       signal,
     });
-    if (answer.kind === 'not-found') return { kind: 'not-found' };
+    if (answer.kind === 'not-found') return answer;
     const unpacked = await receive(context, request, stage, answer, previous);
     const manifest = manifestOf(request, unpacked, answer, previous, context.now());
     const changes = treeChanges(previous?.files ?? [], manifest.files);
-    const published = needsPublishing(manifest, previous, unpacked.rewritten)
-      ? await context.store.publish(stage, action.path, manifest, unpacked.rewritten)
-      : { method: 'none' };
+    const repair = { rewritten: unpacked.rewritten, isDamaged };
+    const published =
+      isDamaged || needsPublishing(manifest, previous)
+        ? await context.store.publish(stage, action.path, manifest, repair)
+        : { method: 'none' };
     const facts: TargetPulled = {
       target: action.path,
       reason: action.reason,
@@ -152,12 +155,8 @@ function isSameTree(previous: Manifest, unpacked: Unpacked): boolean {
 }
 
 /** Whether anything but the times of verification differs. */
-function needsPublishing(
-  manifest: Manifest,
-  previous: Manifest | null,
-  rewritten: readonly string[],
-): boolean {
-  if (previous === null || rewritten.length > 0) return true;
+function needsPublishing(manifest: Manifest, previous: Manifest | null): boolean {
+  if (previous === null) return true;
   const facts = (of: Manifest): Manifest => ({ ...of, verifiedAtMs: 0, archiveBytes: 0 });
   return !isDeepStrictEqual(facts(manifest), facts(previous));
 }

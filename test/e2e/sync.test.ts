@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -22,7 +22,6 @@ describe('sync', () => {
     const before = await stampsOf(join(embedded.directory, 'mirror'));
     embedded.requests.length = 0;
     expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
-    const { rm } = await import('node:fs/promises');
     await rm(join(embedded.directory, '.workbook-mirror'), { recursive: true });
     expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
     expect(embedded.requests.filter((request) => request.includes('/contents'))).toEqual([]);
@@ -39,6 +38,27 @@ describe('sync', () => {
     const pulled = targets.filter(({ action }) => action === 'pull').map(({ target }) => target);
     expect(pulled).toEqual([`${edit.repository}/${encodeURIComponent(edit.branch)}`]);
     expect(embedded.requests.filter((request) => request.includes('/contents'))).toHaveLength(1);
+    expect(await embedded.differences()).toEqual([]);
+  });
+
+  it('puts right at the next full check what someone changed in the mirror', async () => {
+    const embedded = await startEmbedded();
+    await run(['sync'], embedded.settings);
+    const tree = join(embedded.directory, 'mirror/Accounting/main');
+    await rm(join(tree, 'README.md'));
+    await appendFile(join(tree, 'Budget 2026.xlsx'), 'changed');
+    await writeFile(join(tree, 'extra.txt'), 'extra');
+    expect(await embedded.differences()).toHaveLength(3);
+    // A full check is due at the latest after its period: a state without memory and a manifest of long ago make it due.
+    await rm(join(embedded.directory, '.workbook-mirror/state.db'));
+    const manifest = join(embedded.directory, 'manifests/Accounting/main.json');
+    const text = await readFile(manifest, 'utf8');
+    await writeFile(
+      manifest,
+      text.replace(/"verified_at": "[^"]*"/, '"verified_at": "2020-01-01T00:00:00.000Z"'),
+    );
+    const { stderr } = await run(['sync'], embedded.settings);
+    expect(stderr).toMatch(/Accounting\/main: published .*full-check/);
     expect(await embedded.differences()).toEqual([]);
   });
 

@@ -277,7 +277,10 @@ describe('without a list of workbooks', () => {
     await mirror.pass();
     const expected = service.expectedTrees();
     const before = await mirror.stamps();
+    service.takeDownloads();
     service.knobs.v1 = '404';
+    expect(await mirror.failure()).toMatchObject({ code: 'service.not_found' });
+    expect(service.takeDownloads()).toStrictEqual([]);
     for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
     await mirror.expectExact(expected);
     service.knobs.v1 = 'on';

@@ -39,8 +39,9 @@ const DAY_MS = 25 * 3_600_000;
 
 /** Whether the lists of an installation are complete, so that what they lack is gone. */
 function provesAbsence(knobs: FakeKnobs): boolean {
-  const { countOffset, duplicateRows, malformedWorkbooks, malformedRepositories } = knobs;
+  const { absentStatus, countOffset, duplicateRows, malformedWorkbooks, malformedRepositories } = knobs;
   return (
+    absentStatus === 404 &&
     countOffset === 0 &&
     !duplicateRows &&
     malformedWorkbooks.length === 0 &&

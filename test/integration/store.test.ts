@@ -1,5 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -13,6 +16,15 @@ const PATH = 'Accounting/main';
 const TIME_MS = Date.UTC(2025, 0, 1);
 
 type Files = Readonly<Record<string, string>>;
+
+/** Whether this machine's temporary folder knows immutable folders, and this user may make them. */
+const canFreeze = ((): boolean => {
+  const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-freeze-'));
+  const isFrozen = spawnSync('chattr', ['+i', folder]).status === 0;
+  spawnSync('chattr', ['-i', folder]);
+  rmSync(folder, { recursive: true });
+  return isFrozen;
+})();
 
 async function opened(
   directory: string,
@@ -55,7 +67,10 @@ async function publish(
     const same = before?.sha256 === createHash('sha256').update(text).digest('hex');
     inventory.push(same ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
   }
-  const { method } = await store.publish(stage, path, manifestOf(inventory, repositoryId), []);
+  const { method } = await store.publish(stage, path, manifestOf(inventory, repositoryId), {
+    rewritten: [],
+    isDamaged: false,
+  });
   await stage.discard();
   return method;
 }
@@ -294,6 +309,74 @@ describe('recovery', () => {
     expect(await publish(store, { 'a.txt': 'one' })).toBe('exchange');
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
   });
+});
+
+describe('an error in the middle of a publish', () => {
+  /** Freezes a folder: what is in it can be read, and nothing can be made, renamed or removed there (chattr(1)). */
+  function freeze(folder: string): () => void {
+    const thaw = (): void => void spawnSync('chattr', ['-i', folder]);
+    spawnSync('chattr', ['+i', folder]);
+    onTestFinished(thaw);
+    return thaw;
+  }
+
+  const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename'];
+  it.skipIf(!canFreeze).each(modes)('loses nothing and is completed later (%s)', async (mode) => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, mode);
+    await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
+    const stage = await store.stage(PATH);
+    const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('ONE')])];
+    const thaw = freeze(join(directory, 'manifests/Accounting'));
+    const repair = { rewritten: [], isDamaged: false };
+    await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+    await stage.discard();
+    expect(await store.settle()).toEqual([]);
+    await expect(store.retire(PATH)).rejects.toMatchObject({ code: 'disk.failed' });
+    thaw();
+    expect(await store.settle()).toEqual([PATH]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
+    expect((await store.manifest(PATH))?.files).toEqual(inventory);
+    expect(await readdir(store.layout.staging)).toEqual([]);
+    expect(await publish(store, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
+  });
+
+  it('does not retire another tree that stands there when it is completed', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'old' });
+    await mkdir(join(directory, 'history', PATH), { recursive: true });
+    await writeFile(join(directory, 'history/Accounting/blocked'), '');
+    await rm(join(directory, 'history', PATH), { recursive: true });
+    await writeFile(join(directory, 'history', PATH), 'a file where a folder belongs');
+    await expect(store.retire(PATH)).rejects.toThrow();
+    await rename(join(directory, 'mirror', PATH), join(directory, 'old'));
+    await mkdir(join(directory, 'mirror', PATH));
+    await writeFile(join(directory, 'mirror', PATH, 'a.txt'), 'new');
+    await rm(join(directory, 'history', PATH));
+    await store.close();
+    await opened(directory);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new' });
+  });
+
+  it.skipIf(!canFreeze)(
+    'opens, and says which target waits, when something cannot be completed yet',
+    async () => {
+      const directory = await temporaryFolder();
+      const store = await opened(directory, 'exchange');
+      await publish(store, { 'a.txt': 'one' });
+      const stage = await store.stage(PATH);
+      const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('two')])];
+      freeze(join(directory, 'manifests/Accounting'));
+      const repair = { rewritten: [], isDamaged: false };
+      await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+      await store.close();
+      const again = await opened(directory, 'exchange');
+      expect(again.recovered).toEqual([]);
+      await expect(publish(again, { 'a.txt': 'three' })).rejects.toMatchObject({ code: 'disk.failed' });
+      expect(await publish(again, { 'x.txt': 'other' }, 'Other/main')).toBe('first');
+    },
+  );
 });
 
 describe('the directory', () => {

@@ -326,7 +326,11 @@ describe('a target that failed', () => {
       { ...failed({ action: 'quarantine', fingerprint }), nowMs: later },
       'pull versions-changed',
     ],
-    ['waits though nothing is to be done any more', { ...failed({}), listing: LISTED }, 'hold backing-off'],
+    [
+      'is well again when nothing is to be done any more',
+      { ...failed({}), listing: LISTED },
+      'keep unchanged',
+    ],
     ['waits before it was ever mirrored', { ...failed({}), published: [] }, 'hold backing-off'],
   ])('%s', (_what, fields, start) => {
     const action = only(fields);
@@ -424,13 +428,13 @@ describe('a repository with another name', () => {
     expect(action).toMatchObject({ kind: 'pull', reason: 'versions-changed', moveFrom: 'Accounting/main' });
   });
 
-  it('moves its tree though it waits after a failure', () => {
+  it('moves its tree though it failed before', () => {
     const action = only({
       listing: listing({ repositories: [renamed], workbooks: rows }),
       published: [TREE],
       records: recordMap(record({ failure: failure() })),
     });
-    expect(action).toMatchObject({ kind: 'hold', reason: 'backing-off', moveFrom: 'Accounting/main' });
+    expect(action).toMatchObject({ kind: 'keep', moveFrom: 'Accounting/main' });
   });
 
   it('moves every tree under its branch', () => {

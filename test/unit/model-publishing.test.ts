@@ -11,6 +11,7 @@ function chosen(fields: Partial<PublishSituation>): string {
     canExchange: true,
     isPublished: true,
     isOccupied: false,
+    isDamaged: false,
     changes: changes(),
     files: [],
     ...fields,
@@ -26,6 +27,8 @@ const one = changes({ changed: ['a'] });
 describe('how a change is published', () => {
   it.each<[string, Partial<PublishSituation>, string]>([
     ['the first time', { isPublished: false, changes: two }, 'first'],
+    ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
+    ['of one file over a tree that someone changed', { isDamaged: true, changes: one }, 'exchange'],
     ['an empty tree the first time', { isPublished: false }, 'first'],
     ['over something else', { isPublished: false, isOccupied: true, changes: two }, 'exchange'],
     [
@@ -117,6 +120,7 @@ describe('how a change is published', () => {
           canExchange,
           isPublished: true,
           isOccupied: false,
+          isDamaged: false,
           changes: found,
           files: after,
         });

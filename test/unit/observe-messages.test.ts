@@ -103,6 +103,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { directory: '/srv/m' },
     'the file system of /srv/m cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant',
   ],
+  'publish.sweep_failed': [
+    { code: 'disk.failed', message: 'It is busy.', hint: null },
+    'replaced trees cannot be removed: It is busy.',
+  ],
   'service.retry': [{ ...WRONG, delayMs: 2000 }, 'trying again in 2.0 s: It failed.'],
   'state.reset': [{ reason: 'it was damaged' }, 'the state cache begins anew: it was damaged'],
   'state.failed': [WRONG, 'It failed. Wait.'],

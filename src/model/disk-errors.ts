@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from './errors.ts';
 
 /** The error code of a failed system call, or nothing if it is no such error. */
 export function systemCode(error: unknown): string | undefined {
@@ -11,7 +11,7 @@ export function systemCode(error: unknown): string | undefined {
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Turns a failed file operation into an error of ours; other errors are given back as they are. */
-function diskError(error: unknown, doing: string): unknown {
+export function diskError(error: unknown, doing: string): unknown {
   if (error instanceof MirrorError) return error;
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return error;
