@@ -211,7 +211,7 @@ async function compare(settings: SettingsFor<'directory'>, registry: Registry): 
     return EXIT_CODES.incomplete;
   }
   printData(
-    `The mirror is identical to Git, byte for byte: ${counted(targets, 'branch').replace('branchs', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
+    `The mirror is identical to Git, byte for byte: ${counted(targets, 'branch', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
   );
   return EXIT_CODES.ok;
 }

@@ -64,10 +64,7 @@ export function describeRepositories({ repositories, problems }: RepositoryList)
     repository.id,
   ]);
   const body = rows.length === 0 ? '' : `${table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows)}\n\n`;
-  return [
-    `${body}${counted(rows.length, 'repository').replace('repositorys', 'repositories')}.`,
-    ...problems,
-  ].join('\n');
+  return [`${body}${counted(rows.length, 'repository', 'repositories')}.`, ...problems].join('\n');
 }
 
 /** The workbooks for a person. */

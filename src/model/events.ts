@@ -1,7 +1,7 @@
 import type { ErrorCode } from './errors.ts';
 
 /** Why a pass starts. */
-export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'change';
+export type Trigger = 'start' | 'schedule' | 'signal' | 'command';
 
 /** What went wrong, as an event carries it. */
 export interface EventFailure {

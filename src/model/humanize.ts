@@ -23,9 +23,9 @@ export function roughDuration(durationMs: number): string {
   return `${Math.round(ms / 86_400_000)} days`;
 }
 
-/** A number with its noun: `1 file`, `3 files`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+/** A number with its noun: `1 file`, `3 files`; `plural` for nouns that take more than an s. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
 }
 
 /** A time for a person and a machine: UTC, to the second. */

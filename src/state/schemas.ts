@@ -47,12 +47,12 @@ export const reportedFailuresSchema = z.record(
 
 /** How the last pass went. */
 export const lastPassSchema = z.object({
-  trigger: z.enum(['start', 'schedule', 'signal', 'command', 'change']),
+  trigger: z.enum(['start', 'schedule', 'signal', 'command']),
   startedAtMs: time,
   finishedAtMs: time,
   summary: z
     .object({
-      trigger: z.enum(['start', 'schedule', 'signal', 'command', 'change']),
+      trigger: z.enum(['start', 'schedule', 'signal', 'command']),
       durationMs: z.number(),
       targets: z.number(),
       pulled: z.number(),

@@ -45,7 +45,6 @@ export interface Repair {
 /** What a publish did. */
 export interface PublishResult {
   readonly method: PublishMethod['kind'];
-  readonly changedFiles: number;
 }
 
 /**
@@ -93,8 +92,7 @@ export async function publishStage(
     const intent = await intentFor(method, path, stage, changes.removed, displacedTo);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
-    const changedFiles = changes.added.length + changes.changed.length + changes.removed.length;
-    return { method: method.kind, changedFiles };
+    return { method: method.kind };
   });
 }
 

@@ -6,7 +6,8 @@ import { type Action, makePlan, type PlanPolicy } from '../model/plan.ts';
 import type { Listing } from '../model/service.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { reportFailures } from '../model/upstream.ts';
-import { type ActionResult, executePlan, type ExecutePolicy } from './execute.ts';
+import { executePlan } from './execute.ts';
+import type { ActionResult, ExecutePolicy } from './execution.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
 

@@ -76,7 +76,7 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     path: string,
     manifest: Manifest,
     repair: { readonly rewritten: readonly string[]; readonly isDamaged: boolean },
-  ) => Promise<{ readonly method: string; readonly changedFiles: number }>;
+  ) => Promise<{ readonly method: string }>;
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;
   readonly sweep: () => Promise<void>;

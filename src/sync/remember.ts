@@ -1,0 +1,69 @@
+import type { Action } from '../model/plan.ts';
+import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
+import { targetKey } from '../model/service.ts';
+import type { ActionResult, Execution } from './execution.ts';
+import type { PassContext, StagePort } from './ports.ts';
+import { tolerateStateFailure } from './state-failures.ts';
+
+/** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
+export async function forget<Stage extends StagePort>(
+  { context, records, listing }: Execution<Stage>,
+  plan: readonly Action[],
+  results: readonly ActionResult[],
+): Promise<void> {
+  const alive = new Set(plan.map((action) => targetKey(action.target)));
+  for (const { action, outcome } of results) {
+    if (outcome.kind === 'retired') alive.delete(targetKey(action.target));
+  }
+  if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
+  const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
+  await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);
+}
+
+/** Remembers what became of actions. */
+export async function record<Stage extends StagePort>(
+  { context, policy, listing, records }: Execution<Stage>,
+  results: readonly ActionResult[],
+): Promise<void> {
+  const nowMs = context.now();
+  const next = results.map(({ action, outcome }) => {
+    const before = records.get(targetKey(action.target)) ?? emptyRecord(action.target);
+    const { kind, reason } = action;
+    const repository = action.path.slice(0, action.path.lastIndexOf('/'));
+    const step = {
+      repository,
+      kind,
+      reason,
+      outcome,
+      listedAtMs: listing.takenAtMs,
+      nowMs,
+      random: context.random(),
+    };
+    const after = nextRecord(before, step, policy.retry);
+    report(context, action, outcome, before, after);
+    return after;
+  });
+  await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
+}
+
+function report<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  action: Action,
+  outcome: Outcome,
+  before: TargetRecord,
+  after: TargetRecord,
+): void {
+  const target = action.path;
+  if (outcome.kind === 'failed' && after.failure !== null) {
+    const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
+    context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
+  }
+  if (outcome.kind === 'missing')
+    context.emit({ name: 'target.missing', target, passes: after.missingPasses });
+  if (outcome.kind === 'absent' && before.absentSinceMs === null)
+    context.emit({ name: 'target.absent', target });
+  const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
+  if (action.kind === 'hold' && isNews) {
+    context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
+  }
+}
