@@ -141,7 +141,7 @@ async function attempt<T>(call: () => Promise<T>): Promise<T> {
   } catch (cause) {
     if (cause instanceof MirrorError) throw cause;
     const message = cause instanceof Error ? cause.message : String(cause);
-    throw new MirrorError('state.unavailable', `The state store fails: ${message}.`, {
+    throw new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
       cause,
       hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
     });
