@@ -1,4 +1,4 @@
-import { access, lstat, readdir, rename, rm } from 'node:fs/promises';
+import { access, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -101,7 +101,7 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   const folders = new Set<string>();
   for (const file of removed) {
     const folder = dirname(join(published, file));
-    await rm(join(published, file), { force: true }).catch(ignoreNotDirectory);
+    await unlink(join(published, file)).catch(ignoreDone);
     await removeEmptyFolders(folder, published);
     folders.add(folder);
   }
@@ -116,8 +116,10 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   for (const folder of folders) if (await exists(folder)) await syncDirectory(folder);
 }
 
-function ignoreNotDirectory(error: unknown): void {
-  if (systemCode(error) !== 'ENOTDIR') throw error;
+/** The file is gone already, or a folder stands in its place, or a file where its folder was: an earlier try did it. */
+function ignoreDone(error: unknown): void {
+  const code = systemCode(error);
+  if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error;
 }
 
 /** Removes a stage's remains; a replaced tree in it stays whole for a while, for readers that entered it. */

@@ -286,6 +286,22 @@ describe('recovery', () => {
     },
   );
 
+  it('goes on file by file where a file has become a folder before it was cut off', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, 'rename');
+    await publish(store, { 'a.txt': 'old', 'gone.txt': 'old' });
+    await store.close();
+    await cutOff(directory, { 'a.txt': 'new', 'gone.txt/x.txt': 'new' }, 'before', 'rename');
+    const [stage = ''] = await readdir(join(directory, '.workbook-mirror/staging'));
+    const tree = join(directory, 'mirror', PATH);
+    await rm(join(tree, 'gone.txt'));
+    await mkdir(join(tree, 'gone.txt'));
+    const staged = join(directory, '.workbook-mirror/staging', stage, 'tree/gone.txt/x.txt');
+    await rename(staged, join(tree, 'gone.txt/x.txt'));
+    expect((await opened(directory, 'rename')).recovered).toEqual([PATH]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new', 'gone.txt/x.txt': 'new' });
+  });
+
   it('throws a stage away whose intent was not written whole', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory);
