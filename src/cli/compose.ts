@@ -1,5 +1,6 @@
 import { openArchive } from '../archive/archive.ts';
 import { createClient, type ServiceClient } from '../client/client.ts';
+import type { PauseMemory } from '../client/pause.ts';
 import type { ReferenceMemory } from '../client/references.ts';
 import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
@@ -37,8 +38,19 @@ function passwordOf(address: string): string[] {
   return password === '' ? [] : [password, decodeURIComponent(password)];
 }
 
-/** Opens the way to the service. */
-export function connect(settings: ServiceSettings, memory: ReferenceMemory, emit: EventSink): ServiceClient {
+/** What is known of an installation; outlives the process where there is a state to keep it in. */
+type InstallationMemory = ReferenceMemory & PauseMemory;
+
+/**
+ * Opens the way to the service.
+ * @param onPause called when the service has asked for no requests for a while, which `memory` then holds
+ */
+export function connect(
+  settings: ServiceSettings,
+  memory: InstallationMemory,
+  emit: EventSink,
+  onPause: () => void = () => {},
+): ServiceClient {
   const { service } = settings;
   const { apiToken } = service;
   const transport = createTransport({
@@ -53,10 +65,13 @@ export function connect(settings: ServiceSettings, memory: ReferenceMemory, emit
     connections: settings.concurrency + 2,
     retries: service.retries,
     maxRetryDelayMs: service.maxRetryDelay,
+    maxAnswerBytes: service.maxAnswerSize,
+    pause: memory,
+    onPause,
     onRetry: ({ code, message, hint }, delayMs) =>
       emit({ name: 'service.retry', code, message, hint: hint ?? null, delayMs }),
   });
-  return createClient(transport, memory);
+  return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
 }
 
 /** What passes go by, from the settings. */
@@ -66,6 +81,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     fullCheckMs: settings.fullCheck,
     processingPatienceMs: settings.processingPatience,
     retireAfterPasses: settings.retire.afterPasses,
+    guard: settings.guard,
     concurrency: settings.concurrency,
     retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
   };
@@ -106,8 +122,9 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
     const state = await openStateOf(settings, store, false, emit);
     const memory = await recallInstallation(state, settings.service.baseUrl, emit);
-    const client = connect(settings, memory, emit);
-    const known = { ...memory };
+    const rememberInstallation = rememberer(settings.service.baseUrl, state, memory, emit);
+    // A pause is remembered at once: a pass that fails by it, or is killed meanwhile, must not be the last to know.
+    const client = connect(settings, memory, emit, () => void rememberInstallation());
     return {
       context: {
         service: client,
@@ -120,14 +137,10 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
         knownProblems: new Set(),
       },
       policy: policyOf(settings),
-      rememberInstallation: async () => {
-        if (memory.form === known.form) return;
-        const found = { baseUrl: settings.service.baseUrl, referenceForm: memory.form };
-        await tolerateStateFailure(emit, () => state.saveInstallation(found), undefined);
-        known.form = memory.form;
-      },
+      rememberInstallation,
       close: async () => {
         await client.close();
+        await rememberInstallation();
         await state.close();
         await store.close();
       },
@@ -138,9 +151,36 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
   }
 }
 
-async function recallInstallation(state: State, baseUrl: string, emit: EventSink): Promise<ReferenceMemory> {
+async function recallInstallation(
+  state: State,
+  baseUrl: string,
+  emit: EventSink,
+): Promise<InstallationMemory> {
   const installation = await tolerateStateFailure(emit, () => state.installation(), null);
-  return { form: installation?.baseUrl === baseUrl ? installation.referenceForm : null };
+  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null };
+  return { form: installation.referenceForm, pausedUntilMs: installation.pausedUntilMs ?? null };
+}
+
+/** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
+function rememberer(
+  baseUrl: string,
+  state: State,
+  memory: InstallationMemory,
+  emit: EventSink,
+): () => Promise<void> {
+  let known = { ...memory };
+  let written = Promise.resolve();
+  const write = async (): Promise<void> => {
+    const { form, pausedUntilMs } = memory;
+    if (form === known.form && pausedUntilMs === known.pausedUntilMs) return;
+    const found = { baseUrl, referenceForm: form, pausedUntilMs: pausedUntilMs ?? null };
+    await tolerateStateFailure(emit, () => state.saveInstallation(found), undefined);
+    known = { ...memory, form, pausedUntilMs: found.pausedUntilMs };
+  };
+  return () => {
+    written = written.then(write);
+    return written;
+  };
 }
 
 function openStateOf(

@@ -39,6 +39,7 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   };
   addMirrorCommands(program, setExitCode);
   addReportCommands(program, setExitCode);
+  addGuardCommands(program);
   addListCommands(program);
   addConfigCommands(program);
   addServiceCommands(program, setExitCode);
@@ -157,6 +158,33 @@ function addReportCommands(program: Command, setExitCode: SetExitCode): void {
       const explanation = await why(settings, asked);
       if (options.json) printJson(explanation);
       else printData(describeExplanation(explanation));
+    });
+}
+
+function addGuardCommands(program: Command): void {
+  declare(
+    program,
+    'approve',
+    'mirror',
+    'let a held deletion go through, once',
+    'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
+      'approved here. The next pass carries it out. Works beside a running daemon.\n\n' +
+      'Example: workbook-mirror approve Accounting/main',
+  )
+    .argument('[targets...]', 'targets as below mirror/')
+    .option('--all', 'everything that is held')
+    .option('--json', 'print what was approved as JSON')
+    .action(async (targets: string[], options: { all?: true; json?: true }, command: Command) => {
+      if (targets.length === 0 && options.all !== true) {
+        throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
+          hint: '`workbook-mirror status` lists what is held.',
+        });
+      }
+      const { settings } = settingsOf(command, ['directory']);
+      const { approve, describeApproved } = await import('./approve.ts');
+      const approved = await approve(settings, options.all === true ? null : targets);
+      if (options.json) printJson(approved);
+      else printData(describeApproved(approved));
     });
 }
 

@@ -51,7 +51,7 @@ export function describeStatus(report: StatusReport): string {
     String(target.files),
     roughSize(target.sizeBytes),
     target.fingerprint?.slice(0, 10) ?? '-',
-    target.failure === null ? '' : describeFailure(target),
+    describeTrouble(target),
   ]);
   const headings = [
     'TARGET',
@@ -62,14 +62,18 @@ export function describeStatus(report: StatusReport): string {
     'FILES',
     'SIZE',
     'FINGERPRINT',
-    'LAST ERROR',
+    'TROUBLE',
   ];
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
   return `${describeLastPass(report, ago)}\n\n${body}`;
 }
 
-function describeFailure({ failure, nextAttemptAtMs }: TargetStatus): string {
-  if (failure === null) return '';
+function describeTrouble({ target, failure, held, nextAttemptAtMs }: TargetStatus): string {
+  if (failure === null) {
+    if (held === null) return '';
+    const what = `${held.deletions} of ${held.of} ${held.subject === 'target' ? 'targets' : 'files'}`;
+    return printable(`would delete ${what}; workbook-mirror approve ${JSON.stringify(target)}`);
+  }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
   return printable(`${failure.code}: ${failure.message}${next}`);
 }

@@ -131,12 +131,18 @@ function describeNext(
   time: (timeMs: number | null) => string,
   nextPassAtMs: number | null,
 ): string[] {
-  const { failure } = target;
+  const { failure, held } = target;
   return [
     `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
     ...(target.nextFullCheckAtMs === null
       ? []
       : [`  the contents are compared whole after ${time(target.nextFullCheckAtMs)}`]),
+    ...(held === null
+      ? []
+      : [
+          `  held since ${time(held.sinceMs)}: ${held.deletions} of ${held.of} ${held.subject === 'target' ? 'targets' : 'files'} would be deleted;`,
+          `  if that is right: workbook-mirror approve ${JSON.stringify(target.target)}`,
+        ]),
     ...(failure === null
       ? []
       : [

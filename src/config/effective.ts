@@ -1,6 +1,9 @@
-import { formatDuration } from '../model/units.ts';
+import { type DeletionLimit, formatDeletionLimit } from '../model/guard.ts';
+import { formatRetention, type Retention } from '../model/retention.ts';
+import { formatDuration, formatSize } from '../model/units.ts';
 import { formatListen } from './addresses.ts';
 import { settingDescriptors, type SettingDescriptor } from './descriptors.ts';
+import type { SettingKind } from './leaf.ts';
 import { printable, type SettingSource } from './problems.ts';
 import type { SettingSources } from './resolve.ts';
 import type { Settings } from './schema.ts';
@@ -60,10 +63,25 @@ function valueOf(settings: Settings, name: string): unknown {
 
 function spelled({ kind }: SettingDescriptor, value: unknown): EffectiveSetting['value'] {
   if (value instanceof Secret) return value.toString();
-  if (typeof value === 'number') return kind === 'duration' ? formatDuration(value) : value;
+  if (typeof value === 'number') return spelledNumber(kind, value);
   if (Array.isArray(value)) return value.map(String);
   if (typeof value === 'string') return value;
-  return isRecord(value) ? spelledAddress(value) : null;
+  if (!isRecord(value)) return null;
+  if (isLimit(kind, value)) return formatDeletionLimit(value);
+  return isRetention(kind, value) ? formatRetention(value) : spelledAddress(value);
+}
+
+function spelledNumber(kind: SettingKind, value: number): string | number {
+  if (kind === 'duration') return formatDuration(value);
+  return kind === 'size' ? formatSize(value) : value;
+}
+
+function isLimit(kind: SettingKind, value: object): value is DeletionLimit {
+  return kind === 'limit' && 'kind' in value;
+}
+
+function isRetention(kind: SettingKind, value: object): value is Retention {
+  return kind === 'retention' && 'kind' in value;
 }
 
 function spelledAddress({ host, port, store, address }: Readonly<Record<string, unknown>>): string | null {

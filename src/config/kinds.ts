@@ -1,7 +1,9 @@
 import { z } from 'zod';
 
 import { MirrorError } from '../model/errors.ts';
-import { formatDuration, parseDuration } from '../model/units.ts';
+import { parseDeletionLimit } from '../model/guard.ts';
+import { parseRetention } from '../model/retention.ts';
+import { formatDuration, formatSize, parseDuration, parseSize } from '../model/units.ts';
 import { parseBaseUrl, parseListen, parseState } from './addresses.ts';
 import { settingType } from './leaf.ts';
 import { Secret } from './secret.ts';
@@ -24,6 +26,27 @@ export function duration(limits: { readonly min?: string; readonly max?: string 
     );
   });
   return settingType(type, { kind: 'duration', valueHint: '<duration>' });
+}
+
+/** A size, in bytes once parsed. */
+export function size(limits: { readonly min: string }) {
+  const min = parseSize(limits.min);
+  const type = fromText((text) => {
+    const bytes = parseSize(text);
+    if (bytes >= min) return bytes;
+    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}`);
+  });
+  return settingType(type, { kind: 'size', valueHint: '<size>' });
+}
+
+/** How much may be deleted at once. */
+export function deletionLimit() {
+  return settingType(fromText(parseDeletionLimit), { kind: 'limit', valueHint: '<share|number|off>' });
+}
+
+/** How much of the history is kept. */
+export function retention() {
+  return settingType(fromText(parseRetention), { kind: 'retention', valueHint: '<number|duration|off>' });
 }
 
 /** A whole number. */

@@ -1,4 +1,4 @@
-import { baseUrl, duration, integer, listen, path, secret } from './kinds.ts';
+import { baseUrl, duration, integer, listen, path, secret, size } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
@@ -49,6 +49,9 @@ export const serviceSection = section('The service that is mirrored.', {
   }),
   maxRetryDelay: setting(duration({ min: '1ms' }).prefault('30s'), {
     description: 'longest wait between two tries of a request',
+  }),
+  maxAnswerSize: setting(size({ min: '1kB' }).prefault('256 MiB'), {
+    description: 'greatest answer in JSON that is read, decoded; pages of a list count one by one',
   }),
 });
 

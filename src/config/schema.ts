@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
 import { section, setting, type Need } from './leaf.ts';
+import { archiveSection, guardSection, historySection, retireSection } from './schema-safety.ts';
 import { serveSection, serviceSection } from './schema-service.ts';
 import type { Secret } from './secret.ts';
 import { targetProblem } from './target.ts';
@@ -56,12 +57,15 @@ export const settingsSchema = z.strictObject({
   shutdownTimeout: setting(duration().prefault('30s'), {
     description: 'how long work in hand may take to finish once the program is told to stop',
   }),
-  retire: section('What happens to what is gone from the service.', {
-    afterPasses: setting(integer(1, 100).prefault(2), {
-      description:
-        'complete listings in a row that must lack a repository or branch before its tree is retired to history',
-    }),
+  drift: setting(choice(['off', 'report', 'repair']).prefault('report'), {
+    description:
+      'what `run` does about published trees that someone changes: nothing until the full check, `report` it within' +
+      ' seconds, or `repair` it at once by a pull',
   }),
+  retire: retireSection,
+  guard: guardSection,
+  history: historySection,
+  archive: archiveSection,
   repositories: section(`Which repositories are mirrored. ${PATTERNS}`, {
     include: setting(list({ min: 1 }).prefault(['**']), { description: 'repositories to mirror, patterns' }),
     exclude: setting(list({ min: 0 }).prefault([]), { description: 'repositories to leave out, patterns' }),

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts';
+import type { HeldDeletion } from './guard.ts';
 
 /** Why a pass starts. */
 export type Trigger = 'start' | 'schedule' | 'signal' | 'command';
@@ -36,6 +37,8 @@ export interface EventFields {
   'target.moved': { from: string; target: string };
   'target.retired': { target: string; reason: string };
   'target.held': { target: string; reason: string; untilMs: number | null };
+  'deletion.held': HeldDeletion & { target: string };
+  'deletion.approved': { target: string; subject: HeldDeletion['subject'] };
   'target.missing': { target: string; passes: number };
   'target.absent': { target: string };
   'target.failed': EventFailure & { target: string; attempts: number; nextAttemptAtMs: number };
@@ -117,6 +120,8 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'target.moved': 'info',
   'target.retired': 'warn',
   'target.held': 'warn',
+  'deletion.held': 'error',
+  'deletion.approved': 'info',
   'target.missing': 'warn',
   'target.absent': 'info',
   'target.failed': 'error',

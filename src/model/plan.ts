@@ -1,4 +1,12 @@
 import { fingerprintDigest, isSettled } from './fingerprint.ts';
+import {
+  type Approvals,
+  exceedsLimit,
+  type GuardPolicy,
+  type HeldDeletion,
+  holdRetirements,
+  isApproved,
+} from './guard.ts';
 import { HEAD_BRANCH, targetKey, type Listing, type TargetId } from './service.ts';
 import { emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published, type Selection } from './targets.ts';
@@ -20,6 +28,7 @@ export type HoldReason =
   | 'quarantined'
   | 'service-processing'
   | 'path-occupied'
+  | 'deletion-guard'
   | 'superseded'
   | 'repository-missing'
   | 'no-repositories-listed'
@@ -64,6 +73,8 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly untilMs: number | null;
   /** Whether the pass counts towards the target's retirement. */
   readonly missing: boolean;
+  /** The retirement that waits for a person's word, because too many targets are gone at once. */
+  readonly guarded: HeldDeletion | null;
 }
 
 /** What the plan goes by, beside the facts. Durations in milliseconds. */
@@ -73,6 +84,7 @@ export interface PlanPolicy {
   readonly processingPatienceMs: number;
   /** Complete answers in a row that must lack a target before its tree is retired. */
   readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
 }
 
 /** All that a plan is computed from. */
@@ -81,6 +93,7 @@ export interface PlanInput {
   readonly published: readonly Published[];
   /** By {@link targetKey}. */
   readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
@@ -91,10 +104,36 @@ export interface PlanInput {
 /** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
 export function makePlan(input: PlanInput): Action[] {
   const candidates = findCandidates(input.listing, input.published, input.policy.selection);
-  return candidates.flatMap((candidate) => {
+  const plan = candidates.flatMap((candidate) => {
     const record = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
     const action = decide(candidate, record, input);
     return action === null ? [] : [action];
+  });
+  return guardRetirements(plan, input);
+}
+
+/** How many targets are mirrored of those that are selected: what a share of them refers to. */
+export function mirroredTargets(plan: readonly Action[]): number {
+  return plan.filter((action) => action.published !== null && action.reason !== 'not-selected').length;
+}
+
+/** Holds the retirements of a pass when they are too many, and what was to take the places of their trees. */
+function guardRetirements(plan: readonly Action[], { policy, approvals }: PlanInput): Action[] {
+  const due = plan.filter((action) => action.kind === 'retire' && action.reason === 'repository-gone');
+  const total = mirroredTargets(plan);
+  const held = new Set<Action>(holdRetirements(due, total, policy.guard.targets, approvals));
+  const heldPaths = new Set([...held].map((action) => action.path));
+  return plan.map((action) => {
+    const { target, repository, path, published, fingerprint, moveFrom } = action;
+    const same = { target, repository, path, published, fingerprint };
+    if (held.has(action)) {
+      const guarded = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
+      const reason = 'deletion-guard';
+      return { ...same, moveFrom, kind: 'hold', reason, untilMs: null, missing: false, guarded };
+    }
+    if (!heldPaths.has(path)) return action;
+    const reason = 'path-occupied';
+    return { ...same, moveFrom: null, kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
   });
 }
 
@@ -111,7 +150,8 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
   const occupied = decideOccupied(candidate, input);
   if (occupied !== null) return occupied;
   const action = decidePull(candidate, record, input);
-  return action.kind === 'keep' ? action : (decideFailed(candidate, record, input) ?? action);
+  if (action.kind === 'keep') return action;
+  return decideHeld(candidate, record, input) ?? decideFailed(candidate, record, input) ?? action;
 }
 
 /** A repository that the service no longer lists; only a complete answer counts. */
@@ -143,6 +183,18 @@ function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
   const isDue =
     !isListed && input.listing.repositoriesComplete && missingPasses + 1 >= input.policy.retireAfterPasses;
   return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
+}
+
+/** A version that would delete too many files is not downloaded again at every pass only to be held again. */
+function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInput): Action | null {
+  const { policy, approvals, nowMs } = input;
+  if (held?.subject !== 'files' || candidate.published?.treePresent !== true) return null;
+  const isSame =
+    held.fingerprint === digestOf(candidate) && nowMs < held.nextLookAtMs && nowMs >= held.sinceMs;
+  if (!isSame || isApproved(approvals, candidate.target, held)) return null;
+  return exceedsLimit(policy.guard.files, held.deletions, held.of)
+    ? { ...hold(candidate, 'deletion-guard'), untilMs: held.nextLookAtMs }
+    : null;
 }
 
 /** A target that failed before waits for its time, or, in quarantine, for another version. */
@@ -238,7 +290,7 @@ function hasRows(candidate: Candidate): boolean {
 }
 
 function hold(candidate: Candidate, reason: HoldReason): HoldAction {
-  return { ...common(candidate), kind: 'hold', reason, untilMs: null, missing: false };
+  return { ...common(candidate), kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
 }
 
 function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 'reason'> {

@@ -1,5 +1,6 @@
 import { backOffDelayMs, type BackOffPolicy } from './back-off.ts';
 import type { ErrorAction, ErrorCode } from './errors.ts';
+import type { HeldDeletion } from './guard.ts';
 import type { TargetId } from './service.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
@@ -14,6 +15,15 @@ export interface Failure {
   readonly attempts: number;
   readonly nextAttemptAtMs: number;
   /** The digest of the versions that failed: a quarantine ends when it changes. */
+  readonly fingerprint: string | null;
+}
+
+/** A deletion that the guard held back. Times in milliseconds since the epoch. */
+export interface Held extends HeldDeletion {
+  readonly sinceMs: number;
+  /** When the contents are looked at again without an approval. */
+  readonly nextLookAtMs: number;
+  /** The digest of the versions that would delete. */
   readonly fingerprint: string | null;
 }
 
@@ -43,6 +53,8 @@ export interface TargetRecord {
   /** Since when the service has no contents for it, although nothing says that it should. Milliseconds since the epoch. */
   readonly absentSinceMs: number | null;
   readonly failure: Failure | null;
+  /** What waits for `approve`. */
+  readonly held: Held | null;
   /** The latest first. */
   readonly decisions: readonly Decision[];
 }
@@ -61,6 +73,7 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
     processingSinceMs: null,
     absentSinceMs: null,
     failure: null,
+    held: null,
     decisions: [],
   };
 }
@@ -71,6 +84,8 @@ export type Outcome =
   /** The contents were compared whole; `changedFiles` of them were published. */
   | { readonly kind: 'pulled'; readonly changedFiles: number }
   | { readonly kind: 'held' }
+  /** Too much would be deleted: it waits for a person's word. */
+  | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly fingerprint: string | null }
   /** The service has nothing there, and a complete answer agrees. */
   | { readonly kind: 'missing' }
   | { readonly kind: 'absent' }
@@ -155,7 +170,14 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
   const record = { ...before, repository: step.repository };
   const { outcome, listedAtMs, nowMs } = step;
   const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
-  const seen = { ...record, decisions, missingPasses: 0, processingSinceMs: null, absentSinceMs: null };
+  const seen = {
+    ...record,
+    decisions,
+    missingPasses: 0,
+    processingSinceMs: null,
+    absentSinceMs: null,
+    held: null,
+  };
   switch (outcome.kind) {
     case 'kept':
       return {
@@ -168,8 +190,10 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
       return { ...seen, verifiedAtMs: listedAtMs, checkedAtMs: listedAtMs, failure: null };
     case 'held':
       return heldRecord({ ...record, decisions }, step);
+    case 'guarded':
+      return guardedRecord({ ...record, decisions }, outcome, nowMs, policy);
     case 'missing':
-      return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null };
+      return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null, held: null };
     case 'absent':
       return {
         ...seen,
@@ -190,6 +214,27 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
   }
 }
 
+/** A target that is gone stays so while it is held, so that an approval need not wait for further answers. */
+function guardedRecord(
+  record: TargetRecord,
+  { held, fingerprint }: Extract<Outcome, { kind: 'guarded' }>,
+  nowMs: number,
+  policy: RetryPolicy,
+): TargetRecord {
+  const isSame = record.held?.subject === held.subject && record.held.digest === held.digest;
+  return {
+    ...record,
+    failure: null,
+    missingPasses: held.subject === 'target' ? record.missingPasses + 1 : 0,
+    held: {
+      ...held,
+      fingerprint,
+      sinceMs: isSame ? (record.held?.sinceMs ?? nowMs) : nowMs,
+      nextLookAtMs: nowMs + policy.slowRetryMs,
+    },
+  };
+}
+
 /** Holds because an answer proves nothing; the others know that the target is, or may be, there. */
 const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed']);
 
@@ -204,6 +249,10 @@ function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): Target
 
 function describe(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.code;
+  if (outcome.kind === 'guarded') {
+    const { deletions, of, subject } = outcome.held;
+    return `would delete ${deletions} of ${of} ${subject === 'target' ? 'targets' : 'files'}`;
+  }
   if (outcome.kind === 'pulled') {
     return outcome.changedFiles === 0 ? 'same contents' : `${outcome.changedFiles} files changed`;
   }

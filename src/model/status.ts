@@ -1,6 +1,6 @@
 import { fullCheckDueMs } from './plan.ts';
 import { encodeSegment } from './safe-path.ts';
-import type { Failure, TargetRecord } from './record.ts';
+import type { Failure, Held, TargetRecord } from './record.ts';
 import { targetKey } from './service.ts';
 import type { Published, Selection } from './targets.ts';
 
@@ -11,6 +11,7 @@ import type { Published, Selection } from './targets.ts';
  * - `stale`: not.
  * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
  * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
+ * - `held`: a deletion waits for `approve`.
  * - `missing`: the service no longer has it; kept until enough answers agree.
  * - `absent`: the service has no contents there (yet).
  * - `pending`: never mirrored.
@@ -23,6 +24,7 @@ export type TargetState =
   | 'quarantined'
   | 'stalled'
   | 'damaged'
+  | 'held'
   | 'missing'
   | 'absent'
   | 'pending'
@@ -44,6 +46,7 @@ export interface TargetStatus {
   readonly files: number;
   readonly sizeBytes: number;
   readonly failure: Failure | null;
+  readonly held: Held | null;
 }
 
 /** What the judgement of states goes by. Durations in milliseconds. */
@@ -98,13 +101,16 @@ function publishedStatus(
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
     failure: record?.failure ?? null,
+    held: record?.held ?? null,
   };
 }
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
   const isStale = record.verifiedAtMs === null || isOlder(record.verifiedAtMs, policy.maxStalenessMs, nowMs);
   const state =
-    record.absentSinceMs === null && record.failure === null ? 'pending' : stateOf(record, isStale);
+    record.absentSinceMs === null && record.failure === null && record.held === null
+      ? 'pending'
+      : stateOf(record, isStale);
   return {
     target: `${record.repository}/${encodeSegment(record.target.branch)}`,
     repository: record.repository,
@@ -120,6 +126,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     files: 0,
     sizeBytes: 0,
     failure: record.failure,
+    held: record.held,
   };
 }
 
@@ -139,6 +146,7 @@ function stateOf(record: TargetRecord | null, isStale: boolean): TargetState {
     if (failure.action === 'quarantine') return 'quarantined';
     return failure.action === 'stall' ? 'stalled' : 'failing';
   }
+  if (record !== null && record.held !== null) return 'held';
   if (record !== null && record.missingPasses > 0) return 'missing';
   if (isStale) return 'stale';
   return record !== null && record.absentSinceMs !== null ? 'absent' : 'fresh';

@@ -22,6 +22,9 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
   'target.held': (event) =>
     `${event.target}: held (${event.reason})${event.untilMs === null ? '' : ` until ${utcTime(event.untilMs)}`}`,
+  'deletion.held': describeHeldDeletion,
+  'deletion.approved': (event) =>
+    `${event.target}: the deletion of ${event.subject === 'target' ? 'the target' : 'its files'} that was approved goes through`,
   'target.missing': (event) =>
     `${event.target}: missing from the service, answer number ${event.passes} in a row that lacks it; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
@@ -74,6 +77,14 @@ function describePass(pass: PassFinished): string {
       : []),
   ];
   return parts.join('; ');
+}
+
+function describeHeldDeletion({ target, subject, deletions, of }: EventFields['deletion.held']): string {
+  const what =
+    subject === 'target'
+      ? `it is gone from the service, but so are ${deletions} of ${counted(of, 'target')} at once`
+      : `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
+  return `${target}: held, because ${what}. If that is right: workbook-mirror approve ${JSON.stringify(target)}`;
 }
 
 function withHint(failure: EventFailure): string {

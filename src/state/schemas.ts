@@ -17,6 +17,16 @@ const failureSchema = z.object({
   fingerprint: z.string().nullable(),
 });
 
+const heldSchema = z.object({
+  subject: z.enum(['target', 'files']),
+  deletions: z.number().int().nonnegative(),
+  of: z.number().int().nonnegative(),
+  digest: z.string().nullable(),
+  sinceMs: time,
+  nextLookAtMs: time,
+  fingerprint: z.string().nullable(),
+});
+
 /** A record as it is kept; anything else is a miss. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
@@ -27,6 +37,7 @@ export const recordSchema = z.object({
   processingSinceMs: time.nullable(),
   absentSinceMs: time.nullable(),
   failure: failureSchema.nullable(),
+  held: heldSchema.nullable().default(null),
   decisions: z.array(
     z.object({
       kind: z.string(),
@@ -71,4 +82,6 @@ export const lastPassSchema = z.object({
 export const installationSchema = z.object({
   baseUrl: z.string(),
   referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
+  /** Until when the service asked for no requests (Retry-After). */
+  pausedUntilMs: time.nullish().catch(null),
 });

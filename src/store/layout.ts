@@ -10,6 +10,8 @@ export interface DirectoryLayout {
   readonly internal: string;
   readonly staging: string;
   readonly trash: string;
+  /** What persons let through, one file each. */
+  readonly approvals: string;
   readonly lockFile: string;
   readonly stateFile: string;
 }
@@ -25,6 +27,7 @@ export function layoutOf(root: string): DirectoryLayout {
     internal,
     staging: join(internal, 'staging'),
     trash: join(internal, 'trash'),
+    approvals: join(internal, 'approvals'),
     lockFile: join(internal, 'lock'),
     stateFile: join(internal, 'state.db'),
   };

@@ -3,10 +3,12 @@ import { access, constants, lstat, mkdir, readdir, readFile, rm, rmdir, writeFil
 import { join } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
+import type { Approval, Approvals } from '../model/guard.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { readApprovals, removeApprovals } from './approvals.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath, treePath } from './layout.ts';
@@ -51,6 +53,8 @@ export interface MirrorStore {
   readonly retire: (path: string) => Promise<void>;
   /** Removes replaced trees whose time is over. */
   readonly sweep: () => Promise<void>;
+  readonly approvals: () => Promise<Approvals>;
+  readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -115,6 +119,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       retire: (path) => retireTree(context, path),
       sweep: () =>
         onDisk('removing replaced trees', () => sweepTrash(layout, options.now(), options.readerGraceMs)),
+      approvals: () => readApprovals(layout),
+      withdrawApprovals: (approvals) => removeApprovals(layout, approvals),
       close: lock.release,
     };
   } catch (error) {
@@ -128,7 +134,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
  */
 export async function readStore(
   directory: string,
-): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'manifest'>> {
+): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'manifest' | 'approvals'>> {
   const layout = layoutOf(directory);
   const id = await unlessMissing(readFile(join(layout.internal, ID_FILE), 'utf8'));
   return {
@@ -136,6 +142,7 @@ export async function readStore(
     id: id?.trim() ?? '',
     published: createInventory(layout).read,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+    approvals: () => readApprovals(layout),
   };
 }
 

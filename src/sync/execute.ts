@@ -1,14 +1,21 @@
 import { MirrorError } from '../model/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
-import type { Action, PullAction } from '../model/plan.ts';
-import type { Outcome, TargetRecord } from '../model/record.ts';
+import type { Action, HoldAction, PullAction } from '../model/plan.ts';
+import type { Outcome } from '../model/record.ts';
 import { byRepository, type Listing } from '../model/service.ts';
 import { forEachConcurrently } from './concurrency.ts';
-import { type ActionResult, type ExecutePolicy, type Execution, failed, resultOf } from './execution.ts';
-import { notFound, retireOne } from './gone.ts';
+import {
+  type ActionResult,
+  type ExecutePolicy,
+  type Execution,
+  failed,
+  type PlannedPass,
+  resultOf,
+} from './execution.ts';
+import { notFound, retireAll, type Retirement } from './gone.ts';
 import type { PassContext, StagePort } from './ports.ts';
 import { pullTarget } from './pull.ts';
-import { forget, record } from './remember.ts';
+import { forget, record, withdraw } from './remember.ts';
 
 /**
  * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is
@@ -19,8 +26,7 @@ export async function executePlan<Stage extends StagePort>(
   context: PassContext<Stage>,
   policy: ExecutePolicy,
   listing: Listing,
-  records: ReadonlyMap<string, TargetRecord>,
-  plan: readonly Action[],
+  { plan, records, approvals }: PlannedPass,
   signal: AbortSignal,
 ): Promise<ActionResult[]> {
   const execution: Execution<Stage> = {
@@ -28,25 +34,21 @@ export async function executePlan<Stage extends StagePort>(
     policy,
     listing,
     records,
+    approvals,
     repositories: new Map(listing.repositories.map((repository) => [repository.id, repository])),
     rows: listing.workbooks === null ? null : byRepository(listing.workbooks),
     plan,
     signal,
   };
+  const { settled, pulls } = await settleWithoutContents(execution);
   const results: ActionResult[] = [];
-  const settled: ActionResult[] = [];
-  const pulls: PullAction[] = [];
-  for (const action of plan) {
-    const obstacle = await moveFirst(execution, action);
-    if (obstacle !== null) settled.push(resultOf(action, obstacle));
-    else if (action.kind === 'keep') settled.push(resultOf(action, { kind: 'kept' }));
-    else if (action.kind === 'hold')
-      settled.push(resultOf(action, { kind: action.missing ? 'missing' : 'held' }));
-    else if (action.kind === 'pull') pulls.push(action);
-  }
-  await record(execution, settled);
+  const gone: Retirement[] = [];
   await forEachConcurrently(pulls, policy.concurrency, async (action) => {
     const result = await pullOne(execution, action);
+    if (result === null) {
+      gone.push({ action, target: action.target, reason: 'branch-gone' });
+      return;
+    }
     await record(execution, [result]);
     results.push(result);
   });
@@ -54,12 +56,39 @@ export async function executePlan<Stage extends StagePort>(
   const failedPaths = new Set(
     results.filter(({ outcome }) => outcome.kind === 'failed').map(({ action }) => action.path),
   );
-  for (const action of plan) {
-    if (action.kind !== 'retire' || failedPaths.has(action.path)) continue;
-    results.push(await retireOne(execution, action));
+  const due = plan.flatMap((action) =>
+    action.kind === 'retire' && !failedPaths.has(action.path)
+      ? [{ action, target: action.target, reason: action.reason }]
+      : [],
+  );
+  const retired = await retireAll(execution, [...due, ...gone]);
+  await record(execution, retired);
+  const all = [...settled, ...results, ...retired];
+  await forget(execution, all);
+  await withdraw(execution, all);
+  return all;
+}
+
+/** Does what needs no contents, and gives the pulls that are left. */
+async function settleWithoutContents<Stage extends StagePort>(
+  execution: Execution<Stage>,
+): Promise<{ settled: ActionResult[]; pulls: PullAction[] }> {
+  const settled: ActionResult[] = [];
+  const pulls: PullAction[] = [];
+  for (const action of execution.plan) {
+    const obstacle = await moveFirst(execution, action);
+    if (obstacle !== null) settled.push(resultOf(action, obstacle));
+    else if (action.kind === 'keep') settled.push(resultOf(action, { kind: 'kept' }));
+    else if (action.kind === 'hold') settled.push(resultOf(action, outcomeOfHold(action)));
+    else if (action.kind === 'pull') pulls.push(action);
   }
-  await forget(execution, plan, results);
-  return [...settled, ...results];
+  await record(execution, settled);
+  return { settled, pulls };
+}
+
+function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
+  if (guarded !== null) return { kind: 'guarded', held: guarded, fingerprint };
+  return { kind: missing ? 'missing' : 'held' };
 }
 
 /** Moves the tree of a renamed repository. Gives the failure, if that does not go. */
@@ -95,18 +124,32 @@ function renamed(manifest: Manifest, repository: Action['repository']): Manifest
   return { ...manifest, repository: { id, name, fullName, url }, files };
 }
 
+/** Pulls a target; null when the service has it no longer, and its time has come. */
 async function pullOne<Stage extends StagePort>(
   execution: Execution<Stage>,
   action: PullAction,
-): Promise<ActionResult> {
-  const { context, listing, repositories, rows, signal } = execution;
+): Promise<ActionResult | null> {
+  const { context, listing, repositories, rows, approvals, policy, signal } = execution;
   const repository = repositories.get(action.target.repositoryId);
   if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${action.path}.`);
   context.emit({ name: 'target.started', target: action.path, reason: action.reason });
   try {
     const repositoryRows = rows === null ? null : (rows.get(repository.fullName) ?? []);
-    const pulled = await pullTarget(context, { action, repository, rows: repositoryRows, listing, signal });
+    const pulled = await pullTarget(context, {
+      action,
+      repository,
+      rows: repositoryRows,
+      listing,
+      guard: policy.guard.files,
+      approvals,
+      signal,
+    });
     if (pulled.kind === 'not-found') return await notFound(execution, action, pulled.isCertain);
+    if (pulled.kind === 'guarded') {
+      const { held, downloadedBytes } = pulled;
+      const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
+      return { action, outcome, downloadedBytes, changedFiles: 0 };
+    }
     const { facts, skipped } = pulled;
     const changedFiles = facts.added + facts.changed + facts.removed;
     const [first] = skipped;

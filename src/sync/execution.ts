@@ -1,4 +1,5 @@
 import { MirrorError, toMirrorError } from '../model/errors.ts';
+import type { Approvals, GuardPolicy } from '../model/guard.ts';
 import type { Action } from '../model/plan.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../model/record.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
@@ -18,17 +19,23 @@ export interface ExecutePolicy {
   readonly concurrency: number;
   readonly retry: RetryPolicy;
   readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
+}
+
+/** A plan, and what it was computed from beside the listing. */
+export interface PlannedPass {
+  readonly plan: readonly Action[];
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
 }
 
 /** A plan on its way. */
-export interface Execution<Stage extends StagePort> {
+export interface Execution<Stage extends StagePort> extends PlannedPass {
   readonly context: PassContext<Stage>;
   readonly policy: ExecutePolicy;
   readonly listing: Listing;
-  readonly records: ReadonlyMap<string, TargetRecord>;
   readonly repositories: ReadonlyMap<string, Repository>;
   readonly rows: ReadonlyMap<string, readonly WorkbookRow[]> | null;
-  readonly plan: readonly Action[];
   readonly signal: AbortSignal;
 }
 

@@ -1,26 +1,34 @@
 import { MirrorError } from '../model/errors.ts';
-import type { PullAction, RetireAction } from '../model/plan.ts';
+import { holdRetirements, isApproved } from '../model/guard.ts';
+import { type Action, mirroredTargets, type PullAction, type RetireReason } from '../model/plan.ts';
 import { HEAD_BRANCH, targetKey } from '../model/service.ts';
 import { type ActionResult, type Execution, failed, resultOf } from './execution.ts';
 import type { StagePort } from './ports.ts';
-import { record } from './remember.ts';
 
-/** The service has no contents for the target: what that means depends on what else it says. */
+/** A tree that is to leave the mirror. */
+export interface Retirement {
+  readonly action: Action;
+  readonly target: Action['target'];
+  readonly reason: RetireReason;
+}
+
+/**
+ * The service has no contents for the target: what that means depends on what else it says.
+ * @returns null when the target's time has come
+ */
 export async function notFound<Stage extends StagePort>(
   execution: Execution<Stage>,
   action: PullAction,
   isCertain: boolean,
-): Promise<ActionResult> {
+): Promise<ActionResult | null> {
   switch (action.whenAbsent) {
     case 'accept':
       return resultOf(action, { kind: 'absent' });
     case 'count-as-missing': {
       if (!isCertain || !(await isRepositoryReachable(execution, action))) throw notFoundError(action);
       const before = execution.records.get(targetKey(action.target))?.missingPasses ?? 0;
-      if (before + 1 < execution.policy.retireAfterPasses) return resultOf(action, { kind: 'missing' });
-      await execution.context.store.retire(action.path);
-      execution.context.emit({ name: 'target.retired', target: action.path, reason: 'branch-gone' });
-      return resultOf(action, { kind: 'retired' });
+      const isDue = before + 1 >= execution.policy.retireAfterPasses;
+      return isDue ? null : resultOf(action, { kind: 'missing' });
     }
     case 'fail':
       throw notFoundError(action);
@@ -56,24 +64,44 @@ function notFoundError(action: PullAction): MirrorError {
   );
 }
 
-/** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
-export async function retireOne<Stage extends StagePort>(
+/** Retires what is gone, except what the guard holds because it is too much at once. */
+export async function retireAll<Stage extends StagePort>(
   execution: Execution<Stage>,
-  action: RetireAction,
+  retirements: readonly Retirement[],
+): Promise<ActionResult[]> {
+  const { plan, policy, approvals } = execution;
+  const total = mirroredTargets(plan);
+  // The branch HEAD gives way to a named branch that holds the same: nothing is deleted.
+  const deletions = retirements.filter(({ reason }) => reason !== 'branch-known');
+  const held = new Set(holdRetirements(deletions, total, policy.guard.targets, approvals));
+  const results: ActionResult[] = [];
+  for (const retirement of retirements) {
+    const { action } = retirement;
+    if (held.has(retirement)) {
+      const deletion = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
+      results.push(resultOf(action, { kind: 'guarded', held: deletion, fingerprint: action.fingerprint }));
+    } else results.push(await retireOne(execution, retirement));
+  }
+  return results;
+}
+
+/** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
+async function retireOne<Stage extends StagePort>(
+  { context, approvals, signal }: Execution<Stage>,
+  { action, target, reason }: Retirement,
 ): Promise<ActionResult> {
-  const { context, signal } = execution;
   try {
     const manifest = await context.store.manifest(action.path);
-    const isStillThere =
-      manifest?.repository.id === action.target.repositoryId && manifest.branch === action.target.branch;
+    const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
     if (isStillThere) {
+      const subject = 'target';
+      if (isApproved(approvals, target, { subject, digest: null }))
+        context.emit({ name: 'deletion.approved', target: action.path, subject });
       await context.store.retire(action.path);
-      context.emit({ name: 'target.retired', target: action.path, reason: action.reason });
+      context.emit({ name: 'target.retired', target: action.path, reason });
     }
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
-    const result = resultOf(action, failed(error, action, signal));
-    await record(execution, [result]);
-    return result;
+    return resultOf(action, failed(error, action, signal));
   }
 }

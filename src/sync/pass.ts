@@ -4,10 +4,9 @@ import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/
 import type { PassFinished, Trigger } from '../model/events.ts';
 import { type Action, makePlan, type PlanPolicy } from '../model/plan.ts';
 import type { Listing } from '../model/service.ts';
-import type { TargetRecord } from '../model/record.ts';
 import { reportFailures } from '../model/upstream.ts';
 import { executePlan } from './execute.ts';
-import type { ActionResult, ExecutePolicy } from './execution.ts';
+import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
 
@@ -41,8 +40,8 @@ export async function runPass<Stage extends StagePort>(
     for (const target of await context.store.settle()) context.emit({ name: 'publish.recovered', target });
     const listing = await context.service.poll(signal);
     await reportUpstream(context, listing);
-    const { plan, records } = await planPass(context, policy, listing, URGENT.has(trigger));
-    const results = await executePlan(context, policy, listing, records, plan, signal);
+    const planned = await planPass(context, policy, listing, URGENT.has(trigger));
+    const results = await executePlan(context, policy, listing, planned, signal);
     await sweepTrees(context);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
@@ -56,7 +55,7 @@ export async function runPass<Stage extends StagePort>(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
-  readonly store: Pick<StorePort, 'published'>;
+  readonly store: Pick<StorePort, 'published' | 'approvals'>;
   readonly state: Pick<StatePort, 'records'>;
 }
 
@@ -66,11 +65,12 @@ export async function planPass(
   policy: PlanPolicy,
   listing: Listing,
   urgent: boolean,
-): Promise<{ plan: Action[]; records: ReadonlyMap<string, TargetRecord> }> {
+): Promise<PlannedPass & { readonly plan: Action[] }> {
   const published = await context.store.published();
+  const approvals = await context.store.approvals();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
-  const plan = makePlan({ listing, published, records, policy, nowMs: context.now(), urgent });
+  const plan = makePlan({ listing, published, records, approvals, policy, nowMs: context.now(), urgent });
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
     name: 'pass.planned',
@@ -79,7 +79,7 @@ export async function planPass(
     hold: count('hold'),
     retire: count('retire'),
   });
-  return { plan, records };
+  return { plan, records, approvals };
 }
 
 async function reportUpstream<Stage extends StagePort>(
@@ -143,12 +143,15 @@ function summarise(
     pulled: count(({ outcome }) => outcome.kind === 'pulled'),
     changed: count(({ changedFiles }) => changedFiles > 0),
     failed: count(({ outcome }) => outcome.kind === 'failed'),
-    held: count(({ outcome }) => outcome.kind === 'held' || outcome.kind === 'missing'),
+    held: count(({ outcome }) => HELD.has(outcome.kind)),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
     processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
   };
 }
+
+/** Outcomes that leave a target as it is, on purpose. */
+const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
 
 /** Holds that say nothing about a target that the operator wants. */
 const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
@@ -162,6 +165,7 @@ export function exitCodeOfPass(results: readonly Pick<ActionResult, 'action' | '
     ({ action, outcome }) =>
       outcome.kind === 'failed' ||
       outcome.kind === 'missing' ||
+      outcome.kind === 'guarded' ||
       (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
   );
   return isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok;

@@ -1,4 +1,5 @@
 import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
+import type { Approval, Approvals } from '../model/guard.ts';
 import type { Manifest, ManifestFile, SkippedEntry } from '../model/manifest.ts';
 import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository } from '../model/service.ts';
@@ -80,6 +81,9 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;
   readonly sweep: () => Promise<void>;
+  /** What persons approved and that did not go through yet. */
+  readonly approvals: () => Promise<Approvals>;
+  readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
 }
 
 /** What is remembered between passes. A record that cannot be read counts as none. */

@@ -3,6 +3,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
+import {
+  type Approvals,
+  type DeletionLimit,
+  type HeldDeletion,
+  heldFiles,
+  isApproved,
+} from '../model/guard.ts';
 import { type Manifest, type ManifestFile, treeChanges } from '../model/manifest.ts';
 import type { PullAction } from '../model/plan.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
@@ -12,7 +19,9 @@ import { type Unpacked, unpack } from './unpack.ts';
 /** What a pull came to. */
 export type Pulled =
   | { readonly kind: 'pulled'; readonly facts: TargetPulled; readonly skipped: Manifest['skipped'] }
-  | { readonly kind: 'not-found'; readonly isCertain: boolean };
+  | { readonly kind: 'not-found'; readonly isCertain: boolean }
+  /** Too many files would be deleted; nothing was published. */
+  | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly downloadedBytes: number };
 
 /** What a pull is about. */
 export interface PullRequest {
@@ -21,6 +30,9 @@ export interface PullRequest {
   /** Rows of the whole repository; null where the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
   readonly listing: Listing;
+  /** How many files may be deleted without a person's word. */
+  readonly guard: DeletionLimit;
+  readonly approvals: Approvals;
   readonly signal: AbortSignal;
 }
 
@@ -48,6 +60,13 @@ export async function pullTarget<Stage extends StagePort>(
     if (answer.kind === 'not-found') return answer;
     const unpacked = await receive(context, request, stage, answer, previous);
     const manifest = manifestOf(request, unpacked, answer, previous, context.now());
+    const downloadedBytes = answer.kind === 'archive' ? answer.sizeBytes : 0;
+    const held = heldFiles(previous?.files ?? [], manifest.files, request.guard);
+    if (held !== null) {
+      if (!isApproved(request.approvals, action.target, held))
+        return { kind: 'guarded', held, downloadedBytes };
+      context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
+    }
     const changes = treeChanges(previous?.files ?? [], manifest.files);
     const repair = { rewritten: unpacked.rewritten, isDamaged };
     const published =
@@ -58,7 +77,7 @@ export async function pullTarget<Stage extends StagePort>(
       target: action.path,
       reason: action.reason,
       method: published.method,
-      downloadedBytes: answer.kind === 'archive' ? answer.sizeBytes : 0,
+      downloadedBytes,
       files: manifest.files.length,
       added: changes.added.length,
       changed: changes.changed.length + unpacked.rewritten.length,

@@ -1,5 +1,5 @@
 import type { Action } from '../model/plan.ts';
-import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
+import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import type { ActionResult, Execution } from './execution.ts';
 import type { PassContext, StagePort } from './ports.ts';
@@ -7,8 +7,7 @@ import { tolerateStateFailure } from './state-failures.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
 export async function forget<Stage extends StagePort>(
-  { context, records, listing }: Execution<Stage>,
-  plan: readonly Action[],
+  { context, records, listing, plan }: Execution<Stage>,
   results: readonly ActionResult[],
 ): Promise<void> {
   const alive = new Set(plan.map((action) => targetKey(action.target)));
@@ -18,6 +17,22 @@ export async function forget<Stage extends StagePort>(
   if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
   await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);
+}
+
+/** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
+export async function withdraw<Stage extends StagePort>(
+  { context, approvals }: Execution<Stage>,
+  results: readonly ActionResult[],
+): Promise<void> {
+  const waiting = new Set(
+    results
+      .filter(
+        ({ outcome }) => outcome.kind !== 'retired' && outcome.kind !== 'pulled' && outcome.kind !== 'kept',
+      )
+      .map(({ action }) => targetKey(action.target)),
+  );
+  const used = [...approvals].filter(([key]) => !waiting.has(key)).map(([, approval]) => approval);
+  if (used.length > 0) await context.store.withdrawApprovals(used);
 }
 
 /** Remembers what became of actions. */
@@ -58,12 +73,26 @@ function report<Stage extends StagePort>(
     const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
     context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
   }
+  if (outcome.kind === 'guarded' && !isSameHeld(before.held, after.held)) {
+    const { subject, deletions, of, digest } = outcome.held;
+    context.emit({ name: 'deletion.held', target, subject, deletions, of, digest });
+  }
   if (outcome.kind === 'missing')
     context.emit({ name: 'target.missing', target, passes: after.missingPasses });
   if (outcome.kind === 'absent' && before.absentSinceMs === null)
     context.emit({ name: 'target.absent', target });
   const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
-  if (action.kind === 'hold' && isNews) {
+  if (outcome.kind === 'held' && isNews && action.kind === 'hold' && action.reason !== 'deletion-guard') {
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
   }
+}
+
+/** A deletion that is still the same was reported when it was first held. */
+function isSameHeld(before: Held | null, after: Held | null): boolean {
+  return (
+    before !== null &&
+    before.subject === after?.subject &&
+    before.digest === after.digest &&
+    before.deletions === after.deletions
+  );
 }

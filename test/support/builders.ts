@@ -54,6 +54,7 @@ export function row(fields: Partial<WorkbookRow> = {}): WorkbookRow {
 export function listing(fields: Partial<Listing> = {}): Listing {
   return {
     takenAtMs: NOW_MS,
+    serviceTimeMs: NOW_MS,
     repositories: [repository()],
     repositoriesComplete: true,
     workbooks: [],
@@ -149,6 +150,7 @@ export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
     fullCheckMs: 24 * HOUR_MS,
     processingPatienceMs: HOUR_MS,
     retireAfterPasses: 3,
+    guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
     ...fields,
   };
 }
@@ -159,6 +161,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     listing: listing(),
     published: [],
     records: new Map(),
+    approvals: new Map(),
     policy: planPolicy(),
     nowMs: NOW_MS,
     urgent: false,

@@ -61,6 +61,8 @@ const OFTEN_ENOUGH: HarnessSettings = {
   SERVICE_HEADERS_TIMEOUT: '20s',
   SERVICE_STALL_TIMEOUT: '20s',
   READER_GRACE: '0s',
+  GUARD_TARGETS: 'off',
+  GUARD_FILES: 'off',
 };
 
 /** A mirror on a directory of its own, on a service. */

@@ -18,7 +18,10 @@ function result(outcome: Outcome, action: Action | undefined = PULL): Result {
 
 function held(reason: HoldReason): Result {
   const { action } = result({ kind: 'held' });
-  return result({ kind: 'held' }, { ...action, kind: 'hold', reason, untilMs: null, missing: false });
+  return result(
+    { kind: 'held' },
+    { ...action, kind: 'hold', reason, untilMs: null, missing: false, guarded: null },
+  );
 }
 
 function failed(code: Extract<Outcome, { kind: 'failed' }>['code']): Result {
@@ -49,6 +52,18 @@ describe('the exit code of a pass', () => {
     ['in which a target failed', [...GOOD, failed('service.failed')], 1],
     ['in which the service refused a repository', [...GOOD, failed('contents.forbidden')], 1],
     ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 1],
+    [
+      'that held a deletion',
+      [
+        ...GOOD,
+        result({
+          kind: 'guarded',
+          held: { subject: 'files', deletions: 8, of: 10, digest: 'd' },
+          fingerprint: null,
+        }),
+      ],
+      1,
+    ],
     ['with a defect', [failed('service.failed'), failed('internal.defect'), ...GOOD], 70],
     ...(
       [

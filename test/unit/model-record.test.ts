@@ -191,6 +191,7 @@ describe('the record after an action', () => {
       processingSinceMs: null,
       absentSinceMs: null,
       failure: null,
+      held: null,
       decisions: [],
     });
   });

@@ -118,6 +118,7 @@ describe('what is said of a target', () => {
       repository: 'Accounting',
       branch: 'feature/x',
       state: 'failing',
+      held: null,
       isStale: false,
       verifiedAtMs: NOW_MS,
       changedAtMs: 7,

@@ -71,6 +71,14 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { target: 'Accounting/main', reason: 'backing-off', untilMs: NOW_MS },
     'Accounting/main: held (backing-off) until 2025-06-02T10:00:00Z',
   ],
+  'deletion.held': [
+    { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd' },
+    'Accounting/main: held, because the service\'s new state would delete 8 of its 10 files. If that is right: workbook-mirror approve "Accounting/main"',
+  ],
+  'deletion.approved': [
+    { target: 'Accounting/main', subject: 'files' },
+    'Accounting/main: the deletion of its files that was approved goes through',
+  ],
   'target.missing': [
     { target: 'Accounting/main', passes: 2 },
     'Accounting/main: missing from the service, answer number 2 in a row that lacks it; kept for now',

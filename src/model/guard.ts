@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+
+import { MirrorError } from './errors.ts';
+import type { ManifestFile } from './manifest.ts';
+import { type TargetId, targetKey } from './service.ts';
+
+/** How much may be deleted at once without a person's word: a share, a number, or anything. */
+export type DeletionLimit =
+  | { readonly kind: 'share'; readonly percent: number }
+  | { readonly kind: 'count'; readonly count: number }
+  | { readonly kind: 'off' };
+
+const PERCENT = /^(\d{1,3}(?:\.\d{1,3})?) ?%$/;
+const COUNT = /^\d{1,9}$/;
+
+/** Reads a limit. @throws MirrorError `usage.invalid`; the message says what is expected */
+export function parseDeletionLimit(text: string): DeletionLimit {
+  const trimmed = text.trim();
+  if (trimmed === 'off') return { kind: 'off' };
+  if (COUNT.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
+  const percent = Number(PERCENT.exec(trimmed)?.[1] ?? Number.NaN);
+  if (percent <= 100) return { kind: 'share', percent };
+  throw new MirrorError('usage.invalid', 'expected a share such as 20%, a number such as 100, or off');
+}
+
+/** Writes a limit so that {@link parseDeletionLimit} gives the same one back. */
+export function formatDeletionLimit(limit: DeletionLimit): string {
+  switch (limit.kind) {
+    case 'off':
+      return 'off';
+    case 'count':
+      return String(limit.count);
+    case 'share':
+      return `${limit.percent}%`;
+  }
+}
+
+/** Whether deleting so many of a total is more than a limit lets through. */
+export function exceedsLimit(limit: DeletionLimit, deletions: number, total: number): boolean {
+  switch (limit.kind) {
+    case 'off':
+      return false;
+    case 'count':
+      return deletions > limit.count;
+    case 'share':
+      return deletions * 100 > total * limit.percent;
+  }
+}
+
+/** How much may be deleted without a person's word. */
+export interface GuardPolicy {
+  /** Targets that may be retired in one pass, of those that are mirrored. */
+  readonly targets: DeletionLimit;
+  /** Files of a target that one publish may delete. */
+  readonly files: DeletionLimit;
+}
+
+/** A deletion that waits for a person's word. */
+export interface HeldDeletion {
+  /** The whole target, as it is gone from the service; or files of a target, which a new version lacks. */
+  readonly subject: 'target' | 'files';
+  /** How many targets of the pass, or files of the target, would be deleted. */
+  readonly deletions: number;
+  readonly of: number;
+  /** What would be deleted: an approval is for just that. Null for a whole target. */
+  readonly digest: string | null;
+}
+
+/** A person's word that a deletion may go through, once. */
+export interface Approval {
+  readonly target: TargetId;
+  readonly subject: HeldDeletion['subject'];
+  /** As in {@link HeldDeletion}. */
+  readonly digest: string | null;
+}
+
+/** Approvals by target. */
+export type Approvals = ReadonlyMap<string, Approval>;
+
+/** Whether a held deletion is the one that a person approved. */
+export function isApproved(
+  approvals: Approvals,
+  target: TargetId,
+  held: Pick<HeldDeletion, 'subject' | 'digest'>,
+): boolean {
+  const approval = approvals.get(targetKey(target));
+  return approval?.subject === held.subject && approval.digest === held.digest;
+}
+
+/**
+ * Of the targets that are to be retired in one pass, those that are held because there are too many of them. What was
+ * approved goes through and does not count.
+ * @param total how many targets are mirrored
+ */
+export function holdRetirements<T extends { readonly target: TargetId }>(
+  retirements: readonly T[],
+  total: number,
+  limit: DeletionLimit,
+  approvals: Approvals,
+): readonly T[] {
+  const subject = { subject: 'target', digest: null } as const;
+  const unapproved = retirements.filter(({ target }) => !isApproved(approvals, target, subject));
+  return exceedsLimit(limit, unapproved.length, total) ? unapproved : [];
+}
+
+/** Targets of up to so many files are not guarded: half of them is one ordinary edit. */
+const FEW_FILES = 5;
+
+/**
+ * The deletion that a new inventory of a target would be, if that is more than a limit lets through; otherwise null. A
+ * file that only moved is not deleted: its bytes are still there.
+ */
+export function heldFiles(
+  before: readonly ManifestFile[],
+  after: readonly ManifestFile[],
+  limit: DeletionLimit,
+): HeldDeletion | null {
+  if (before.length <= FEW_FILES) return null;
+  const paths = new Set(after.map((file) => file.path));
+  const contents = new Set(after.map((file) => file.sha256));
+  const deleted = before
+    .filter((file) => !paths.has(file.path) && !contents.has(file.sha256))
+    .map((file) => file.path);
+  if (!exceedsLimit(limit, deleted.length, before.length)) return null;
+  const digest = createHash('sha256').update(JSON.stringify(deleted.sort())).digest('hex');
+  return { subject: 'files', deletions: deleted.length, of: before.length, digest };
+}

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { z } from 'zod';
+
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import type { Approval, Approvals } from '../model/guard.ts';
+import { targetKey } from '../model/service.ts';
+import { ensureFolder, replaceFile } from './durable.ts';
+import type { DirectoryLayout } from './layout.ts';
+
+const approvalSchema = z.object({
+  target: z.object({ repositoryId: z.string(), branch: z.string() }),
+  subject: z.enum(['target', 'files']),
+  digest: z.string().nullable(),
+});
+
+function approvalFile(layout: DirectoryLayout, { target }: Approval): string {
+  return join(layout.approvals, `${createHash('sha256').update(targetKey(target)).digest('hex')}.json`);
+}
+
+/**
+ * Writes down that a person lets a held deletion through: one file a target, so that it can be done beside a running daemon
+ * and outlives it.
+ * @throws MirrorError `disk.failed`, `disk.full`
+ */
+export async function writeApproval(layout: DirectoryLayout, approval: Approval): Promise<void> {
+  await onDisk('writing the approval', async () => {
+    await ensureFolder(layout.approvals);
+    await replaceFile(approvalFile(layout, approval), `${JSON.stringify(approval)}\n`, layout.approvals);
+  });
+}
+
+/** Reads all approvals. One that cannot be understood counts as none. */
+export async function readApprovals(layout: DirectoryLayout): Promise<Approvals> {
+  return onDisk('reading the approvals', async () => {
+    const approvals = new Map<string, Approval>();
+    for (const name of (await unlessMissing(readdir(layout.approvals))) ?? []) {
+      const approval = parse((await unlessMissing(readFile(join(layout.approvals, name), 'utf8'))) ?? '');
+      if (approval !== null) approvals.set(targetKey(approval.target), approval);
+    }
+    return approvals;
+  });
+}
+
+/** Removes approvals. */
+export async function removeApprovals(
+  layout: DirectoryLayout,
+  approvals: readonly Approval[],
+): Promise<void> {
+  await onDisk('removing approvals', async () => {
+    for (const approval of approvals) await rm(approvalFile(layout, approval), { force: true });
+  });
+}
+
+function parse(text: string): Approval | null {
+  try {
+    return approvalSchema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
