@@ -77,9 +77,9 @@ function notHeld(name: string, held: readonly string[]): never {
 export function describeApproved(approved: readonly Approved[]): string {
   if (approved.length === 0) return 'No deletion is held: there is nothing to approve.';
   const lines = approved.map(({ target, subject, deletions, of }) =>
-    subject === 'target'
-      ? `${target}: may go to history/, as it is gone from the service`
-      : `${target}: ${deletions} of ${counted(of, 'file')} may be deleted`,
+    subject === 'files'
+      ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted`
+      : `${target}: may go to history/, as it is gone from the service`,
   );
   return [...lines, 'It goes through with the next pass: `sync`, SIGHUP to the daemon, or its schedule.']
     .map(printable)

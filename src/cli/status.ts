@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+import { heldSentence, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -71,8 +71,7 @@ export function describeStatus(report: StatusReport): string {
 function describeTrouble({ target, failure, held, nextAttemptAtMs }: TargetStatus): string {
   if (failure === null) {
     if (held === null) return '';
-    const what = `${held.deletions} of ${held.of} ${held.subject === 'target' ? 'targets' : 'files'}`;
-    return printable(`would delete ${what}; workbook-mirror approve ${JSON.stringify(target)}`);
+    return printable(`${heldSentence(held)}; workbook-mirror approve ${JSON.stringify(target)}`);
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
   return printable(`${failure.code}: ${failure.message}${next}`);

@@ -2,7 +2,7 @@ import { relative, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { printable, utcTime } from '../model/humanize.ts';
+import { heldSentence, printable, utcTime } from '../model/humanize.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { nearest } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
@@ -140,8 +140,8 @@ function describeNext(
     ...(held === null
       ? []
       : [
-          `  held since ${time(held.sinceMs)}: ${held.deletions} of ${held.of} ${held.subject === 'target' ? 'targets' : 'files'} would be deleted;`,
-          `  if that is right: workbook-mirror approve ${JSON.stringify(target.target)}`,
+          `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
+          `  if it is to go: workbook-mirror approve ${JSON.stringify(target.target)}`,
         ]),
     ...(failure === null
       ? []

@@ -45,6 +45,7 @@ export interface EventFields {
   'target.skipped_entries': { target: string; count: number; first: string };
   'upstream.workbook_failed': UpstreamWorkbook & { count: number };
   'upstream.workbook_recovered': UpstreamWorkbook;
+  'history.pruned': { entry: string };
   'publish.recovered': { target: string };
   'publish.fallback': { directory: string };
   'publish.sweep_failed': EventFailure;
@@ -128,6 +129,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'target.skipped_entries': 'warn',
   'upstream.workbook_failed': 'warn',
   'upstream.workbook_recovered': 'info',
+  'history.pruned': 'info',
   'publish.recovered': 'warn',
   'publish.fallback': 'warn',
   'publish.sweep_failed': 'warn',

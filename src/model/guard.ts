@@ -57,8 +57,11 @@ export interface GuardPolicy {
 
 /** A deletion that waits for a person's word. */
 export interface HeldDeletion {
-  /** The whole target, as it is gone from the service; or files of a target, which a new version lacks. */
-  readonly subject: 'target' | 'files';
+  /**
+   * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
+   * the history; or files of a target, which a new version lacks.
+   */
+  readonly subject: 'target' | 'restored' | 'files';
   /** How many targets of the pass, or files of the target, would be deleted. */
   readonly deletions: number;
   readonly of: number;
@@ -84,7 +87,8 @@ export function isApproved(
   held: Pick<HeldDeletion, 'subject' | 'digest'>,
 ): boolean {
   const approval = approvals.get(targetKey(target));
-  return approval?.subject === held.subject && approval.digest === held.digest;
+  if (approval === undefined || approval.digest !== held.digest) return false;
+  return approval.subject === held.subject || (approval.subject === 'restored' && held.subject === 'target');
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { HeldDeletion } from './guard.ts';
+
 const SIZE_STEPS: readonly (readonly [number, string])[] = [
   [1e9, 'GB'],
   [1e6, 'MB'],
@@ -43,4 +45,16 @@ export function printable(text: string): string {
     /[\p{Cc}\p{Bidi_Control}]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
   );
+}
+
+/** Why a deletion is held, as a clause about its target. */
+export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
+  switch (subject) {
+    case 'target':
+      return `it is gone from the service, and so are ${deletions} of ${counted(of, 'target')} at once`;
+    case 'restored':
+      return 'it is gone from the service, and was restored from the history';
+    case 'files':
+      return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
+  }
 }

@@ -41,6 +41,8 @@ export interface Manifest {
   readonly verifiedAtMs: number;
   /** When a file of the tree last changed. Milliseconds since the epoch. */
   readonly publishedAtMs: number;
+  /** When a person brought the tree back from the history; null for what the service gave. Milliseconds since the epoch. */
+  readonly restoredAtMs: number | null;
   /** Digest of the fingerprint; null where the service has no list of workbooks. */
   readonly fingerprint: string | null;
   /** See `Fingerprint.borrowed`. */

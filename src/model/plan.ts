@@ -29,6 +29,7 @@ export type HoldReason =
   | 'service-processing'
   | 'path-occupied'
   | 'deletion-guard'
+  | 'restored'
   | 'superseded'
   | 'repository-missing'
   | 'no-repositories-listed'
@@ -147,6 +148,9 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
       ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
       : hold(candidate, 'superseded');
   }
+  if (!hasRows(candidate) && isRestored(candidate.published, record, input)) {
+    return holdRestored(candidate, input);
+  }
   const occupied = decideOccupied(candidate, input);
   if (occupied !== null) return occupied;
   const action = decidePull(candidate, record, input);
@@ -161,6 +165,7 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
   const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
   if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
+  if (isRestored(candidate.published, record, input)) return holdRestored(candidate, input);
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
     return { ...hold(candidate, 'repository-missing'), missing: true };
   }
@@ -173,15 +178,32 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   );
 }
 
+/** Whether a person brought a tree back from the history, the service has not had it since, and nobody let it go again. */
+function isRestored(tree: Published | null, record: TargetRecord, { approvals }: PlanInput): boolean {
+  if (tree === null || tree.restoredAtMs === null) return false;
+  if ((record.verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
+  const target = { repositoryId: tree.repository.id, branch: tree.branch };
+  return !isApproved(approvals, target, { subject: 'restored', digest: null });
+}
+
+function holdRestored(candidate: Candidate, { published }: PlanInput): Action {
+  const guarded = { subject: 'restored', deletions: 1, of: published.length, digest: null } as const;
+  return { ...hold(candidate, 'restored'), guarded };
+}
+
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
 function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
   const { occupant } = candidate;
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
-  const missingPasses = input.records.get(key)?.missingPasses ?? 0;
+  const record = input.records.get(key) ?? emptyRecord({ repositoryId: '', branch: '' });
+  const { missingPasses } = record;
   const isListed = input.listing.repositories.some((each) => each.id === occupant.repository.id);
   const isDue =
-    !isListed && input.listing.repositoriesComplete && missingPasses + 1 >= input.policy.retireAfterPasses;
+    !isRestored(occupant, record, input) &&
+    !isListed &&
+    input.listing.repositoriesComplete &&
+    missingPasses + 1 >= input.policy.retireAfterPasses;
   return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
 }
 

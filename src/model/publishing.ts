@@ -28,6 +28,8 @@ export interface PublishSituation {
   readonly changes: TreeChanges;
   /** Whether someone changed the tree, so that more than the changes must be put right. */
   readonly isDamaged: boolean;
+  /** Whether the tree as it was is to be kept: then it is not changed in place. */
+  readonly keepsOld: boolean;
   /** The new inventory. */
   readonly files: readonly ManifestFile[];
 }
@@ -40,7 +42,7 @@ export function choosePublishMethod(situation: PublishSituation): PublishMethod 
   if (!situation.isPublished) return { kind: 'first' };
   const count = changes.added.length + changes.changed.length + changes.removed.length;
   if (count === 0 && !situation.isDamaged) return { kind: 'manifest' };
-  if (count === 1 && mode === 'auto' && !situation.isDamaged) {
+  if (count === 1 && mode === 'auto' && !situation.isDamaged && !situation.keepsOld) {
     const inPlace = singleStep(changes, situation.files);
     if (inPlace !== null) return inPlace;
   }

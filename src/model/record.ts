@@ -225,7 +225,7 @@ function guardedRecord(
   return {
     ...record,
     failure: null,
-    missingPasses: held.subject === 'target' ? record.missingPasses + 1 : 0,
+    missingPasses: held.subject === 'files' ? 0 : record.missingPasses + 1,
     held: {
       ...held,
       fingerprint,
@@ -251,6 +251,7 @@ function describe(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.code;
   if (outcome.kind === 'guarded') {
     const { deletions, of, subject } = outcome.held;
+    if (subject === 'restored') return 'kept, as it was restored';
     return `would delete ${deletions} of ${of} ${subject === 'target' ? 'targets' : 'files'}`;
   }
   if (outcome.kind === 'pulled') {

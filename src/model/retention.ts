@@ -38,3 +38,53 @@ export function formatRetention(retention: Retention): string {
       return formatDuration(retention.ageMs);
   }
 }
+
+/** Why a tree is in the history: its target is gone from the service, or a newer state took its place. */
+export type HistoryKind = 'retired' | 'replaced';
+
+/** What pruning goes by. */
+export type RetentionPolicy = Readonly<Record<HistoryKind, Retention>>;
+
+/** A tree in the history, as far as pruning looks at it. */
+export interface Kept {
+  /** The target, as below `mirror/`. */
+  readonly path: string;
+  readonly kind: HistoryKind;
+  /** When it left the mirror, in milliseconds since the epoch. */
+  readonly atMs: number;
+}
+
+/**
+ * Those of some trees that are kept no longer.
+ * @param nowMs milliseconds since the epoch; of two clocks that disagree the earlier one, as a wrong one must not prune
+ */
+export function prunable<T extends Kept>(kept: readonly T[], policy: RetentionPolicy, nowMs: number): T[] {
+  const seen = new Map<string, number>();
+  return [...kept]
+    .sort((a, b) => b.atMs - a.atMs)
+    .filter(({ path, kind, atMs }) => {
+      const retention = policy[kind];
+      const key = `${kind} ${path}`;
+      const newer = seen.get(key) ?? 0;
+      seen.set(key, newer + 1);
+      switch (retention.kind) {
+        case 'off':
+          return true;
+        case 'forever':
+          return false;
+        case 'count':
+          return newer >= retention.count;
+        case 'age':
+          return nowMs - atMs > retention.ageMs;
+      }
+    });
+}
+
+/**
+ * The tree that stood in the mirror at a time: the first that left it at or after that time.
+ * @param kept the trees of one target
+ */
+export function keptAt<T extends Kept>(kept: readonly T[], timeMs: number): T | null {
+  const later = kept.filter(({ atMs }) => atMs >= timeMs).sort((a, b) => a.atMs - b.atMs);
+  return later[0] ?? null;
+}

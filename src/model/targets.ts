@@ -23,6 +23,8 @@ export interface Published {
   readonly verifiedAtMs: number;
   /** Milliseconds since the epoch. */
   readonly publishedAtMs: number;
+  /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */
+  readonly restoredAtMs: number | null;
   readonly archiveBytes: number;
   readonly fileCount: number;
   readonly sizeBytes: number;

@@ -1,5 +1,5 @@
 import type { EventFailure, EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
-import { counted, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+import { counted, heldSentence, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
@@ -24,7 +24,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: held (${event.reason})${event.untilMs === null ? '' : ` until ${utcTime(event.untilMs)}`}`,
   'deletion.held': describeHeldDeletion,
   'deletion.approved': (event) =>
-    `${event.target}: the deletion of ${event.subject === 'target' ? 'the target' : 'its files'} that was approved goes through`,
+    `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,
   'target.missing': (event) =>
     `${event.target}: missing from the service, answer number ${event.passes} in a row that lacks it; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
@@ -35,6 +35,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
   'upstream.workbook_recovered': (event) =>
     `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
+  'history.pruned': (event) => `history/${event.entry}: kept for its time, and removed`,
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
   'publish.fallback': (event) =>
     `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
@@ -79,12 +80,8 @@ function describePass(pass: PassFinished): string {
   return parts.join('; ');
 }
 
-function describeHeldDeletion({ target, subject, deletions, of }: EventFields['deletion.held']): string {
-  const what =
-    subject === 'target'
-      ? `it is gone from the service, but so are ${deletions} of ${counted(of, 'target')} at once`
-      : `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
-  return `${target}: held, because ${what}. If that is right: workbook-mirror approve ${JSON.stringify(target)}`;
+function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
+  return `${target}: held, because ${heldSentence(held)}. If it is to go: workbook-mirror approve ${JSON.stringify(target)}`;
 }
 
 function withHint(failure: EventFailure): string {

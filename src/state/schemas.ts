@@ -18,7 +18,7 @@ const failureSchema = z.object({
 });
 
 const heldSchema = z.object({
-  subject: z.enum(['target', 'files']),
+  subject: z.enum(['target', 'restored', 'files']),
   deletions: z.number().int().nonnegative(),
   of: z.number().int().nonnegative(),
   digest: z.string().nullable(),

@@ -12,7 +12,7 @@ import type { DirectoryLayout } from './layout.ts';
 
 const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  subject: z.enum(['target', 'files']),
+  subject: z.enum(['target', 'restored', 'files']),
   digest: z.string().nullable(),
 });
 

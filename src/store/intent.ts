@@ -23,7 +23,13 @@ export const intentSchema = z.discriminatedUnion('how', [
   /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
   z.object({ how: z.literal('in-place'), path: z.string(), file: z.string(), isRemoval: z.boolean() }),
   /** File after file, for file systems without exchange. */
-  z.object({ how: z.literal('rename'), path: z.string(), removed: z.array(z.string()).readonly() }),
+  z.object({
+    how: z.literal('rename'),
+    path: z.string(),
+    removed: z.array(z.string()).readonly(),
+    /** Where the links to the files as they were before go in the history. */
+    keptTo: z.string().nullable().default(null),
+  }),
   /** Only the manifest changes. */
   z.object({ how: z.literal('manifest'), path: z.string() }),
   /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
@@ -45,7 +51,14 @@ export type Intent = z.infer<typeof intentSchema>;
 const INTENT_FILE = 'intent.json';
 
 /** Names of what lies in a stage. */
-export const STAGED = { tree: 'tree', manifest: 'manifest.json', archive: 'archive.zip' } as const;
+export const STAGED = {
+  tree: 'tree',
+  manifest: 'manifest.json',
+  archive: 'archive.zip',
+  /** Links to the published tree as it was, where the history is to keep it. */
+  kept: 'kept',
+  keptManifest: 'kept.json',
+} as const;
 
 /** Writes a stage's intent, flushed. All that it vouches for must be durable before. */
 export async function writeIntent(stage: string, intent: Intent): Promise<void> {

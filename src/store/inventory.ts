@@ -71,6 +71,7 @@ function summaryOf(manifest: Manifest, path: string): Omit<Published, 'treePrese
     etag: manifest.etag,
     verifiedAtMs: manifest.verifiedAtMs,
     publishedAtMs: manifest.publishedAtMs,
+    restoredAtMs: manifest.restoredAtMs,
     archiveBytes: manifest.archiveBytes,
     fileCount: manifest.files.length,
     sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 
+import type { HistoryKind } from '../model/retention.ts';
+
 /** The paths of everything that the program keeps below the setting `directory` (README, "On disk"). */
 export interface DirectoryLayout {
   readonly root: string;
@@ -43,8 +45,17 @@ export function manifestPath(layout: DirectoryLayout, path: string): string {
   return join(layout.manifests, `${path}.json`);
 }
 
-/** Where a tree goes when it leaves the mirror: dated, with its manifest beside it as `….json`. */
-export function historyPath(layout: DirectoryLayout, path: string, nowMs: number): string {
-  const stamp = new Date(nowMs).toISOString().replace(/[-:]/g, '');
-  return join(layout.history, path, stamp);
+const HISTORY_NAME = /^(\d{4})(\d{2})(\d{2}T\d{2})(\d{2})(\d{2}\.\d{3}Z)(-replaced)?$/;
+
+/** The name under which the history keeps a tree that left the mirror; its manifest lies beside it as `….json`. */
+export function historyName(atMs: number, kind: HistoryKind): string {
+  const stamp = new Date(atMs).toISOString().replace(/[-:]/g, '');
+  return kind === 'replaced' ? `${stamp}-replaced` : stamp;
+}
+
+/** Reads a name of {@link historyName}; null when it is none. */
+export function parseHistoryName(name: string): { readonly atMs: number; readonly kind: HistoryKind } | null {
+  const [, year, month, dayHour, minute, second, suffix] = HISTORY_NAME.exec(name) ?? [];
+  const atMs = Date.parse(`${year}-${month}-${dayHour}:${minute}:${second}`);
+  return Number.isNaN(atMs) ? null : { atMs, kind: suffix === undefined ? 'retired' : 'replaced' };
 }

@@ -1,13 +1,14 @@
 import { lstat, open } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
-import { type Manifest, treeChanges } from '../model/manifest.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../model/manifest.ts';
 import { choosePublishMethod, type PublishMethod, type PublishMode } from '../model/publishing.ts';
+import type { HistoryKind } from '../model/retention.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { writeNewFile } from './durable.ts';
 import { type Intent, removeIntent, STAGED, writeIntent } from './intent.ts';
-import { historyPath, manifestPath, treePath } from './layout.ts';
+import { historyName, manifestPath, treePath } from './layout.ts';
 import { formatManifest, readManifest } from './manifest-file.ts';
 import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
 import { openStage, type Stage } from './stage.ts';
@@ -16,6 +17,8 @@ import { openStage, type Stage } from './stage.ts';
 export interface PublishContext extends SettleContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
+  /** Whether the history keeps trees that a newer state replaces. */
+  readonly keepsReplaced: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Runs one at a time what makes and removes folders that several targets share. */
@@ -69,31 +72,54 @@ export async function publishStage(
     const before = isOurs && treePresent ? present.files : [];
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
+    const isPublished = isOurs && treePresent;
+    const isEmptied = before.length > 0 && manifest.files.length === 0;
+    const isReplaced = isPublished && context.keepsReplaced && !isDamaged;
     const method = choosePublishMethod({
       mode: context.mode,
       canExchange: context.canExchange,
-      isPublished: isOurs && treePresent,
+      isPublished,
       isOccupied: treePresent && !isOurs,
       changes,
       isDamaged,
+      keepsOld: isReplaced || isEmptied,
       files: manifest.files,
     });
-    if (method.kind === 'first' && treePresent) await retireTree(context, path);
-    if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
-    if (method.kind === 'in-place' || method.kind === 'rename') {
-      await refuseLinks(context.layout.mirror, path, [
-        ...changes.added,
-        ...changes.changed,
-        ...changes.removed,
-      ]);
-    }
-    const isEmptied = before.length > 0 && manifest.files.length === 0;
-    const displacedTo = isOurs && !isEmptied ? null : relativeHistoryPath(context, path);
-    const intent = await intentFor(method, path, stage, changes.removed, displacedTo);
+    const keptAs = isOurs && !isEmptied ? (isReplaced ? 'replaced' : null) : 'retired';
+    const keptTo = keptAs === null ? null : await freeHistoryPath(context, path, keptAs);
+    await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
+    const intent = await intentFor(method, path, stage, changes.removed, keptTo);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
     return { method: method.kind };
   });
+}
+
+/** Makes ready what a method needs beside the staged files. */
+async function prepareStage(
+  context: PublishContext,
+  stage: Stage,
+  path: string,
+  wanted: {
+    readonly method: PublishMethod;
+    readonly changes: TreeChanges;
+    readonly manifest: Manifest;
+    readonly present: Manifest | null;
+    readonly keptTo: string | null;
+  },
+): Promise<void> {
+  const { method, changes, manifest, present, keptTo } = wanted;
+  const isThere = (await unlessMissing(lstat(treePath(context.layout, path)))) !== null;
+  if (method.kind === 'first' && isThere) await retireTree(context, path);
+  if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
+  if (method.kind === 'in-place' || method.kind === 'rename') {
+    const { added, changed, removed } = changes;
+    await refuseLinks(context.layout.mirror, path, [...added, ...changed, ...removed]);
+  }
+  if (method.kind === 'rename' && keptTo !== null && present !== null) {
+    await stage.keepPublished(present.files.map((file) => file.path));
+    await writeNewFile(join(stage.folder, STAGED.keptManifest), formatManifest(present));
+  }
 }
 
 /**
@@ -165,7 +191,7 @@ async function intentFor(
   path: string,
   stage: Stage,
   removed: readonly string[],
-  displacedTo: string | null,
+  keptTo: string | null,
 ): Promise<Intent> {
   switch (method.kind) {
     case 'manifest':
@@ -175,20 +201,26 @@ async function intentFor(
       return { how: 'in-place', path, file: method.file, isRemoval: method.isRemoval };
     case 'exchange': {
       const { ino } = await lstat(join(stage.folder, STAGED.tree));
-      return { how: 'exchange', path, stagedInode: ino, displacedTo };
+      return { how: 'exchange', path, stagedInode: ino, displacedTo: keptTo };
     }
     case 'rename':
-      return { how: 'rename', path, removed };
+      return { how: 'rename', path, removed, keptTo };
   }
 }
 
-function relativeHistoryPath(context: PublishContext, path: string): string {
-  return historyPath(context.layout, path, context.now()).slice(context.layout.root.length + 1);
+/** A place in the history that nothing holds yet, below the root: clocks go back, and are coarse. */
+async function freeHistoryPath(context: PublishContext, path: string, kind: HistoryKind): Promise<string> {
+  const { layout } = context;
+  for (let atMs = context.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    const taken = await Promise.all([place, `${place}.json`].map((each) => unlessMissing(lstat(each))));
+    if (taken.every((each) => each === null)) return relative(layout.root, place);
+  }
 }
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export async function retireTree(context: PublishContext, path: string): Promise<void> {
-  const to = relativeHistoryPath(context, path);
+  const to = await freeHistoryPath(context, path, 'retired');
   await relocateTree(context, path, to, `${to}.json`, null);
 }
 

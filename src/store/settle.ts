@@ -70,6 +70,11 @@ export async function finishIntent(context: SettleContext, stage: string, intent
       await renameIfThere(manifestPath(layout, intent.path), `${displacedTo}.json`);
       await renameIfThere(join(stage, STAGED.tree), displacedTo);
     }
+    if (intent.how === 'rename' && intent.keptTo !== null) {
+      const keptTo = join(layout.root, intent.keptTo);
+      await renameIfThere(join(stage, STAGED.keptManifest), `${keptTo}.json`);
+      await renameIfThere(join(stage, STAGED.kept), keptTo);
+    }
     await renameIfThere(stagedManifest, manifestPath(layout, intent.path));
   }
   await removeStage(context, stage);

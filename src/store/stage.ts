@@ -27,6 +27,10 @@ export interface Stage {
   readonly isIntact: (file: ManifestFile) => Promise<boolean>;
   /** Hard-links the published copies of files into the new tree. */
   readonly linkPublished: (paths: readonly string[]) => Promise<void>;
+  /** Hard-links the files of a tree elsewhere into the new tree. */
+  readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
+  /** Makes a tree of hard links to the published files, beside the new tree. */
+  readonly keepPublished: (paths: readonly string[]) => Promise<void>;
   /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
   readonly discard: () => Promise<void>;
 }
@@ -40,15 +44,9 @@ export async function openStage(layout: DirectoryLayout, currentPath: string): P
   const tree = join(folder, STAGED.tree);
   const published = treePath(layout, currentPath);
   await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
-  const folders = new Set<string>([tree]);
-  const ensureParent = async (path: string): Promise<string> => {
-    const destination = join(tree, path);
-    const parent = dirname(destination);
-    if (!folders.has(parent)) {
-      await mkdir(parent, { recursive: true });
-      folders.add(parent);
-    }
-    return destination;
+  const ensureParent = parentMaker(tree);
+  const linkAll = async (from: string, paths: readonly string[]): Promise<void> => {
+    for (const path of paths) await link(join(from, path), await ensureParent(path));
   };
   return {
     folder,
@@ -60,13 +58,33 @@ export async function openStage(layout: DirectoryLayout, currentPath: string): P
       }),
     drop: (path) => onDisk(`dropping ${path}`, () => unlink(join(tree, path))),
     isIntact: (file) => onDisk(`looking at ${file.path}`, () => isIntact(join(published, file.path), file)),
-    linkPublished: (paths) =>
-      onDisk('linking unchanged files', async () => {
-        for (const path of paths) await link(join(published, path), await ensureParent(path));
+    linkPublished: (paths) => onDisk('linking unchanged files', () => linkAll(published, paths)),
+    linkFrom: (from, paths) => onDisk('linking files', () => linkAll(from, paths)),
+    keepPublished: (paths) =>
+      onDisk('keeping the files before', async () => {
+        const kept = join(folder, STAGED.kept);
+        await mkdir(kept);
+        const place = parentMaker(kept);
+        // A file that someone took away has nothing to keep.
+        for (const path of paths) await unlessMissing(link(join(published, path), await place(path)));
       }),
     discard: async () => {
       if (!(await hasIntent(folder))) await rm(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** Makes the folders that paths below a root need, each once, and gives where the paths lead. */
+function parentMaker(root: string): (path: string) => Promise<string> {
+  const folders = new Set<string>([root]);
+  return async (path) => {
+    const destination = join(root, path);
+    const parent = dirname(destination);
+    if (!folders.has(parent)) {
+      await mkdir(parent, { recursive: true });
+      folders.add(parent);
+    }
+    return destination;
   };
 }
 

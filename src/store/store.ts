@@ -6,10 +6,12 @@ import { MirrorError } from '../model/errors.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
+import type { RetentionPolicy } from '../model/retention.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
+import { pruneHistory } from './history.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath, treePath } from './layout.ts';
 import { lockDirectory } from './lock.ts';
@@ -51,8 +53,12 @@ export interface MirrorStore {
   ) => Promise<PublishResult>;
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;
-  /** Removes replaced trees whose time is over. */
-  readonly sweep: () => Promise<void>;
+  /**
+   * Removes replaced trees that no reader needs any more, and what the history keeps no longer.
+   * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
+   * @returns what the history lost, as `<target>/<name>`
+   */
+  readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -64,6 +70,7 @@ export interface StoreOptions {
   readonly publish: PublishMode;
   /** How long a replaced tree stays whole, in milliseconds. */
   readonly readerGraceMs: number;
+  readonly retention: RetentionPolicy;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -89,6 +96,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       native,
       mode: options.publish,
       canExchange,
+      keepsReplaced: options.retention.replaced.kind !== 'off',
       now: options.now,
       exclusively: createExclusion(),
       unsettled: new Map(),
@@ -117,8 +125,13 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
       retire: (path) => retireTree(context, path),
-      sweep: () =>
-        onDisk('removing replaced trees', () => sweepTrash(layout, options.now(), options.readerGraceMs)),
+      sweep: async (historyNowMs) => {
+        await onDisk('removing replaced trees', () =>
+          sweepTrash(layout, options.now(), options.readerGraceMs),
+        );
+        const pruned = await pruneHistory(layout, options.retention, historyNowMs);
+        return pruned.map(({ path, name }) => `${path}/${name}`);
+      },
       approvals: () => readApprovals(layout),
       withdrawApprovals: (approvals) => removeApprovals(layout, approvals),
       close: lock.release,

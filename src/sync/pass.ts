@@ -42,7 +42,7 @@ export async function runPass<Stage extends StagePort>(
     await reportUpstream(context, listing);
     const planned = await planPass(context, policy, listing, URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, planned, signal);
-    await sweepTrees(context);
+    await sweepTrees(context, listing);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
     context.emit({ name: 'pass.finished', ...summary });
@@ -114,15 +114,14 @@ function reportProblems(
 }
 
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
-async function sweepTrees({
-  store,
-  emit,
-}: {
-  readonly store: Pick<StorePort, 'sweep'>;
-  readonly emit: PassContext['emit'];
-}): Promise<void> {
+async function sweepTrees(
+  { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<StorePort, 'sweep'> },
+  { serviceTimeMs }: Listing,
+): Promise<void> {
   try {
-    await store.sweep();
+    // Of two clocks that disagree one is wrong, and the one that is ahead would prune too much.
+    const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY));
+    for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {
     const { code, message, hint } = toMirrorError(error);
     emit({ name: 'publish.sweep_failed', code, message, hint: hint ?? null });

@@ -80,7 +80,8 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   ) => Promise<{ readonly method: string }>;
   readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
   readonly retire: (path: string) => Promise<void>;
-  readonly sweep: () => Promise<void>;
+  /** Removes what is kept no longer; gives what the history lost. */
+  readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
   /** What persons approved and that did not go through yet. */
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;

@@ -141,6 +141,7 @@ function manifestOf(
     branch,
     verifiedAtMs: listing.takenAtMs,
     publishedAtMs: previous !== null && isSameTree(previous, unpacked) ? previous.publishedAtMs : nowMs,
+    restoredAtMs: null,
     fingerprint: fingerprint?.digest ?? null,
     borrowed: fingerprint?.borrowed ?? [],
     settled: action.settled,

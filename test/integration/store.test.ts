@@ -31,7 +31,13 @@ async function opened(
   publish: PublishMode = 'auto',
   now = Date.now,
 ): Promise<MirrorStore> {
-  const store = await openStore({ directory, publish, readerGraceMs: 60_000, now });
+  const store = await openStore({
+    directory,
+    publish,
+    readerGraceMs: 60_000,
+    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
+    now,
+  });
   onTestFinished(() => store.close().catch(() => {}));
   return store;
 }
@@ -42,6 +48,7 @@ function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Mani
     branch: 'main',
     verifiedAtMs: TIME_MS,
     publishedAtMs: TIME_MS,
+    restoredAtMs: null,
     fingerprint: 'f',
     borrowed: [],
     settled: true,
@@ -143,10 +150,10 @@ describe('publishing', () => {
     await publish(store, { 'a.txt': 'ONE' });
     const entered = `/proc/self/fd/${reader.fd}`;
     expect(await readFile(join(entered, 'b/c.txt'), 'utf8')).toBe('two');
-    await store.sweep();
+    await store.sweep(nowMs);
     expect(await readFile(join(entered, 'a.txt'), 'utf8')).toBe('one');
     nowMs += 60_001;
-    await store.sweep();
+    await store.sweep(nowMs);
     expect(await readdir(store.layout.trash)).toEqual([]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
   });
@@ -239,7 +246,7 @@ describe('recovery', () => {
     const isPublished = (await store.manifest(PATH)) !== null;
     const intent =
       mode === 'rename' && isPublished
-        ? ({ how: 'rename', path: PATH, removed: ['gone.txt'] } as const)
+        ? ({ how: 'rename', path: PATH, removed: ['gone.txt'], keptTo: null } as const)
         : isPublished
           ? ({ how: 'exchange', path: PATH, stagedInode: ino, displacedTo: null } as const)
           : ({ how: 'first', path: PATH } as const);

@@ -77,6 +77,7 @@ export function published(of: Repository = repository(), fields: Partial<Publish
     etag: null,
     verifiedAtMs: NOW_MS - 10 * MINUTE_MS,
     publishedAtMs: NOW_MS - 10 * MINUTE_MS,
+    restoredAtMs: null,
     archiveBytes: 1000,
     fileCount: 1,
     sizeBytes: 900,

@@ -97,6 +97,15 @@ export class MirrorHarness {
     await this.start();
   }
 
+  /** Does something while the mirror is closed, and opens it again. */
+  async whileClosed<T>(work: () => Promise<T>): Promise<T> {
+    await this.mirror?.close();
+    this.mirror = null;
+    const result = await work();
+    await this.start();
+    return result;
+  }
+
   async close(): Promise<void> {
     await this.mirror?.close();
     await rm(this.directory, { recursive: true, force: true });

@@ -12,6 +12,7 @@ function chosen(fields: Partial<PublishSituation>): string {
     isPublished: true,
     isOccupied: false,
     isDamaged: false,
+    keepsOld: false,
     changes: changes(),
     files: [],
     ...fields,
@@ -27,6 +28,7 @@ const one = changes({ changed: ['a'] });
 describe('how a change is published', () => {
   it.each<[string, Partial<PublishSituation>, string]>([
     ['the first time', { isPublished: false, changes: two }, 'first'],
+    ['of one file, when the tree before is to be kept', { keepsOld: true, changes: one }, 'exchange'],
     ['over a tree that someone changed', { isDamaged: true }, 'exchange'],
     ['of one file over a tree that someone changed', { isDamaged: true, changes: one }, 'exchange'],
     ['an empty tree the first time', { isPublished: false }, 'first'],
@@ -121,6 +123,7 @@ describe('how a change is published', () => {
           isPublished: true,
           isOccupied: false,
           isDamaged: false,
+          keepsOld: false,
           changes: found,
           files: after,
         });

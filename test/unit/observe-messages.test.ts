@@ -73,7 +73,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'deletion.held': [
     { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd' },
-    'Accounting/main: held, because the service\'s new state would delete 8 of its 10 files. If that is right: workbook-mirror approve "Accounting/main"',
+    'Accounting/main: held, because the service\'s new state would delete 8 of its 10 files. If it is to go: workbook-mirror approve "Accounting/main"',
   ],
   'deletion.approved': [
     { target: 'Accounting/main', subject: 'files' },
@@ -102,6 +102,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   'upstream.workbook_recovered': [
     WORKBOOK,
     'the service has processed Accounting/plan.xlsx on main at version v1',
+  ],
+  'history.pruned': [
+    { entry: 'A/main/20260101T000000.000Z' },
+    'history/A/main/20260101T000000.000Z: kept for its time, and removed',
   ],
   'publish.recovered': [
     { target: 'Accounting/main' },

@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+
+import { declare } from './declare.ts';
+import { printData, printJson } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Declares the commands on settings: `config check`, `config show`, `config schema`. */
+export function addConfigCommands(program: Command): void {
+  const config = program
+    .command('config')
+    .summary('settings')
+    .description('Settings: check them, show them, describe them.');
+  declare(
+    config,
+    'check',
+    'all',
+    'check the settings of the daemon',
+    'Reports all problems at once. Ends with 2 when there are any.\n\nExample: workbook-mirror config check --config config.yaml',
+  ).action(async (_options, command: Command) => {
+    const loaded = settingsOf(command, ['service', 'directory']);
+    const { describeCheck } = await import('./config.ts');
+    printData(describeCheck(loaded));
+  });
+  declare(
+    config,
+    'show',
+    'all',
+    'show the effective settings and where each comes from',
+    'Secrets are masked.\n\nExample: workbook-mirror config show --json',
+  )
+    .option('--json', 'print the settings as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const loaded = settingsOf(command, []);
+      const { showSettings } = await import('./config.ts');
+      const { yaml, data } = showSettings(loaded);
+      if (options.json) printJson(data);
+      else printData(yaml);
+    });
+  declare(
+    config,
+    'schema',
+    null,
+    'print the JSON Schema of the settings file',
+    'Example: workbook-mirror config schema > config.schema.json',
+  ).action(async () => {
+    const { renderJsonSchema } = await import('../config/render.ts');
+    printData(renderJsonSchema());
+  });
+}

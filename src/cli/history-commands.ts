@@ -1,0 +1,79 @@
+import type { Command } from 'commander';
+
+import { MirrorError } from '../model/errors.ts';
+import { declare } from './declare.ts';
+import { printData, printJson } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Declares the command that lets held deletions through: `approve`. */
+export function addGuardCommands(program: Command): void {
+  declare(
+    program,
+    'approve',
+    'mirror',
+    'let a held deletion go through, once',
+    'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
+      'approved here. The next pass carries it out. Works beside a running daemon.\n\n' +
+      'Example: workbook-mirror approve Accounting/main',
+  )
+    .argument('[targets...]', 'targets as below mirror/')
+    .option('--all', 'everything that is held')
+    .option('--json', 'print what was approved as JSON')
+    .action(async (targets: string[], options: { all?: true; json?: true }, command: Command) => {
+      if (targets.length === 0 && options.all !== true) {
+        throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
+          hint: '`workbook-mirror status` lists what is held.',
+        });
+      }
+      const { settings } = settingsOf(command, ['directory']);
+      const { approve, describeApproved } = await import('./approve.ts');
+      const approved = await approve(settings, options.all === true ? null : targets);
+      if (options.json) printJson(approved);
+      else printData(describeApproved(approved));
+    });
+}
+
+/** Declares the commands on what left the mirror: `history list`, `history restore`. */
+export function addHistoryCommands(program: Command): void {
+  const history = program
+    .command('history')
+    .summary('what left the mirror and is still kept')
+    .description('What left the mirror and is still kept (`history.retired`, `history.replaced`).');
+  declare(
+    history,
+    'list',
+    'mirror',
+    'list what the history keeps',
+    'Example: workbook-mirror history list Accounting/main',
+  )
+    .argument('[target]', 'a target as below mirror/')
+    .option('--json', 'print the list as JSON')
+    .action(async (target: string | undefined, options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const { describeHistory, listHistory } = await import('./history.ts');
+      const kept = await listHistory(settings, target ?? null);
+      if (options.json) printJson(kept);
+      else printData(describeHistory(kept));
+    });
+  declare(
+    history,
+    'restore',
+    'mirror',
+    'bring a tree back, into the mirror or into another folder',
+    'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
+      'it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time.\n\n' +
+      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting',
+  )
+    .argument('<target>', 'a target as below mirror/')
+    .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
+    .option('--to <folder>', 'a folder that does not exist yet')
+    .option('--json', 'print what was restored as JSON')
+    .action(async (target: string, options: { at?: string; to?: string; json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const { describeRestored, parseTime, restoreHistory } = await import('./history.ts');
+      const atMs = options.at === undefined ? null : parseTime(options.at);
+      const restored = await restoreHistory(settings, { target, atMs, to: options.to ?? null });
+      if (options.json) printJson(restored);
+      else printData(describeRestored(restored));
+    });
+}

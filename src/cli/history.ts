@@ -1,0 +1,164 @@
+import { resolve } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
+import { printable, roughSize, utcTime } from '../model/humanize.ts';
+import { nearest } from '../model/nearest.ts';
+import { type HistoryKind, keptAt } from '../model/retention.ts';
+import { type HistoryEntry, readHistory } from '../store/history.ts';
+import { layoutOf, parseHistoryName } from '../store/layout.ts';
+import { readManifest } from '../store/manifest-file.ts';
+import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
+import { openMirrorStore } from './compose.ts';
+import { table } from './output.ts';
+import { abortOnSignal } from './signals.ts';
+
+/** A tree of the history, for people and programs. Times in milliseconds since the epoch. */
+export interface KeptTree {
+  readonly target: string;
+  readonly kind: HistoryKind;
+  /** When it left the mirror. */
+  readonly leftAtMs: number;
+  /** When it had last changed; null when its manifest cannot be read, as for the two below. */
+  readonly changedAtMs: number | null;
+  readonly files: number | null;
+  readonly sizeBytes: number | null;
+  readonly folder: string;
+}
+
+/** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `disk.failed` */
+export async function listHistory(
+  settings: SettingsFor<'directory'>,
+  asked: string | null,
+): Promise<KeptTree[]> {
+  const entries = await readHistory(layoutOf(settings.directory));
+  const chosen = asked === null ? entries : entriesOf(entries, asked);
+  return Promise.all(
+    chosen.map(async ({ path, kind, atMs, tree, manifest: file }) => {
+      const manifest = await readManifest(file);
+      return {
+        target: path,
+        kind,
+        leftAtMs: atMs,
+        changedAtMs: manifest?.publishedAtMs ?? null,
+        files: manifest?.files.length ?? null,
+        sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
+        folder: tree,
+      };
+    }),
+  );
+}
+
+function entriesOf(entries: readonly HistoryEntry[], asked: string): HistoryEntry[] {
+  const path = asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '').replace(/\/+$/, '');
+  const found = entries.filter((entry) => entry.path === path);
+  if (found.length > 0) return found;
+  const close = nearest(
+    path,
+    entries.map((entry) => entry.path),
+  );
+  throw new MirrorError('target.unknown', `The history has nothing of ${JSON.stringify(asked)}.`, {
+    hint:
+      close === undefined ? 'It is empty.' : `The nearest is ${close}. \`history list\` shows everything.`,
+  });
+}
+
+/** The list for a person. */
+export function describeHistory(kept: readonly KeptTree[]): string {
+  if (kept.length === 0) return 'The history is empty.';
+  const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes }) => [
+    printable(target),
+    kind,
+    new Date(leftAtMs).toISOString(),
+    changedAtMs === null ? '?' : utcTime(changedAtMs),
+    String(files ?? '?'),
+    sizeBytes === null ? '?' : roughSize(sizeBytes),
+  ]);
+  return table(['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE'], rows);
+}
+
+/** What is to be restored. */
+export interface RestoreRequest {
+  readonly target: string;
+  /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that is kept. */
+  readonly atMs: number | null;
+  /** A folder outside of the mirror's directory; null for the mirror itself. */
+  readonly to: string | null;
+}
+
+/** What was restored, and where it is now. */
+export interface Restored {
+  readonly target: string;
+  readonly leftAtMs: number;
+  readonly files: number;
+  readonly folder: string;
+}
+
+/**
+ * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not.
+ * @throws MirrorError `target.unknown`, `history.*`, `directory.locked`, `disk.*`
+ */
+export async function restoreHistory(
+  settings: SettingsFor<'directory'>,
+  { target, atMs, to }: RestoreRequest,
+): Promise<Restored> {
+  const layout = layoutOf(settings.directory);
+  const folder = to === null ? null : resolve(to);
+  if (folder !== null && `${folder}/`.startsWith(`${layout.root}/`)) {
+    throw new MirrorError('usage.invalid', `--to ${to ?? ''} lies in the mirror's own directory.`, {
+      hint: 'Give a folder elsewhere, or leave --to out to restore into the mirror.',
+    });
+  }
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const entries = entriesOf(await readHistory(layout), target);
+    const entry = (atMs === null ? entries.at(-1) : keptAt(entries, atMs)) ?? notKept(target, atMs);
+    const whole = await checkEntry(entry, signal);
+    if (folder === null) {
+      const store = await openMirrorStore(settings);
+      try {
+        await restoreToMirror(store, whole, Date.now());
+      } finally {
+        await store.close();
+      }
+    } else await restoreInto(folder, whole);
+    return {
+      target: entry.path,
+      leftAtMs: entry.atMs,
+      files: whole.manifest.files.length,
+      folder: folder ?? `${layout.mirror}/${entry.path}`,
+    };
+  } finally {
+    stopListening();
+  }
+}
+
+function notKept(target: string, atMs: number | null): never {
+  const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)} or later`;
+  throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
+    hint: '`history list` shows what is kept; the state since then is the mirror itself.',
+  });
+}
+
+/** What was restored, for a person. */
+export function describeRestored({ target, leftAtMs, files, folder }: Restored): string {
+  return printable(
+    `${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}: ${files} files, checked byte for byte, now in ${folder}`,
+  );
+}
+
+/** Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC. @throws MirrorError `usage.invalid` */
+export function parseTime(text: string): number {
+  const named = parseHistoryName(text)?.atMs;
+  const isDate = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/.test(
+    text,
+  );
+  const hasZone = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text) && text.includes(':');
+  const timeMs =
+    named ?? (isDate ? Date.parse(hasZone || text.length === 10 ? text : `${text}Z`) : Number.NaN);
+  if (!Number.isNaN(timeMs)) return timeMs;
+  throw new MirrorError(
+    'usage.invalid',
+    `--at takes a time such as 2026-11-21T10:00:00Z, not ${JSON.stringify(text)}.`,
+  );
+}

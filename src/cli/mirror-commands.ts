@@ -1,0 +1,54 @@
+import type { Command } from 'commander';
+
+import { declare, type SetExitCode } from './declare.ts';
+import { printData, printJson } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Declares the commands that mirror: `run`, `sync`, `plan`. */
+export function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
+  declare(
+    program,
+    'run',
+    'mirror',
+    'run the daemon',
+    'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
+      'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
+      'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
+  ).action(async (_options, command: Command) => {
+    const { settings } = settingsOf(command, ['service', 'directory']);
+    const { logOf, run } = await import('./run.ts');
+    setExitCode(await run(settings, logOf(settings)));
+  });
+  declare(
+    program,
+    'sync',
+    'mirror',
+    'make one pass, then exit',
+    'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
+      'before are tried at once, except in quarantine.\n\nExample: workbook-mirror sync --json',
+  )
+    .option('--json', 'print the outcome as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['service', 'directory']);
+      const { progressOf, sync, syncData } = await import('./sync.ts');
+      const { report, exitCode } = await sync(settings, progressOf(settings));
+      if (options.json) printJson(syncData(report));
+      setExitCode(exitCode);
+    });
+  declare(
+    program,
+    'plan',
+    'mirror',
+    'say what a pass would do, and why; change nothing',
+    'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
+      'Example: workbook-mirror plan --json',
+  )
+    .option('--json', 'print the plan as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['service', 'directory']);
+      const { describePlan, plan, planData } = await import('./plan.ts');
+      const actions = await plan(settings);
+      if (options.json) printJson(planData(actions));
+      else printData(describePlan(actions));
+    });
+}

@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+
+import { EXIT_CODES } from '../model/errors.ts';
+import { declare, type SetExitCode } from './declare.ts';
+import { printData, printJson } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Declares the commands that report on the mirror: `status`, `why`. */
+export function addReportCommands(program: Command, setExitCode: SetExitCode): void {
+  declare(
+    program,
+    'status',
+    'mirror',
+    'say how every target stands',
+    'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
+      'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
+  )
+    .option('--json', 'print the report as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const { describeStatus, isWell, status } = await import('./status.ts');
+      const report = await status(settings);
+      if (options.json) printJson(report);
+      else printData(describeStatus(report));
+      setExitCode(report.targets.every(isWell) ? EXIT_CODES.ok : EXIT_CODES.incomplete);
+    });
+  declare(
+    program,
+    'why',
+    'mirror',
+    'explain a target or a file: the decisions taken about it, and what comes next',
+    'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
+  )
+    .argument('<target-or-path>', 'a target as below mirror/, or a file in one')
+    .option('--json', 'print the explanation as JSON')
+    .action(async (asked: string, options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const { describeExplanation, why } = await import('./why.ts');
+      const explanation = await why(settings, asked);
+      if (options.json) printJson(explanation);
+      else printData(describeExplanation(explanation));
+    });
+}

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
+import { removeEmptyFolders } from './durable.ts';
+import { type DirectoryLayout, parseHistoryName } from './layout.ts';
+
+/** A tree in the history. */
+export interface HistoryEntry extends Kept {
+  /** The name of its folder. */
+  readonly name: string;
+  readonly tree: string;
+  /** The file of its manifest, which need not be there. */
+  readonly manifest: string;
+  /** Whether the tree is there: pruning takes it before its manifest. */
+  readonly treePresent: boolean;
+}
+
+/** Finds everything in the history, sorted by target and time. */
+export async function readHistory(layout: DirectoryLayout): Promise<HistoryEntry[]> {
+  return onDisk('reading the history', async () => {
+    const entries: HistoryEntry[] = [];
+    await collect(layout.history, layout.history, entries);
+    return entries.sort((a, b) => (a.path === b.path ? a.atMs - b.atMs : a.path < b.path ? -1 : 1));
+  });
+}
+
+/** A target's path has two segments at least, so that its trees lie at least so deep. */
+const LEAST_DEPTH = 2;
+
+async function collect(root: string, folder: string, entries: HistoryEntry[]): Promise<void> {
+  const present = (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
+  const path = relative(root, folder);
+  const isTarget = path.split('/').length >= LEAST_DEPTH;
+  const names = new Map<string, boolean>();
+  for (const entry of present) {
+    const name = entry.isFile() ? entry.name.replace(/\.json$/, '') : entry.name;
+    const isDated = isTarget && parseHistoryName(name) !== null;
+    if (isDated) names.set(name, entry.isDirectory() || names.get(name) === true);
+    else if (entry.isDirectory()) await collect(root, join(folder, entry.name), entries);
+  }
+  for (const [name, treePresent] of names) {
+    const dated = parseHistoryName(name);
+    if (dated === null) continue;
+    const tree = join(folder, name);
+    entries.push({ path, ...dated, name, tree, manifest: `${tree}.json`, treePresent });
+  }
+}
+
+/**
+ * Removes what the history keeps no longer: the tree out of sight in one step, then its manifest, then the rest.
+ * @returns what was removed
+ */
+export async function pruneHistory(
+  layout: DirectoryLayout,
+  policy: RetentionPolicy,
+  nowMs: number,
+): Promise<HistoryEntry[]> {
+  const due = prunable(await readHistory(layout), policy, nowMs);
+  await onDisk('pruning the history', async () => {
+    for (const { tree, manifest } of due) {
+      const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
+      const isMoved = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
+      await rm(manifest, { force: true });
+      await removeEmptyFolders(dirname(tree), layout.history);
+      if (isMoved) await rm(trash, { recursive: true, force: true });
+    }
+  });
+  return due;
+}
