@@ -1,4 +1,4 @@
-import { openArchive } from '../archive/archive.ts';
+import { type ArchiveLimits, openArchive } from '../archive/archive.ts';
 import { createClient, type ServiceClient } from '../client/client.ts';
 import type { PauseMemory } from '../client/pause.ts';
 import type { ReferenceMemory } from '../client/references.ts';
@@ -87,6 +87,16 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
   };
 }
 
+/** What an archive may hold, from the settings. */
+function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
+  return {
+    maxUnpackedBytes: archive.maxUnpackedSize,
+    maxEntries: archive.maxEntries,
+    maxRatio: archive.maxRatio,
+    nameTwins: archive.nameTwins,
+  };
+}
+
 /** What freshness is judged by, from the settings. */
 export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
   const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
@@ -106,17 +116,23 @@ export interface Mirror {
   readonly close: () => Promise<void>;
 }
 
+/** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
+export function openMirrorStore(settings: SettingsFor<'directory'>): Promise<MirrorStore> {
+  return openStore({
+    directory: settings.directory,
+    publish: settings.publish,
+    readerGraceMs: settings.readerGrace,
+    retention: settings.history,
+    now: Date.now,
+  });
+}
+
 /**
  * Opens directory, state and service for passes.
  * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
  */
 export async function openMirror(settings: MirrorSettings, emit: EventSink): Promise<Mirror> {
-  const store = await openStore({
-    directory: settings.directory,
-    publish: settings.publish,
-    readerGraceMs: settings.readerGrace,
-    now: Date.now,
-  });
+  const store = await openMirrorStore(settings);
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
@@ -130,11 +146,12 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
         service: client,
         store,
         state,
-        openArchive,
+        openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
         emit,
         now: Date.now,
         random: Math.random,
         knownProblems: new Set(),
+        drifted: new Set(store.drifted),
       },
       policy: policyOf(settings),
       rememberInstallation,

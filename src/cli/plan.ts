@@ -1,6 +1,6 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, printable, roughSize } from '../model/humanize.ts';
-import type { Action } from '../model/plan.ts';
+import type { Action } from '../model/actions.ts';
 import { planPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { connect, openReader, policyOf } from './compose.ts';
@@ -15,7 +15,7 @@ export async function plan(settings: SettingsFor<'service' | 'directory'>): Prom
   const { signal, stopListening } = abortOnSignal();
   try {
     const listing = await client.poll(signal);
-    const context = { store, state, emit: tellEvent, now: Date.now };
+    const context = { store, state, emit: tellEvent, now: Date.now, drifted: new Set<string>() };
     return (await planPass(context, policyOf(settings), listing, true)).plan;
   } finally {
     stopListening();

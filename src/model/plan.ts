@@ -1,82 +1,9 @@
+import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
 import { fingerprintDigest, isSettled } from './fingerprint.ts';
-import {
-  type Approvals,
-  exceedsLimit,
-  type GuardPolicy,
-  type HeldDeletion,
-  holdRetirements,
-  isApproved,
-} from './guard.ts';
+import { type Approvals, exceedsLimit, type GuardPolicy, holdRetirements, isApproved } from './guard.ts';
 import { HEAD_BRANCH, targetKey, type Listing, type TargetId } from './service.ts';
-import { emptyRecord, type TargetRecord } from './record.ts';
+import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published, type Selection } from './targets.ts';
-
-/** Why a target is pulled. */
-export type PullReason =
-  | 'never-mirrored'
-  | 'tree-missing'
-  | 'versions-changed'
-  | 'processing-finished'
-  | 'confirm-gone'
-  | 'no-version-list'
-  | 'full-check';
-
-/** Why a target is on purpose not touched in this pass, although it may not be what the service has. */
-export type HoldReason =
-  | 'not-selected'
-  | 'backing-off'
-  | 'quarantined'
-  | 'service-processing'
-  | 'path-occupied'
-  | 'deletion-guard'
-  | 'restored'
-  | 'superseded'
-  | 'repository-missing'
-  | 'no-repositories-listed'
-  | 'listing-incomplete'
-  | 'listing-contradicts-itself';
-
-/** Why a tree leaves the mirror for the history. */
-export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known';
-
-interface ActionOf<Kind extends string, Reason extends string> {
-  readonly kind: Kind;
-  readonly reason: Reason;
-  readonly target: TargetId;
-  readonly repository: Candidate['repository'];
-  /** Where the tree belongs, below `mirror/`. */
-  readonly path: string;
-  readonly published: Published | null;
-  /** The digest of the target's present versions; null where the service has no list of workbooks. */
-  readonly fingerprint: string | null;
-  /** Where the tree stands now, if its repository was renamed: it moves before anything else happens. */
-  readonly moveFrom: string | null;
-}
-
-/** One step of a plan. */
-export type Action = KeepAction | PullAction | HoldAction | RetireAction;
-export type KeepAction = ActionOf<'keep', 'unchanged' | 'absent'>;
-export type RetireAction = ActionOf<'retire', RetireReason>;
-
-/** A target's contents are compared with its tree and, where they differ, published. */
-export interface PullAction extends ActionOf<'pull', PullReason> {
-  /** What to do when the service has no contents there: the rest of the answer decides what it means. */
-  readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
-  /** Whether the service had finished with the versions that are about to be pulled. */
-  readonly settled: boolean;
-  /** Whether a conditional request will do: the tree is believed to be whole. */
-  readonly conditional: boolean;
-}
-
-/** A target is on purpose not touched. */
-export interface HoldAction extends ActionOf<'hold', HoldReason> {
-  /** When it is looked at again, where a time says so. Milliseconds since the epoch. */
-  readonly untilMs: number | null;
-  /** Whether the pass counts towards the target's retirement. */
-  readonly missing: boolean;
-  /** The retirement that waits for a person's word, because too many targets are gone at once. */
-  readonly guarded: HeldDeletion | null;
-}
 
 /** What the plan goes by, beside the facts. Durations in milliseconds. */
 export interface PlanPolicy {
@@ -95,6 +22,8 @@ export interface PlanInput {
   /** By {@link targetKey}. */
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly approvals: Approvals;
+  /** Paths of trees that were found to differ from their manifests. */
+  readonly drifted: ReadonlySet<string>;
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
@@ -106,7 +35,8 @@ export interface PlanInput {
 export function makePlan(input: PlanInput): Action[] {
   const candidates = findCandidates(input.listing, input.published, input.policy.selection);
   const plan = candidates.flatMap((candidate) => {
-    const record = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
+    const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
+    const record = aboutTree(remembered, candidate.published?.publishedAtMs ?? null);
     const action = decide(candidate, record, input);
     return action === null ? [] : [action];
   });
@@ -240,7 +170,9 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (published === null) return decideFirstPull(candidate, record, input, settled);
   const reason = pullReason(candidate, published, record, input, settled);
   if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
-  return pull(candidate, reason, input, settled);
+  const isExaminationDue = isCheckDue(candidate.target, [record.examinedAtMs], input);
+  const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
+  return { ...pull(candidate, reason, input, settled), depth };
 }
 
 function decideFirstPull(
@@ -271,13 +203,22 @@ function pullReason(
   settled: boolean,
 ): PullReason | null {
   if (!published.treePresent) return 'tree-missing';
+  if (input.drifted.has(published.path)) return 'drift';
   if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';
   if (candidate.rows === null) return 'no-version-list';
-  const checkedAtMs = latestUntil(input.nowMs, [record.checkedAtMs, published.verifiedAtMs]);
-  const dueMs = fullCheckDueMs(candidate.target, checkedAtMs, input.policy.fullCheckMs);
-  return input.nowMs >= dueMs ? 'full-check' : null;
+  return isCheckDue(candidate.target, [record.checkedAtMs, published.verifiedAtMs], input)
+    ? 'full-check'
+    : null;
+}
+
+function isCheckDue(
+  target: TargetId,
+  timesMs: readonly (number | null)[],
+  { nowMs, policy }: PlanInput,
+): boolean {
+  return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
 }
 
 /** The latest of some times that lies not in the future: a clock that was ahead proves nothing. 0 when there is none. */
@@ -296,6 +237,7 @@ function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settle
     whenAbsent: whenAbsent(candidate, input),
     settled,
     conditional: candidate.published?.treePresent === true,
+    depth: 'facts',
   };
 }
 

@@ -46,6 +46,10 @@ export interface TargetRecord {
   readonly verifiedAtMs: number | null;
   /** When the contents were last compared whole. Milliseconds since the epoch. */
   readonly checkedAtMs: number | null;
+  /** When every byte of the published tree was last read and found to be what its manifest says. Milliseconds since the epoch. */
+  readonly examinedAtMs: number | null;
+  /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
+  readonly publishedAtMs: number | null;
   /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
   readonly missingPasses: number;
   /** Since when a target that was never mirrored waits for the service to finish with it. Milliseconds since the epoch. */
@@ -69,6 +73,8 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
     repository,
     verifiedAtMs: null,
     checkedAtMs: null,
+    examinedAtMs: null,
+    publishedAtMs: null,
     missingPasses: 0,
     processingSinceMs: null,
     absentSinceMs: null,
@@ -82,7 +88,14 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
 export type Outcome =
   | { readonly kind: 'kept' }
   /** The contents were compared whole; `changedFiles` of them were published. */
-  | { readonly kind: 'pulled'; readonly changedFiles: number }
+  | {
+      readonly kind: 'pulled';
+      readonly changedFiles: number;
+      /** As in the tree's manifest. Milliseconds since the epoch. */
+      readonly publishedAtMs: number;
+      /** Whether every byte of the tree was read or written. */
+      readonly isExamined: boolean;
+    }
   | { readonly kind: 'held' }
   /** Too much would be deleted: it waits for a person's word. */
   | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly fingerprint: string | null }
@@ -158,6 +171,8 @@ export interface RecordStep {
   readonly kind: string;
   readonly reason: string;
   readonly outcome: Outcome;
+  /** `publishedAtMs` of the tree that stood there when the action was decided on; null where none did. */
+  readonly publishedAtMs: number | null;
   /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
   readonly listedAtMs: number;
   readonly nowMs: number;
@@ -165,9 +180,15 @@ export interface RecordStep {
   readonly random: number;
 }
 
+/** A record without the times that speak of another tree than the one that stands there. */
+export function aboutTree(record: TargetRecord, publishedAtMs: number | null): TargetRecord {
+  if (publishedAtMs === null || record.publishedAtMs === publishedAtMs) return record;
+  return { ...record, publishedAtMs, verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null };
+}
+
 /** The record after an action: a pure function of the one before it and of what happened. */
 export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
-  const record = { ...before, repository: step.repository };
+  const record = { ...aboutTree(before, step.publishedAtMs), repository: step.repository };
   const { outcome, listedAtMs, nowMs } = step;
   const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
   const seen = {
@@ -187,7 +208,14 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
         absentSinceMs: step.reason === 'absent' ? record.absentSinceMs : null,
       };
     case 'pulled':
-      return { ...seen, verifiedAtMs: listedAtMs, checkedAtMs: listedAtMs, failure: null };
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        checkedAtMs: listedAtMs,
+        examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
+        publishedAtMs: outcome.publishedAtMs,
+        failure: null,
+      };
     case 'held':
       return heldRecord({ ...record, decisions }, step);
     case 'guarded':
@@ -221,7 +249,8 @@ function guardedRecord(
   nowMs: number,
   policy: RetryPolicy,
 ): TargetRecord {
-  const isSame = record.held?.subject === held.subject && record.held.digest === held.digest;
+  const before = record.held;
+  const isSame = before?.subject === held.subject && before.digest === held.digest;
   return {
     ...record,
     failure: null,
@@ -229,7 +258,7 @@ function guardedRecord(
     held: {
       ...held,
       fingerprint,
-      sinceMs: isSame ? (record.held?.sinceMs ?? nowMs) : nowMs,
+      sinceMs: isSame ? before.sinceMs : nowMs,
       nextLookAtMs: nowMs + policy.slowRetryMs,
     },
   };

@@ -1,6 +1,6 @@
 import { fullCheckDueMs } from './plan.ts';
 import { encodeSegment } from './safe-path.ts';
-import type { Failure, Held, TargetRecord } from './record.ts';
+import { aboutTree, type Failure, type Held, type TargetRecord } from './record.ts';
 import { targetKey } from './service.ts';
 import type { Published, Selection } from './targets.ts';
 
@@ -77,10 +77,11 @@ export function statusOfTargets(
 
 function publishedStatus(
   tree: Published,
-  record: TargetRecord | null,
+  remembered: TargetRecord | null,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus {
+  const record = remembered === null ? null : aboutTree(remembered, tree.publishedAtMs);
   const verifiedAtMs = Math.max(record?.verifiedAtMs ?? 0, tree.verifiedAtMs);
   const checkedAtMs = Math.max(record?.checkedAtMs ?? 0, tree.verifiedAtMs);
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent;

@@ -33,6 +33,8 @@ export const recordSchema = z.object({
   repository: z.string(),
   verifiedAtMs: time.nullable(),
   checkedAtMs: time.nullable(),
+  examinedAtMs: time.nullable().default(null),
+  publishedAtMs: time.nullable().default(null),
   missingPasses: z.number().int().nonnegative(),
   processingSinceMs: time.nullable(),
   absentSinceMs: time.nullable(),

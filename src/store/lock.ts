@@ -1,11 +1,18 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
+import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { NativeCalls } from './native.ts';
 
 /** A held lock. */
 export interface DirectoryLock {
+  /**
+   * Makes sure that the directory still is the one that was locked: it may have been unmounted, moved away or swapped for
+   * another, and nothing is to be written into what stands there now.
+   * @throws MirrorError `directory.replaced`
+   */
+  readonly check: () => Promise<void>;
   readonly release: () => Promise<void>;
 }
 
@@ -24,7 +31,21 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
     await handle.close();
     throw error;
   }
-  return { release: () => handle.close() };
+  const { dev, ino } = await handle.stat();
+  return {
+    check: async () => {
+      const present = await unlessMissing(stat(lockFile));
+      if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
+    },
+    release: () => handle.close(),
+  };
+}
+
+function replaced(lockFile: string, isThere: boolean): MirrorError {
+  const what = isThere ? 'is another one now' : 'is not there any more';
+  return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
+    hint: 'Nothing is written there. Mount or move the right one back; if the new one is meant, restart workbook-mirror.',
+  });
 }
 
 async function lockedBy(handle: FileHandle, lockFile: string): Promise<MirrorError> {

@@ -7,6 +7,7 @@ import { choosePublishMethod, type PublishMethod, type PublishMode } from '../mo
 import type { HistoryKind } from '../model/retention.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { writeNewFile } from './durable.ts';
+import type { PublishActivity } from './activity.ts';
 import { type Intent, removeIntent, STAGED, writeIntent } from './intent.ts';
 import { historyName, manifestPath, treePath } from './layout.ts';
 import { formatManifest, readManifest } from './manifest-file.ts';
@@ -25,6 +26,10 @@ export interface PublishContext extends SettleContext {
   readonly exclusively: (work: () => Promise<void>) => Promise<void>;
   /** Targets whose last publish could not be completed, with why. */
   readonly unsettled: Map<string, unknown>;
+  /** What is being published. */
+  readonly activity: PublishActivity;
+  /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
+  readonly checkDirectory: () => Promise<void>;
 }
 
 /** Makes a queue for {@link PublishContext.exclusively}. */
@@ -152,8 +157,10 @@ async function commit(context: PublishContext, stage: string, intent: Intent): P
   } finally {
     await folder.close();
   }
+  await context.checkDirectory();
   await writeIntent(stage, intent);
   await context.exclusively(async () => {
+    const end = context.activity.begin(touchedBy(intent));
     try {
       await takeStep(context, stage, intent);
       await finishIntent(context, stage, intent);
@@ -162,8 +169,16 @@ async function commit(context: PublishContext, stage: string, intent: Intent): P
       if (isTaken) context.unsettled.set(intent.path, error);
       else await removeIntent(stage);
       throw error;
+    } finally {
+      end();
     }
   });
+}
+
+/** The targets whose trees or manifests an intent changes. */
+function touchedBy(intent: Intent): string[] {
+  if (intent.how !== 'relocate') return [intent.path];
+  return [intent.path, intent.treeTo.replace(/^mirror\//, '')];
 }
 
 /** A target whose last publish is still to be completed takes no other one. */

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { link, lstat, mkdir, open, readdir, rm, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import type { ManifestFile } from '../model/manifest.ts';
@@ -115,14 +115,6 @@ async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Ar
   for (let offset = 0; offset < chunk.byteLength;) {
     offset += (await handle.write(chunk, offset)).bytesWritten;
   }
-}
-
-/** Whether a published tree holds just the files of its manifest, as far as `lstat` tells. */
-export async function isTreeWhole(tree: string, files: readonly ManifestFile[]): Promise<boolean> {
-  const entries = (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? [];
-  if (entries.filter((entry) => !entry.isDirectory()).length !== files.length) return false;
-  for (const file of files) if (!(await isIntact(join(tree, file.path), file))) return false;
-  return true;
 }
 
 async function isIntact(path: string, file: ManifestFile): Promise<boolean> {

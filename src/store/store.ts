@@ -1,22 +1,30 @@
-import { randomUUID } from 'node:crypto';
-import { access, constants, lstat, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
+import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk } from '../model/disk-errors.ts';
+import { createActivity } from './activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
-import { ensureFolder, replaceFile } from './durable.ts';
+import {
+  exchangeMissing,
+  knownDirectoryId,
+  makeDirectoryId,
+  prepareDirectory,
+  probeExchange,
+  usable,
+} from './directory.ts';
+import { type ExamineDepth, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
 import { createInventory } from './inventory.ts';
-import { type DirectoryLayout, layoutOf, manifestPath, treePath } from './layout.ts';
+import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
-import { bindNativeCalls, type NativeCalls } from './native.ts';
+import { bindNativeCalls } from './native.ts';
 import {
   createExclusion,
   moveTree,
@@ -27,7 +35,7 @@ import {
   retireTree,
 } from './publish.ts';
 import { settleStages } from './settle.ts';
-import { isTreeWhole, openStage, type Stage } from './stage.ts';
+import { openStage, type Stage } from './stage.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -42,8 +50,23 @@ export interface MirrorStore {
   readonly settle: () => Promise<readonly string[]>;
   readonly published: () => Promise<Published[]>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
-  /** Whether a published tree holds just what its manifest says, as far as `lstat` tells. */
-  readonly isWhole: (path: string, manifest: Manifest) => Promise<boolean>;
+  /**
+   * How a published tree differs from a manifest; null when it is not there at all.
+   * @param depth by `lstat` alone, or also by every byte
+   */
+  readonly examine: (
+    path: string,
+    manifest: Manifest,
+    depth: ExamineDepth,
+    signal: AbortSignal,
+  ) => Promise<readonly Difference[] | null>;
+  /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
+  readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  /**
+   * Paths of trees that differ from their manifests, found at opening: in a directory that was copied or restored, as a backup
+   * taken while something was published may hold a tree and a manifest that do not belong together.
+   */
+  readonly drifted: readonly string[];
   readonly stage: (currentPath: string) => Promise<Stage>;
   readonly publish: (
     stage: Stage,
@@ -75,10 +98,6 @@ export interface StoreOptions {
   readonly now: () => number;
 }
 
-/** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
-const CACHEDIR_TAG =
-  'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
-
 /**
  * Opens the directory for writing: makes its folders, takes its lock, and settles what a crash left.
  * @throws MirrorError `directory.unusable`, `directory.locked`
@@ -86,7 +105,7 @@ const CACHEDIR_TAG =
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory);
   const native = bindNativeCalls();
-  await prepare(layout);
+  await prepareDirectory(layout);
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
     const canExchange = await probeExchange(layout, native);
@@ -100,10 +119,13 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       now: options.now,
       exclusively: createExclusion(),
       unsettled: new Map(),
+      activity: createActivity(),
+      checkDirectory: lock.check,
       trashUntilMs: () => options.now() + options.readerGraceMs,
     };
     const settle = (): Promise<readonly string[]> =>
       onDisk('settling interrupted work', async () => {
+        await lock.check();
         const { completed, unsettled } = await settleStages(context);
         context.unsettled.clear();
         for (const [path, error] of unsettled) context.unsettled.set(path, error);
@@ -111,17 +133,23 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       });
     const recovered = await settle();
     const inventory = createInventory(layout);
+    const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+    const drifted = knownId === null ? await findAllDrifted(context, await inventory.read()) : [];
     return {
       layout,
-      id: await usable(layout.root, () => directoryId(layout)),
+      id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))),
       canExchange,
       recovered,
       settle,
       published: inventory.read,
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-      isWhole: (path, { files }) =>
-        onDisk('looking at a tree', () => isTreeWhole(treePath(layout, path), files)),
-      stage: (currentPath) => openStage(layout, currentPath),
+      examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
+      findDrift: (path, signal) => findDrift(context, path, signal),
+      drifted,
+      stage: async (currentPath) => {
+        await lock.check();
+        return openStage(layout, currentPath);
+      },
       publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
       retire: (path) => retireTree(context, path),
@@ -142,6 +170,40 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
+async function examine(
+  layout: DirectoryLayout,
+  path: string,
+  { files }: Manifest,
+  depth: ExamineDepth,
+  signal: AbortSignal,
+): Promise<readonly Difference[] | null> {
+  const { isGone, differences } = await examinePublished(layout, path, files, { depth, signal });
+  return isGone ? null : differences;
+}
+
+async function findDrift(
+  { layout, activity }: PublishContext,
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly Difference[] | 'changing'> {
+  const before = activity.stateOf(path);
+  if (before === null) return 'changing';
+  const manifest = await onDisk('reading a manifest', () => readManifest(manifestPath(layout, path)));
+  if (manifest === null) return [];
+  const differences = await examine(layout, path, manifest, 'facts', signal);
+  if (activity.stateOf(path) !== before) return 'changing';
+  return differences ?? [{ path: '.', kind: 'missing' }];
+}
+
+async function findAllDrifted(context: PublishContext, published: readonly Published[]): Promise<string[]> {
+  const drifted: string[] = [];
+  for (const { path } of published) {
+    const found = await findDrift(context, path, new AbortController().signal);
+    if (found === 'changing' || found.length > 0) drifted.push(path);
+  }
+  return drifted;
+}
+
 /**
  * Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`.
  */
@@ -149,96 +211,13 @@ export async function readStore(
   directory: string,
 ): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'manifest' | 'approvals'>> {
   const layout = layoutOf(directory);
-  const id = await unlessMissing(readFile(join(layout.internal, ID_FILE), 'utf8'));
   return {
     layout,
-    id: id?.trim() ?? '',
+    id: (await knownDirectoryId(layout)) ?? '',
     published: createInventory(layout).read,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
     approvals: () => readApprovals(layout),
   };
-}
-
-const ID_FILE = 'directory-id';
-
-async function directoryId(layout: DirectoryLayout): Promise<string> {
-  const file = join(layout.internal, ID_FILE);
-  const known = (await unlessMissing(readFile(file, 'utf8')))?.trim() ?? '';
-  if (known !== '') return known;
-  const id = randomUUID();
-  await replaceFile(file, `${id}\n`, layout.staging);
-  return id;
-}
-
-async function prepare(layout: DirectoryLayout): Promise<void> {
-  try {
-    for (const folder of [layout.mirror, layout.manifests, layout.history, layout.staging, layout.trash]) {
-      await ensureFolder(folder);
-      await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    }
-    await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
-  } catch (error) {
-    throw unusable(error, layout.root);
-  }
-}
-
-/** Runs what opening needs; what the file system refuses is a fault of the setting. */
-async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw unusable(error, root);
-  }
-}
-
-const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
-  EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
-  EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
-  EROFS: 'The file system is mounted read-only: mount it for writing, or choose another directory.',
-  ENOTDIR: 'Something on the way to it is a file: choose another directory.',
-  EEXIST: 'Something on the way to it is a file: choose another directory.',
-  ENOSPC: 'The file system is full: make room, or choose another directory.',
-  EDQUOT: 'The quota is used up: raise it, or choose another directory.',
-};
-
-function unusable(error: unknown, root: string): unknown {
-  const code = systemCode(error);
-  if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
-  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
-    cause: error,
-    hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
-  });
-}
-
-function exchangeMissing(root: string): MirrorError {
-  return new MirrorError(
-    'directory.unusable',
-    `publish: the file system of ${root} cannot swap directories.`,
-    {
-      hint: 'Set publish to auto, which falls back to renaming file by file there, or choose another directory.',
-    },
-  );
-}
-
-/** Finds out by trying whether two directories can change places here. */
-async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
-  const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
-  if (mirror.dev !== internal.dev) return false;
-  const one = join(layout.staging, `probe-${randomUUID()}`);
-  const other = join(layout.staging, `probe-${randomUUID()}`);
-  try {
-    await mkdir(one);
-    await mkdir(other);
-    native.exchange(one, other);
-    return true;
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
-    throw unusable(error, layout.root);
-  } finally {
-    await unlessMissing(rmdir(one));
-    await unlessMissing(rmdir(other));
-  }
 }
 
 /** Removes what is due, and what a clock that was ahead would keep for ever. */

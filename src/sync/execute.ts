@@ -1,6 +1,6 @@
 import { MirrorError } from '../model/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
-import type { Action, HoldAction, PullAction } from '../model/plan.ts';
+import type { Action, HoldAction, PullAction } from '../model/actions.ts';
 import type { Outcome } from '../model/record.ts';
 import { byRepository, type Listing } from '../model/service.ts';
 import { forEachConcurrently } from './concurrency.ts';
@@ -150,7 +150,9 @@ async function pullOne<Stage extends StagePort>(
       const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
       return { action, outcome, downloadedBytes, changedFiles: 0 };
     }
-    const { facts, skipped } = pulled;
+    const { facts, manifest, isExamined } = pulled;
+    const { skipped, publishedAtMs } = manifest;
+    context.drifted.delete(action.path);
     const changedFiles = facts.added + facts.changed + facts.removed;
     const [first] = skipped;
     if (first !== undefined && changedFiles > 0) {
@@ -164,7 +166,7 @@ async function pullOne<Stage extends StagePort>(
     context.emit({ name: 'target.pulled', ...facts });
     return {
       action,
-      outcome: { kind: 'pulled', changedFiles },
+      outcome: { kind: 'pulled', changedFiles, publishedAtMs, isExamined },
       downloadedBytes: facts.downloadedBytes,
       changedFiles,
     };

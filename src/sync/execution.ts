@@ -1,6 +1,6 @@
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { Approvals, GuardPolicy } from '../model/guard.ts';
-import type { Action } from '../model/plan.ts';
+import type { Action } from '../model/actions.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../model/record.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 import type { PassContext, StagePort } from './ports.ts';

@@ -1,6 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
 import { holdRetirements, isApproved } from '../model/guard.ts';
-import { type Action, mirroredTargets, type PullAction, type RetireReason } from '../model/plan.ts';
+import type { Action, PullAction, RetireReason } from '../model/actions.ts';
+import { mirroredTargets } from '../model/plan.ts';
 import { HEAD_BRANCH, targetKey } from '../model/service.ts';
 import { type ActionResult, type Execution, failed, resultOf } from './execution.ts';
 import type { StagePort } from './ports.ts';

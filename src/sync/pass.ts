@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
 import type { PassFinished, Trigger } from '../model/events.ts';
-import { type Action, makePlan, type PlanPolicy } from '../model/plan.ts';
+import type { Action } from '../model/actions.ts';
+import { makePlan, type PlanPolicy } from '../model/plan.ts';
 import type { Listing } from '../model/service.ts';
 import { reportFailures } from '../model/upstream.ts';
 import { executePlan } from './execute.ts';
@@ -54,7 +55,7 @@ export async function runPass<Stage extends StagePort>(
 }
 
 /** The part of a pass's context that planning needs: nothing that writes. */
-export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
   readonly store: Pick<StorePort, 'published' | 'approvals'>;
   readonly state: Pick<StatePort, 'records'>;
 }
@@ -70,7 +71,9 @@ export async function planPass(
   const approvals = await context.store.approvals();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
-  const plan = makePlan({ listing, published, records, approvals, policy, nowMs: context.now(), urgent });
+  const { drifted } = context;
+  const nowMs = context.now();
+  const plan = makePlan({ listing, published, records, approvals, drifted, policy, nowMs, urgent });
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
     name: 'pass.planned',

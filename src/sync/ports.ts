@@ -1,4 +1,5 @@
 import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
+import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import type { Manifest, ManifestFile, SkippedEntry } from '../model/manifest.ts';
 import type { TargetRecord } from '../model/record.ts';
@@ -69,8 +70,13 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly settle: () => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
-  /** Whether a published tree holds just what its manifest says, as far as can be told without reading it. */
-  readonly isWhole: (path: string, manifest: Manifest) => Promise<boolean>;
+  /** How a published tree differs from its manifest; null when it is not there at all. */
+  readonly examine: (
+    path: string,
+    manifest: Manifest,
+    depth: 'facts' | 'bytes',
+    signal: AbortSignal,
+  ) => Promise<readonly Difference[] | null>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   readonly publish: (
     stage: Stage,
@@ -123,4 +129,6 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly random: () => number;
   /** What was wrong with the answers of the pass before, and is reported. */
   readonly knownProblems: Set<string>;
+  /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
+  readonly drifted: Set<string>;
 }

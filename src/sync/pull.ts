@@ -11,14 +11,20 @@ import {
   isApproved,
 } from '../model/guard.ts';
 import { type Manifest, type ManifestFile, treeChanges } from '../model/manifest.ts';
-import type { PullAction } from '../model/plan.ts';
+import type { PullAction } from '../model/actions.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
 import { type Unpacked, unpack } from './unpack.ts';
 
 /** What a pull came to. */
 export type Pulled =
-  | { readonly kind: 'pulled'; readonly facts: TargetPulled; readonly skipped: Manifest['skipped'] }
+  | {
+      readonly kind: 'pulled';
+      readonly facts: TargetPulled;
+      readonly manifest: Manifest;
+      /** Whether every byte of the tree was read or written. */
+      readonly isExamined: boolean;
+    }
   | { readonly kind: 'not-found'; readonly isCertain: boolean }
   /** Too many files would be deleted; nothing was published. */
   | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly downloadedBytes: number };
@@ -46,48 +52,82 @@ export async function pullTarget<Stage extends StagePort>(
 ): Promise<Pulled> {
   const { action, repository, signal } = request;
   const startedAtMs = context.now();
-  const previous = action.published?.treePresent === true ? await context.store.manifest(action.path) : null;
-  const isDamaged = previous !== null && !(await context.store.isWhole(action.path, previous));
+  const before = await lookAtPublished(context, action, signal);
   const stage = await context.store.stage(action.path);
   try {
     const answer = await context.service.download({
       repository,
       branch: action.target.branch,
-      etag: action.conditional && !isDamaged ? (previous?.etag ?? null) : null,
+      etag: action.conditional && !before.isDamaged ? (before.manifest?.etag ?? null) : null,
       destination: stage.archivePath,
       signal,
     });
     if (answer.kind === 'not-found') return answer;
-    const unpacked = await receive(context, request, stage, answer, previous);
-    const manifest = manifestOf(request, unpacked, answer, previous, context.now());
+    const unpacked = await receive(context, request, stage, answer, before);
+    const manifest = manifestOf(request, unpacked, answer, before.manifest, context.now());
     const downloadedBytes = answer.kind === 'archive' ? answer.sizeBytes : 0;
-    const held = heldFiles(previous?.files ?? [], manifest.files, request.guard);
+    const held = heldFiles(before.manifest?.files ?? [], manifest.files, request.guard);
     if (held !== null) {
       if (!isApproved(request.approvals, action.target, held))
         return { kind: 'guarded', held, downloadedBytes };
       context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     }
-    const changes = treeChanges(previous?.files ?? [], manifest.files);
-    const repair = { rewritten: unpacked.rewritten, isDamaged };
-    const published =
-      isDamaged || needsPublishing(manifest, previous)
-        ? await context.store.publish(stage, action.path, manifest, repair)
-        : { method: 'none' };
+    const { rewritten } = unpacked;
+    const method = await publishChanges(context, stage, action.path, manifest, before, rewritten);
+    const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
     const facts: TargetPulled = {
       target: action.path,
       reason: action.reason,
-      method: published.method,
+      method,
       downloadedBytes,
       files: manifest.files.length,
       added: changes.added.length,
-      changed: changes.changed.length + unpacked.rewritten.length,
+      changed: changes.changed.length + rewritten.length,
       removed: changes.removed.length,
       durationMs: context.now() - startedAtMs,
     };
-    return { kind: 'pulled', facts, skipped: manifest.skipped };
+    const isExamined = before.manifest === null || action.depth === 'bytes';
+    return { kind: 'pulled', facts, manifest, isExamined };
   } finally {
     await stage.discard();
   }
+}
+
+/** The published tree, and how far it may be believed. */
+interface Before {
+  /** Null when nothing is published. */
+  readonly manifest: Manifest | null;
+  /** Whether the tree differs from its manifest. */
+  readonly isDamaged: boolean;
+  /** Whether the published copy of a file may be taken for what its manifest says. */
+  readonly isTrusted: (path: string) => boolean;
+}
+
+async function lookAtPublished<Stage extends StagePort>(
+  { store }: PassContext<Stage>,
+  { path, published, depth }: PullAction,
+  signal: AbortSignal,
+): Promise<Before> {
+  const manifest = published?.treePresent === true ? await store.manifest(path) : null;
+  if (manifest === null) return { manifest, isDamaged: false, isTrusted: () => false };
+  const differences = await store.examine(path, manifest, depth, signal);
+  if (differences === null) return { manifest, isDamaged: true, isTrusted: () => false };
+  const suspects = new Set(differences.map((each) => each.path));
+  return { manifest, isDamaged: suspects.size > 0, isTrusted: (file) => !suspects.has(file) };
+}
+
+/** Publishes what differs from what is there, if anything does. @returns how */
+async function publishChanges<Stage extends StagePort>(
+  { store }: PassContext<Stage>,
+  stage: Stage,
+  path: string,
+  manifest: Manifest,
+  before: Before,
+  rewritten: readonly string[],
+): Promise<string> {
+  const { isDamaged } = before;
+  if (!isDamaged && !needsPublishing(manifest, before.manifest)) return 'none';
+  return (await store.publish(stage, path, manifest, { rewritten, isDamaged })).method;
 }
 
 /** The new state: from the archive, or, where the service says that nothing changed, from what is published. */
@@ -96,7 +136,7 @@ async function receive<Stage extends StagePort>(
   request: PullRequest,
   stage: Stage,
   answer: Extract<DownloadAnswer, { kind: 'archive' | 'unchanged' }>,
-  previous: Manifest | null,
+  { manifest: previous, isTrusted }: Before,
 ): Promise<Unpacked> {
   if (answer.kind === 'unchanged') {
     if (previous === null) {
@@ -116,6 +156,7 @@ async function receive<Stage extends StagePort>(
       branch: action.target.branch,
       rows: request.rows ?? [],
       previous,
+      isTrusted,
       exists: (path) => context.service.exists({ repository, branch: action.target.branch, path, signal }),
       signal,
     });

@@ -1,4 +1,4 @@
-import type { Action } from '../model/plan.ts';
+import type { Action } from '../model/actions.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import type { ActionResult, Execution } from './execution.ts';
@@ -50,6 +50,7 @@ export async function record<Stage extends StagePort>(
       kind,
       reason,
       outcome,
+      publishedAtMs: action.published?.publishedAtMs ?? null,
       listedAtMs: listing.takenAtMs,
       nowMs,
       random: context.random(),

@@ -16,6 +16,8 @@ export interface UnpackRequest {
   readonly rows: readonly WorkbookRow[];
   /** What is published, to find out what did not change; null when nothing is. */
   readonly previous: Manifest | null;
+  /** Whether the published copy of a file may be taken for what its manifest says. */
+  readonly isTrusted: (path: string) => boolean;
   /** Asks the service whether a path exists in the contents. */
   readonly exists: (path: string) => Promise<boolean>;
   readonly signal: AbortSignal;
@@ -50,7 +52,10 @@ export async function unpack(request: UnpackRequest): Promise<Unpacked> {
   await forEachConcurrently(request.archive.entries, ENTRIES_AT_ONCE, async (entry) => {
     request.signal.throwIfAborted();
     const path = entry.path.slice(strip.length);
-    const staged = await stageEntry(request.stage, entry, path, rowsByPath.get(path), previous.get(path));
+    const known = previous.get(path);
+    const isIntact = async (): Promise<boolean> =>
+      known !== undefined && request.isTrusted(path) && (await request.stage.isIntact(known));
+    const staged = await stageEntry(request.stage, entry, path, rowsByPath.get(path), known, isIntact);
     files.push(staged.file);
     if (staged.isRewritten) rewritten.push(path);
   });
@@ -82,6 +87,7 @@ async function stageEntry(
   path: string,
   row: WorkbookRow | undefined,
   previous: ManifestFile | undefined,
+  isIntact: () => Promise<boolean>,
 ): Promise<{ file: ManifestFile; isRewritten: boolean }> {
   const versionTimeMs = Date.parse(row?.createdAt ?? '');
   const mtimeMs = Number.isNaN(versionTimeMs) ? entry.modifiedAtMs : versionTimeMs;
@@ -92,13 +98,13 @@ async function stageEntry(
   const whole = await entry.readWhole();
   if (whole !== null) {
     const isSame = createHash('sha256').update(whole).digest('hex') === previous.sha256;
-    if (isSame && (await stage.isIntact(previous))) return { file: previous, isRewritten: false };
+    if (isSame && (await isIntact())) return { file: previous, isRewritten: false };
     const file = await stage.write(path, isSame ? previous.mtimeMs : mtimeMs, [whole]);
     return { file, isRewritten: isSame };
   }
   const file = await stage.write(path, mtimeMs, entry.read());
   if (file.sha256 !== previous.sha256) return { file, isRewritten: false };
-  if (!(await stage.isIntact(previous))) return { file, isRewritten: true };
+  if (!(await isIntact())) return { file, isRewritten: true };
   await stage.drop(path);
   return { file: previous, isRewritten: false };
 }

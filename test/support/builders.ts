@@ -1,7 +1,7 @@
 import type { ManifestFile } from '../../src/model/manifest.ts';
 import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
 import type { PlanInput, PlanPolicy } from '../../src/model/plan.ts';
-import { emptyRecord, type Failure, type TargetRecord } from '../../src/model/record.ts';
+import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/model/record.ts';
 import {
   type Listing,
   type Repository,
@@ -105,9 +105,10 @@ export function target(branch = 'main', of: Repository = repository()): TargetId
   return { repositoryId: of.id, branch };
 }
 
-/** A record of a target of which little is remembered. */
+/** A record of a target of which little is remembered, about the tree that `published` makes. */
 export function record(fields: Partial<TargetRecord> = {}): TargetRecord {
-  return { ...emptyRecord(fields.target ?? target(), 'Accounting'), ...fields };
+  const publishedAtMs = NOW_MS - 10 * MINUTE_MS;
+  return { ...emptyRecord(fields.target ?? target(), 'Accounting'), publishedAtMs, ...fields };
 }
 
 /** A failure that waits for another half an hour. */
@@ -163,6 +164,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     published: [],
     records: new Map(),
     approvals: new Map(),
+    drifted: new Set(),
     policy: planPolicy(),
     nowMs: NOW_MS,
     urgent: false,
@@ -185,4 +187,12 @@ export function changes(
 /** A selection's verdict that leaves out some branches. */
 export function allBut(...branches: readonly string[]): Selection['selects'] {
   return (_repository, branch) => !branches.includes(branch);
+}
+
+/** The outcome of a pull that read or wrote every byte of the tree. */
+export function pulledOutcome(
+  changedFiles: number,
+  publishedAtMs = NOW_MS,
+): Extract<Outcome, { kind: 'pulled' }> {
+  return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true };
 }

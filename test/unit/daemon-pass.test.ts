@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type Action, type HoldReason, makePlan } from '../../src/model/plan.ts';
+import type { Action, HoldReason } from '../../src/model/actions.ts';
+import { makePlan } from '../../src/model/plan.ts';
 import type { Outcome } from '../../src/model/record.ts';
 import { forEachConcurrently } from '../../src/sync/concurrency.ts';
 import { exitCodeOfPass } from '../../src/sync/pass.ts';
@@ -38,7 +39,7 @@ function failed(code: Extract<Outcome, { kind: 'failed' }>['code']): Result {
 
 const GOOD = [
   result({ kind: 'kept' }),
-  result({ kind: 'pulled', changedFiles: 1 }),
+  result({ kind: 'pulled', changedFiles: 1, publishedAtMs: 1, isExamined: true }),
   result({ kind: 'absent' }),
   result({ kind: 'retired' }),
 ];

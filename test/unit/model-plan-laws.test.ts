@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
-import { type Action, makePlan, type PlanInput } from '../../src/model/plan.ts';
+import type { Action } from '../../src/model/actions.ts';
+import { makePlan, type PlanInput } from '../../src/model/plan.ts';
 import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../../src/model/record.ts';
 import { HEAD_BRANCH, type Listing, targetKey } from '../../src/model/service.ts';
 import type { Published } from '../../src/model/targets.ts';
@@ -18,6 +19,7 @@ import {
   repository,
   row,
   selection,
+  pulledOutcome,
 } from '../support/builders.ts';
 
 const NAMES = ['a', 'A', 'b', 'a/main', 'host/org/plan.git'];
@@ -124,6 +126,7 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
       kind: action.kind,
       reason: action.reason,
       outcome,
+      publishedAtMs: action.published?.publishedAtMs ?? null,
       listedAtMs: world.nowMs,
       nowMs: world.nowMs,
       random: 0.5,
@@ -140,7 +143,7 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
     if (action.kind === 'hold') remember(action, { kind: action.missing ? 'missing' : 'held' });
     if (action.kind !== 'pull') continue;
     trees.set(action.path, pulledTree(action, polled, world.nowMs));
-    remember(action, { kind: 'pulled', changedFiles: 1 });
+    remember(action, pulledOutcome(1, world.nowMs));
   }
   for (const { kind, path, target } of plan) {
     if (kind === 'retire' && trees.get(path)?.repository.id === target.repositoryId) trees.delete(path);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { type Action, fullCheckDueMs, makePlan, type PlanInput } from '../../src/model/plan.ts';
+import type { Action } from '../../src/model/actions.ts';
+import { fullCheckDueMs, makePlan, type PlanInput } from '../../src/model/plan.ts';
 import { HEAD_BRANCH, type Listing } from '../../src/model/service.ts';
 import {
   allBut,

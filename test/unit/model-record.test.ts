@@ -24,6 +24,7 @@ import {
   repository,
   row,
   target,
+  pulledOutcome,
 } from '../support/builders.ts';
 
 const LISTED_AT_MS = NOW_MS - 1000;
@@ -44,6 +45,7 @@ function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordSte
     kind: 'pull',
     reason: 'full-check',
     outcome,
+    publishedAtMs: null,
     listedAtMs: LISTED_AT_MS,
     nowMs: NOW_MS,
     random: 0,
@@ -56,6 +58,8 @@ function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordSte
 const FULL = record({
   verifiedAtMs: 1,
   checkedAtMs: 2,
+  examinedAtMs: 1,
+  publishedAtMs: 5,
   missingPasses: 2,
   processingSinceMs: 3,
   absentSinceMs: 4,
@@ -87,16 +91,30 @@ describe('the record after an action', () => {
     ],
     [
       'that pulled: verified and checked as of the listing',
-      { kind: 'pulled', changedFiles: 1 },
+      pulledOutcome(1),
       {},
       {
         verifiedAtMs: LISTED_AT_MS,
         checkedAtMs: LISTED_AT_MS,
+        examinedAtMs: NOW_MS,
+        publishedAtMs: NOW_MS,
         missingPasses: 0,
         processingSinceMs: null,
         absentSinceMs: null,
         failure: null,
       },
+    ],
+    [
+      'that pulled without reading the tree: nothing new about its bytes',
+      { ...pulledOutcome(0, 5), isExamined: false },
+      {},
+      { verifiedAtMs: LISTED_AT_MS, checkedAtMs: LISTED_AT_MS, examinedAtMs: 1, publishedAtMs: 5 },
+    ],
+    [
+      'on another tree than it knew: what was known of that one counts no more',
+      { kind: 'held' },
+      { kind: 'hold', reason: 'backing-off', publishedAtMs: 6 },
+      { verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null, publishedAtMs: 6 },
     ],
     [
       'that held on an answer that proves nothing: all as it was',
@@ -187,6 +205,8 @@ describe('the record after an action', () => {
       repository: '',
       verifiedAtMs: null,
       checkedAtMs: null,
+      examinedAtMs: null,
+      publishedAtMs: null,
       missingPasses: 0,
       processingSinceMs: null,
       absentSinceMs: null,
@@ -221,7 +241,7 @@ describe('failures in a row', () => {
   });
 
   it('are counted from the start after a success', () => {
-    const recovered = after(failing(5), { kind: 'pulled', changedFiles: 0 });
+    const recovered = after(failing(5), pulledOutcome(0));
     expect(after(recovered, FAILED).failure?.attempts).toBe(1);
   });
 
@@ -276,18 +296,18 @@ describe('the decisions about a target', () => {
   it.each<[string, Partial<RecordStep>]>([
     ['kind', { kind: 'hold' }],
     ['reason', { reason: 'never-mirrored' }],
-    ['result', { outcome: { kind: 'pulled', changedFiles: 2 } }],
+    ['result', { outcome: pulledOutcome(2) }],
   ])('are told apart by their %s, the latest first', (_what, fields) => {
-    const first = after(record(), { kind: 'pulled', changedFiles: 0 });
-    const second = after(first, { kind: 'pulled', changedFiles: 0 }, fields);
+    const first = after(record(), pulledOutcome(0));
+    const second = after(first, pulledOutcome(0), fields);
     expect(second.decisions).toHaveLength(2);
     expect(second.decisions[1]).toEqual(first.decisions[0]);
   });
 
   it.each<[Outcome, string]>([
     [FAILED, 'service.failed'],
-    [{ kind: 'pulled', changedFiles: 0 }, 'same contents'],
-    [{ kind: 'pulled', changedFiles: 7 }, '7 files changed'],
+    [pulledOutcome(0), 'same contents'],
+    [pulledOutcome(7), '7 files changed'],
     [{ kind: 'missing' }, 'missing'],
     [{ kind: 'retired' }, 'retired'],
   ])('name what came of them: %j', (outcome, result) => {
@@ -306,7 +326,7 @@ describe('the decisions about a target', () => {
   it('grow without bound in nothing, whatever happens', () => {
     const someOutcome = fc.constantFrom<Outcome>(
       { kind: 'kept' },
-      { kind: 'pulled', changedFiles: 1 },
+      pulledOutcome(1),
       { kind: 'held' },
       { kind: 'missing' },
       { kind: 'absent' },
@@ -372,7 +392,7 @@ describe('the wait after failures', () => {
 describe('a record', () => {
   it('lets a target that was pulled be kept at the next pass', () => {
     const rows = [row()];
-    const pulled = after(record({ missingPasses: 1 }), { kind: 'pulled', changedFiles: 0 });
+    const pulled = after(record({ missingPasses: 1 }), pulledOutcome(0, published().publishedAtMs));
     const plan = makePlan(
       planInput({
         listing: listing({ workbooks: rows }),

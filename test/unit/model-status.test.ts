@@ -43,6 +43,30 @@ describe('the state of a target', () => {
   it.each<[string, Partial<Published> | null, Partial<TargetRecord> | null, TargetState, boolean]>([
     ['published a moment ago', {}, null, 'fresh', false],
     [
+      'remembered as verified, when another tree stood there than now, such as one from an older backup',
+      { verifiedAtMs: OLD_MS, publishedAtMs: OLD_MS },
+      { verifiedAtMs: NOW_MS, publishedAtMs: NOW_MS - MINUTE_MS },
+      'stale',
+      true,
+    ],
+    [
+      'of which a deletion is held',
+      {},
+      {
+        held: {
+          subject: 'files',
+          deletions: 8,
+          of: 10,
+          digest: 'd',
+          sinceMs: OLD_MS,
+          nextLookAtMs: NOW_MS,
+          fingerprint: null,
+        },
+      },
+      'held',
+      false,
+    ],
+    [
       'published just as long ago as is fresh',
       { verifiedAtMs: NOW_MS - 15 * MINUTE_MS },
       null,
@@ -110,7 +134,7 @@ describe('what is said of a target', () => {
       verifiedAtMs: OLD_MS,
       publishedAtMs: 7,
     };
-    const remembered = { verifiedAtMs: NOW_MS, checkedAtMs: NOW_MS - 1, failure: wrong };
+    const remembered = { publishedAtMs: 7, verifiedAtMs: NOW_MS, checkedAtMs: NOW_MS - 1, failure: wrong };
     expect(
       statusOf({ ...tree, branch: 'feature/x' }, { ...remembered, target: target('feature/x') }),
     ).toEqual({

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { access, constants, lstat, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
+import { ensureFolder, replaceFile } from './durable.ts';
+import type { DirectoryLayout } from './layout.ts';
+import type { NativeCalls } from './native.ts';
+
+/** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
+const CACHEDIR_TAG =
+  'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
+
+/** Makes the folders of a directory. @throws MirrorError `directory.unusable` */
+export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
+  try {
+    for (const folder of [layout.mirror, layout.manifests, layout.history, layout.staging, layout.trash]) {
+      await ensureFolder(folder);
+      await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    }
+    await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
+  } catch (error) {
+    throw unusable(error, layout.root);
+  }
+}
+
+/** Runs what opening needs; what the file system refuses is a fault of the setting. */
+export async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unusable(error, root);
+  }
+}
+
+const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
+  EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EROFS: 'The file system is mounted read-only: mount it for writing, or choose another directory.',
+  ENOTDIR: 'Something on the way to it is a file: choose another directory.',
+  EEXIST: 'Something on the way to it is a file: choose another directory.',
+  ENOSPC: 'The file system is full: make room, or choose another directory.',
+  EDQUOT: 'The quota is used up: raise it, or choose another directory.',
+};
+
+function unusable(error: unknown, root: string): unknown {
+  const code = systemCode(error);
+  if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
+  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
+    cause: error,
+    hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
+  });
+}
+
+/** The error for a file system that cannot do what the setting `publish` asks for. */
+export function exchangeMissing(root: string): MirrorError {
+  return new MirrorError(
+    'directory.unusable',
+    `publish: the file system of ${root} cannot swap directories.`,
+    {
+      hint: 'Set publish to auto, which falls back to renaming file by file there, or choose another directory.',
+    },
+  );
+}
+
+/** Finds out by trying whether two directories can change places here. */
+export async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
+  const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
+  if (mirror.dev !== internal.dev) return false;
+  const one = join(layout.staging, `probe-${randomUUID()}`);
+  const other = join(layout.staging, `probe-${randomUUID()}`);
+  try {
+    await mkdir(one);
+    await mkdir(other);
+    native.exchange(one, other);
+    return true;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
+    throw unusable(error, layout.root);
+  } finally {
+    await unlessMissing(rmdir(one));
+    await unlessMissing(rmdir(other));
+  }
+}
+
+const ID_FILE = 'directory-id';
+
+/** What tells a directory apart from others; null where it was never opened, or came here without its private folder. */
+export async function knownDirectoryId(layout: DirectoryLayout): Promise<string | null> {
+  const id = (await unlessMissing(readFile(join(layout.internal, ID_FILE), 'utf8')))?.trim() ?? '';
+  return id === '' ? null : id;
+}
+
+/** Gives a directory what tells it apart from others. */
+export async function makeDirectoryId(layout: DirectoryLayout): Promise<string> {
+  const id = randomUUID();
+  await replaceFile(join(layout.internal, ID_FILE), `${id}\n`, layout.staging);
+  return id;
+}
