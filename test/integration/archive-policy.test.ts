@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type Archive, openArchive } from '../../src/archive/archive.ts';
+import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { type RawZipEntry, rawZip } from '../support/fake-service.ts';
 
 const UTF8 = 0x800;
@@ -14,7 +15,7 @@ async function opened(entries: readonly RawZipEntry[]): Promise<Archive> {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'archive.zip');
   await writeFile(path, rawZip(entries));
-  const archive = await openArchive(path);
+  const archive = await openArchive(path, DEFAULT_LIMITS);
   onTestFinished(() => archive.close().catch(() => {}));
   return archive;
 }

@@ -1,0 +1,129 @@
+import { damaged } from './refusals.ts';
+import { readExactly } from './reader.ts';
+
+/** Where an archive's central directory lies, and what it is said to hold. Positions and sizes in bytes. */
+export interface DirectoryPlace {
+  readonly offset: number;
+  readonly end: number;
+  readonly entryCount: number;
+  /** Whether the archive is one part of several. */
+  readonly isMultiDisk: boolean;
+}
+
+const END_BYTES = 22;
+const LOCATOR_BYTES = 20;
+const ZIP64_END_BYTES = 56;
+const MAX_COMMENT_BYTES = 0xffff;
+const END_SIGNATURE = 0x06054b50;
+const LOCATOR_SIGNATURE = 0x07064b50;
+const ZIP64_END_SIGNATURE = 0x06064b50;
+/** The fixed part of an entry of the directory (APPNOTE 6.3.10, section 4.3.12). */
+const DIRECTORY_ENTRY_BYTES = 46;
+
+/** The end record's own words, of 16 and 32 bits or, under zip64, of 32 and 64. */
+interface EndRecord {
+  readonly disks: readonly number[];
+  readonly entriesHere: number;
+  readonly entryCount: number;
+  readonly directoryBytes: number;
+  readonly directoryOffset: number;
+}
+
+/**
+ * Reads the end of an archive (APPNOTE 6.3.10, sections 4.3.14 to 4.3.16): the last end record counts, and directory,
+ * zip64 records, end record and comment must follow each other and end where the file ends. So there is one reading of an
+ * archive, whatever its comment or something before or behind it looks like.
+ * @throws MirrorError `archive.damaged`
+ */
+export async function readEnd(fd: number, fileBytes: number): Promise<DirectoryPlace> {
+  const tailBytes = Math.min(fileBytes, LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES);
+  const tailStart = fileBytes - tailBytes;
+  const tail = await readExactly(fd, tailBytes, tailStart);
+  const at = findEnd(tail);
+  const end = parseEnd(tail.subarray(at));
+  const locatorAt = at - LOCATOR_BYTES;
+  const isZip64 = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === LOCATOR_SIGNATURE;
+  if (!isZip64) return placeOf(end, tailStart + at, false);
+  const locator = tail.subarray(locatorAt, at);
+  const locatorPosition = tailStart + locatorAt;
+  const zip64Position = uint64(locator, 8);
+  if (zip64Position + ZIP64_END_BYTES > locatorPosition) throw disagreeing();
+  const record = await readExactly(fd, ZIP64_END_BYTES, zip64Position);
+  if (record.readUInt32LE(0) !== ZIP64_END_SIGNATURE) throw disagreeing();
+  if (zip64Position + 12 + uint64(record, 4) !== locatorPosition) throw disagreeing();
+  const zip64 = parseZip64End(record);
+  if (!agree(end, zip64)) throw disagreeing();
+  const isMultiDisk = locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1;
+  return placeOf(zip64, zip64Position, isMultiDisk);
+}
+
+function findEnd(tail: Buffer): number {
+  for (let at = tail.length - END_BYTES; at >= 0; at -= 1) {
+    if (tail.readUInt32LE(at) !== END_SIGNATURE) continue;
+    if (tail.readUInt16LE(at + 20) === tail.length - at - END_BYTES) return at;
+    throw damaged(
+      'The archive does not end where its end record says: it is cut off, or something is behind it.',
+    );
+  }
+  throw damaged('The archive has no end record: it is no zip archive, or it is cut off.');
+}
+
+function parseEnd(record: Buffer): EndRecord {
+  return {
+    disks: [record.readUInt16LE(4), record.readUInt16LE(6)],
+    entriesHere: record.readUInt16LE(8),
+    entryCount: record.readUInt16LE(10),
+    directoryBytes: record.readUInt32LE(12),
+    directoryOffset: record.readUInt32LE(16),
+  };
+}
+
+function parseZip64End(record: Buffer): EndRecord {
+  return {
+    disks: [record.readUInt32LE(16), record.readUInt32LE(20)],
+    entriesHere: uint64(record, 24),
+    entryCount: uint64(record, 32),
+    directoryBytes: uint64(record, 40),
+    directoryOffset: uint64(record, 48),
+  };
+}
+
+/** Whether the short record says what the long one says, where it has no all-ones to stand for it. */
+function agree(end: EndRecord, zip64: EndRecord): boolean {
+  const pairs: readonly (readonly [number, number, number])[] = [
+    [end.entriesHere, zip64.entriesHere, 0xffff],
+    [end.entryCount, zip64.entryCount, 0xffff],
+    [end.directoryBytes, zip64.directoryBytes, 0xffffffff],
+    [end.directoryOffset, zip64.directoryOffset, 0xffffffff],
+  ];
+  const disks = end.disks.every((disk, index) => disk === 0xffff || disk === zip64.disks[index]);
+  return disks && pairs.every(([short, long, ones]) => short === ones || short === long);
+}
+
+function placeOf(record: EndRecord, recordPosition: number, isMultiDisk: boolean): DirectoryPlace {
+  const { disks, entriesHere, entryCount, directoryBytes, directoryOffset } = record;
+  if (isMultiDisk || disks.some((disk) => disk !== 0)) {
+    return { offset: directoryOffset, end: recordPosition, entryCount, isMultiDisk: true };
+  }
+  if (entriesHere !== entryCount) throw disagreeing();
+  if (directoryOffset + directoryBytes !== recordPosition) {
+    throw damaged(
+      "The archive's directory is not where its end record says: a part is missing, or something is before it.",
+    );
+  }
+  if (entryCount * DIRECTORY_ENTRY_BYTES > directoryBytes) {
+    throw damaged(
+      `The archive's directory has no room for the ${entryCount} entries that its end record claims.`,
+    );
+  }
+  return { offset: directoryOffset, end: recordPosition, entryCount, isMultiDisk };
+}
+
+function disagreeing(): Error {
+  return damaged("The archive's end records contradict each other.");
+}
+
+/** A number of 64 bits; beyond 2^53 it is not exact, and no file is as great as that. */
+export function uint64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 0x1_0000_0000;
+}
