@@ -110,6 +110,8 @@ export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
   readonly context: PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
+  readonly store: MirrorStore;
+  readonly state: State;
   readonly policy: PassPolicy;
   /** Remembers what a pass found out about the installation. */
   readonly rememberInstallation: () => Promise<void>;
@@ -153,6 +155,8 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
         knownProblems: new Set(),
         drifted: new Set(store.drifted),
       },
+      store,
+      state,
       policy: policyOf(settings),
       rememberInstallation,
       close: async () => {
@@ -200,7 +204,8 @@ function rememberer(
   };
 }
 
-function openStateOf(
+/** Opens the state cache of a directory. @throws MirrorError `state.unavailable`, `settings.invalid` */
+export function openStateOf(
   settings: SettingsFor<'directory'>,
   store: Pick<MirrorStore, 'layout' | 'id'>,
   readOnly: boolean,

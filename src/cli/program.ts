@@ -7,6 +7,7 @@ import { addMirrorCommands } from './mirror-commands.ts';
 import { tell } from './output.ts';
 import { addReportCommands } from './report-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
+import { addVerifyCommand } from './verify-command.ts';
 import { packageVersion } from './version.ts';
 
 /** What a command line comes to. */
@@ -42,6 +43,7 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   };
   addMirrorCommands(program, setExitCode);
   addReportCommands(program, setExitCode);
+  addVerifyCommand(program, setExitCode);
   addGuardCommands(program);
   addHistoryCommands(program);
   addListCommands(program);

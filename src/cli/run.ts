@@ -6,6 +6,7 @@ import type { EventSink, Trigger } from '../model/events.ts';
 import { createEventLog } from '../observe/logger.ts';
 import { runPass } from '../sync/pass.ts';
 import { type Mirror, openMirror, secretsOf } from './compose.ts';
+import { type DriftWatch, startDriftWatch } from './drift-watch.ts';
 import { STOP_SIGNALS } from './signals.ts';
 import { packageVersion } from './version.ts';
 
@@ -83,8 +84,12 @@ async function loopUntilStopped(
   control: Control,
   emit: EventSink,
 ): Promise<ExitCode> {
+  const drift = startDriftWatch(settings, mirror, () => loop.trigger('drift'), emit);
   const loop = createLoop(
-    (trigger, signal) => reportedPass(mirror, trigger, signal),
+    async (trigger, signal) => {
+      await reportedPass(mirror, trigger, signal);
+      drift.afterPass();
+    },
     (error) => {
       const { code, message, hint } = toMirrorError(error);
       emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, code, message, hint: hint ?? null });
@@ -104,7 +109,7 @@ async function loopUntilStopped(
   announce();
   const exitCode = await control.stopped;
   await schedule.stop();
-  await stopWithin(loop, settings.shutdownTimeout, exitCode);
+  await stopWithin(loop, drift, settings.shutdownTimeout, exitCode);
   return exitCode;
 }
 
@@ -119,8 +124,13 @@ async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSigna
 }
 
 /** Gives the pass in hand its time to be abandoned; what is left of it after that is settled at the next start. */
-async function stopWithin(loop: Loop, timeoutMs: number, exitCode: ExitCode): Promise<void> {
+async function stopWithin(
+  loop: Loop,
+  drift: DriftWatch,
+  timeoutMs: number,
+  exitCode: ExitCode,
+): Promise<void> {
   const timer = setTimeout(() => process.exit(exitCode), timeoutMs);
-  await loop.stop();
+  await Promise.all([loop.stop(), drift.close()]);
   clearTimeout(timer);
 }

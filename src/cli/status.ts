@@ -1,5 +1,12 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { heldSentence, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+import {
+  driftSentence,
+  heldSentence,
+  printable,
+  roughDuration,
+  roughSize,
+  utcTime,
+} from '../model/humanize.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -21,8 +28,9 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
     const records = await tolerateStateFailure(tellEvent, () => state.records(), new Map());
+    const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
     const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
-    const targets = statusOfTargets(await store.published(), records, policy, nowMs);
+    const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
     return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, targets };
   } finally {
     await state.close();
@@ -68,7 +76,8 @@ export function describeStatus(report: StatusReport): string {
   return `${describeLastPass(report, ago)}\n\n${body}`;
 }
 
-function describeTrouble({ target, failure, held, nextAttemptAtMs }: TargetStatus): string {
+function describeTrouble({ target, failure, held, drift, nextAttemptAtMs }: TargetStatus): string {
+  if (failure === null && drift !== null) return printable(`someone changed it: ${driftSentence(drift)}`);
   if (failure === null) {
     if (held === null) return '';
     return printable(`${heldSentence(held)}; workbook-mirror approve ${JSON.stringify(target)}`);

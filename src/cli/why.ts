@@ -2,7 +2,7 @@ import { relative, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { heldSentence, printable, utcTime } from '../model/humanize.ts';
+import { driftSentence, heldSentence, printable, utcTime } from '../model/humanize.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { nearest } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
@@ -37,7 +37,8 @@ export async function why(settings: SettingsFor<'directory'>, asked: string): Pr
       () => state.records(),
       new Map<string, TargetRecord>(),
     );
-    const statuses = statusOfTargets(published, records, statusPolicyOf(settings), Date.now());
+    const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
+    const statuses = statusOfTargets(published, records, drift, statusPolicyOf(settings), Date.now());
     const target = statuses
       .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
       .sort((a, b) => b.target.length - a.target.length)[0];
@@ -131,12 +132,18 @@ function describeNext(
   time: (timeMs: number | null) => string,
   nextPassAtMs: number | null,
 ): string[] {
-  const { failure, held } = target;
+  const { failure, held, drift } = target;
   return [
     `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
     ...(target.nextFullCheckAtMs === null
       ? []
       : [`  the contents are compared whole after ${time(target.nextFullCheckAtMs)}`]),
+    ...(drift === null
+      ? []
+      : [
+          `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,
+          '  it is put right when its contents are compared whole, or now by `workbook-mirror verify --repair`',
+        ]),
     ...(held === null
       ? []
       : [

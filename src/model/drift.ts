@@ -102,3 +102,24 @@ export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
   }
   return folders;
 }
+
+/** How much of a tree is not as its manifest says. */
+export interface DriftSummary {
+  readonly added: number;
+  readonly missing: number;
+  readonly modified: number;
+  /** The path of the first difference. */
+  readonly first: string;
+}
+
+/** Counts differences; what cannot be read counts as modified. */
+export function summariseDrift(differences: readonly Difference[]): DriftSummary {
+  const count = (...kinds: readonly Difference['kind'][]): number =>
+    differences.filter(({ kind }) => kinds.includes(kind)).length;
+  return {
+    added: count('added'),
+    missing: count('missing'),
+    modified: count('modified', 'unreadable'),
+    first: differences[0]?.path ?? '',
+  };
+}

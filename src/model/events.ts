@@ -1,8 +1,9 @@
+import type { DriftSummary } from './drift.ts';
 import type { ErrorCode } from './errors.ts';
 import type { HeldDeletion } from './guard.ts';
 
 /** Why a pass starts. */
-export type Trigger = 'start' | 'schedule' | 'signal' | 'command';
+export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift';
 
 /** What went wrong, as an event carries it. */
 export interface EventFailure {
@@ -42,6 +43,9 @@ export interface EventFields {
   'target.missing': { target: string; passes: number };
   'target.absent': { target: string };
   'target.failed': EventFailure & { target: string; attempts: number; nextAttemptAtMs: number };
+  'target.drifted': { target: string } & DriftSummary;
+  'target.whole': { target: string };
+  'drift.unwatched': EventFailure;
   'target.skipped_entries': { target: string; count: number; first: string };
   'upstream.workbook_failed': UpstreamWorkbook & { count: number };
   'upstream.workbook_recovered': UpstreamWorkbook;
@@ -126,6 +130,9 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'target.missing': 'warn',
   'target.absent': 'info',
   'target.failed': 'error',
+  'target.drifted': 'warn',
+  'target.whole': 'info',
+  'drift.unwatched': 'warn',
   'target.skipped_entries': 'warn',
   'upstream.workbook_failed': 'warn',
   'upstream.workbook_recovered': 'info',

@@ -1,3 +1,4 @@
+import type { DriftSummary } from './drift.ts';
 import type { HeldDeletion } from './guard.ts';
 
 const SIZE_STEPS: readonly (readonly [number, string])[] = [
@@ -57,4 +58,14 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
   }
+}
+
+/** How a tree differs from its manifest, as a clause. */
+export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
+  const counts = [
+    ...(modified > 0 ? [`${modified} modified`] : []),
+    ...(missing > 0 ? [`${missing} missing`] : []),
+    ...(added > 0 ? [`${added} added`] : []),
+  ];
+  return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
 }

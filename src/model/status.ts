@@ -1,6 +1,7 @@
+import type { DriftSummary } from './drift.ts';
 import { fullCheckDueMs } from './plan.ts';
 import { encodeSegment } from './safe-path.ts';
-import { aboutTree, type Failure, type Held, type TargetRecord } from './record.ts';
+import { aboutTree, emptyRecord, type Failure, type Held, type TargetRecord } from './record.ts';
 import { targetKey } from './service.ts';
 import type { Published, Selection } from './targets.ts';
 
@@ -11,6 +12,7 @@ import type { Published, Selection } from './targets.ts';
  * - `stale`: not.
  * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
  * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
+ * - `drifted`: someone changed its tree; the next full check, or `drift: repair`, puts it right.
  * - `held`: a deletion waits for `approve`.
  * - `missing`: the service no longer has it; kept until enough answers agree.
  * - `absent`: the service has no contents there (yet).
@@ -24,6 +26,7 @@ export type TargetState =
   | 'quarantined'
   | 'stalled'
   | 'damaged'
+  | 'drifted'
   | 'held'
   | 'missing'
   | 'absent'
@@ -47,7 +50,17 @@ export interface TargetStatus {
   readonly sizeBytes: number;
   readonly failure: Failure | null;
   readonly held: Held | null;
+  readonly drift: DriftNote | null;
 }
+
+/** A tree that was found to differ from its manifest. */
+export interface DriftNote extends DriftSummary {
+  /** Milliseconds since the epoch. */
+  readonly sinceMs: number;
+}
+
+/** Notes of drift, by target as below `mirror/`. */
+export type DriftNotes = Readonly<Record<string, DriftNote>>;
 
 /** What the judgement of states goes by. Durations in milliseconds. */
 export interface StatusPolicy {
@@ -60,6 +73,7 @@ export interface StatusPolicy {
 export function statusOfTargets(
   published: readonly Published[],
   records: ReadonlyMap<string, TargetRecord>,
+  drift: DriftNotes,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus[] {
@@ -67,7 +81,7 @@ export function statusOfTargets(
   const statuses = published.map((tree) => {
     const target = { repositoryId: tree.repository.id, branch: tree.branch };
     seen.add(targetKey(target));
-    return publishedStatus(tree, records.get(targetKey(target)) ?? null, policy, nowMs);
+    return publishedStatus(tree, records.get(targetKey(target)) ?? null, drift[tree.path], policy, nowMs);
   });
   for (const [key, record] of records) {
     if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
@@ -78,31 +92,35 @@ export function statusOfTargets(
 function publishedStatus(
   tree: Published,
   remembered: TargetRecord | null,
+  note: DriftNote | undefined,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus {
-  const record = remembered === null ? null : aboutTree(remembered, tree.publishedAtMs);
-  const verifiedAtMs = Math.max(record?.verifiedAtMs ?? 0, tree.verifiedAtMs);
-  const checkedAtMs = Math.max(record?.checkedAtMs ?? 0, tree.verifiedAtMs);
-  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent;
-  const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
+  const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
+  const verifiedAtMs = Math.max(record.verifiedAtMs ?? 0, tree.verifiedAtMs);
+  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.verifiedAtMs);
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent;
+  // Who compared the whole tree later than the note was made put it right.
+  const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
+  const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
   return {
     target: tree.path,
     repository: tree.repository.fullName,
     branch: tree.branch,
-    state: publishedState(isSelected, tree.treePresent, stateOf(record, isStale)),
+    state: publishedState(isSelected, tree.treePresent, stateOf(record, isStale, drift)),
     isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs,
     nextFullCheckAtMs: fullCheckDueMs(target, checkedAtMs, policy.fullCheckMs),
-    nextAttemptAtMs: record?.failure?.nextAttemptAtMs ?? null,
+    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
-    failure: record?.failure ?? null,
-    held: record?.held ?? null,
+    failure: record.failure,
+    held: record.held,
+    drift,
   };
 }
 
@@ -111,7 +129,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
   const state =
     record.absentSinceMs === null && record.failure === null && record.held === null
       ? 'pending'
-      : stateOf(record, isStale);
+      : stateOf(record, isStale, null);
   return {
     target: `${record.repository}/${encodeSegment(record.target.branch)}`,
     repository: record.repository,
@@ -128,6 +146,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     sizeBytes: 0,
     failure: record.failure,
     held: record.held,
+    drift: null,
   };
 }
 
@@ -141,14 +160,15 @@ function publishedState(isSelected: boolean, treePresent: boolean, state: Target
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }
 
-function stateOf(record: TargetRecord | null, isStale: boolean): TargetState {
-  const failure = record?.failure ?? null;
+function stateOf(record: TargetRecord, isStale: boolean, drift: DriftNote | null): TargetState {
+  const { failure } = record;
   if (failure !== null) {
     if (failure.action === 'quarantine') return 'quarantined';
     return failure.action === 'stall' ? 'stalled' : 'failing';
   }
-  if (record !== null && record.held !== null) return 'held';
-  if (record !== null && record.missingPasses > 0) return 'missing';
+  if (drift !== null) return 'drifted';
+  if (record.held !== null) return 'held';
+  if (record.missingPasses > 0) return 'missing';
   if (isStale) return 'stale';
-  return record !== null && record.absentSinceMs !== null ? 'absent' : 'fresh';
+  return record.absentSinceMs !== null ? 'absent' : 'fresh';
 }

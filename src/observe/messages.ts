@@ -1,5 +1,13 @@
 import type { EventFailure, EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
-import { counted, heldSentence, printable, roughDuration, roughSize, utcTime } from '../model/humanize.ts';
+import {
+  counted,
+  driftSentence,
+  heldSentence,
+  printable,
+  roughDuration,
+  roughSize,
+  utcTime,
+} from '../model/humanize.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
@@ -29,6 +37,10 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: missing from the service, answer number ${event.passes} in a row that lacks it; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
+  'target.drifted': ({ target, ...drift }) =>
+    `${target}: someone changed the published tree: ${driftSentence(drift)}`,
+  'target.whole': (event) => `${event.target}: the published tree is what its manifest says again`,
+  'drift.unwatched': (event) => `published trees are looked at after every pass instead: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
     `${event.target}: left out ${counted(event.count, 'entry', 'entries')} that are symbolic links or special files, the first is ${JSON.stringify(event.first)}`,
   'upstream.workbook_failed': (event) =>

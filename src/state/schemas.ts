@@ -58,14 +58,28 @@ export const reportedFailuresSchema = z.record(
   z.object({ versionId: z.string(), count: z.number().int().positive() }),
 );
 
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift']);
+
+/** Trees that were found to differ from their manifests, by target. */
+export const driftSchema = z.record(
+  z.string(),
+  z.object({
+    sinceMs: time,
+    added: z.number(),
+    missing: z.number(),
+    modified: z.number(),
+    first: z.string(),
+  }),
+);
+
 /** How the last pass went. */
 export const lastPassSchema = z.object({
-  trigger: z.enum(['start', 'schedule', 'signal', 'command']),
+  trigger: trigger,
   startedAtMs: time,
   finishedAtMs: time,
   summary: z
     .object({
-      trigger: z.enum(['start', 'schedule', 'signal', 'command']),
+      trigger: trigger,
       durationMs: z.number(),
       targets: z.number(),
       pulled: z.number(),

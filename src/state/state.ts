@@ -6,9 +6,16 @@ import type { z } from 'zod';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { type TargetId, targetKey } from '../model/service.ts';
+import type { DriftNotes } from '../model/status.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
 import { openRemote } from './remote.ts';
-import { installationSchema, lastPassSchema, recordSchema, reportedFailuresSchema } from './schemas.ts';
+import {
+  driftSchema,
+  installationSchema,
+  lastPassSchema,
+  recordSchema,
+  reportedFailuresSchema,
+} from './schemas.ts';
 import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type StoredPass = z.infer<typeof lastPassSchema>;
@@ -21,6 +28,9 @@ export interface State {
   readonly forgetRecords: (records: readonly TargetRecord[]) => Promise<void>;
   readonly reportedFailures: () => Promise<ReportedFailures>;
   readonly saveReportedFailures: (reported: ReportedFailures) => Promise<void>;
+  /** Trees that were found to differ from their manifests, by target. */
+  readonly drift: () => Promise<DriftNotes>;
+  readonly saveDrift: (drift: DriftNotes) => Promise<void>;
   readonly lastPass: () => Promise<StoredPass | null>;
   readonly savePass: (pass: StoredPass) => Promise<void>;
   readonly installation: () => Promise<Installation | null>;
@@ -63,6 +73,7 @@ export async function openState(options: StateOptions): Promise<State> {
       }),
   });
   const failures = document('reported-failures', reportedFailuresSchema);
+  const drift = document('drift', driftSchema);
   const lastPass = document('last-pass', lastPassSchema);
   const installation = document('installation', installationSchema);
   return {
@@ -80,6 +91,8 @@ export async function openState(options: StateOptions): Promise<State> {
       }),
     reportedFailures: async () => (await failures.read()) ?? {},
     saveReportedFailures: (reported) => failures.write({ ...reported }),
+    drift: async () => (await drift.read()) ?? {},
+    saveDrift: (notes) => drift.write({ ...notes }),
     lastPass: lastPass.read,
     savePass: lastPass.write,
     installation: installation.read,

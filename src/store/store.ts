@@ -1,5 +1,5 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
@@ -7,7 +7,7 @@ import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { createActivity } from './activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
 import {
@@ -22,9 +22,9 @@ import { type ExamineDepth, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
-import { lockDirectory } from './lock.ts';
+import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
-import { bindNativeCalls } from './native.ts';
+import { bindNativeCalls, type NativeCalls } from './native.ts';
 import {
   createExclusion,
   moveTree,
@@ -62,6 +62,8 @@ export interface MirrorStore {
   ) => Promise<readonly Difference[] | null>;
   /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
   readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  /** The target that a path below `mirror/` belongs to; null for none. */
+  readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
   /**
    * Paths of trees that differ from their manifests, found at opening: in a directory that was copied or restored, as a backup
    * taken while something was published may hold a tree and a manifest that do not belong together.
@@ -108,21 +110,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   await prepareDirectory(layout);
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
-    const canExchange = await probeExchange(layout, native);
-    if (!canExchange && options.publish === 'exchange') throw exchangeMissing(options.directory);
-    const context: PublishContext = {
-      layout,
-      native,
-      mode: options.publish,
-      canExchange,
-      keepsReplaced: options.retention.replaced.kind !== 'off',
-      now: options.now,
-      exclusively: createExclusion(),
-      unsettled: new Map(),
-      activity: createActivity(),
-      checkDirectory: lock.check,
-      trashUntilMs: () => options.now() + options.readerGraceMs,
-    };
+    const context = await publishContext(options, layout, native, lock);
     const settle = (): Promise<readonly string[]> =>
       onDisk('settling interrupted work', async () => {
         await lock.check();
@@ -138,12 +126,13 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     return {
       layout,
       id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))),
-      canExchange,
+      canExchange: context.canExchange,
       recovered,
       settle,
       published: inventory.read,
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
+      targetOf: (path) => targetOf(layout, path),
       findDrift: (path, signal) => findDrift(context, path, signal),
       drifted,
       stage: async (currentPath) => {
@@ -195,6 +184,13 @@ async function findDrift(
   return differences ?? [{ path: '.', kind: 'missing' }];
 }
 
+async function targetOf(layout: DirectoryLayout, path: string): Promise<string | null> {
+  for (let folder = path; folder !== '.'; folder = dirname(folder)) {
+    if ((await unlessMissing(lstat(manifestPath(layout, folder)))) !== null) return folder;
+  }
+  return null;
+}
+
 async function findAllDrifted(context: PublishContext, published: readonly Published[]): Promise<string[]> {
   const drifted: string[] = [];
   for (const { path } of published) {
@@ -202,6 +198,29 @@ async function findAllDrifted(context: PublishContext, published: readonly Publi
     if (found === 'changing' || found.length > 0) drifted.push(path);
   }
   return drifted;
+}
+
+async function publishContext(
+  { publish, directory, retention, readerGraceMs, now }: StoreOptions,
+  layout: DirectoryLayout,
+  native: NativeCalls,
+  lock: DirectoryLock,
+): Promise<PublishContext> {
+  const canExchange = await probeExchange(layout, native);
+  if (!canExchange && publish === 'exchange') throw exchangeMissing(directory);
+  return {
+    layout,
+    native,
+    mode: publish,
+    canExchange,
+    keepsReplaced: retention.replaced.kind !== 'off',
+    now,
+    exclusively: createExclusion(),
+    unsettled: new Map(),
+    activity: createActivity(),
+    checkDirectory: lock.check,
+    trashUntilMs: () => now() + readerGraceMs,
+  };
 }
 
 /**

@@ -33,7 +33,7 @@ const OLD_MS = NOW_MS - HOUR_MS;
 function statusOf(tree: Partial<Published> | null, remembered: Partial<TargetRecord> | null): TargetStatus {
   const trees = tree === null ? [] : [published(repository(), tree)];
   const records = remembered === null ? recordMap() : recordMap(record(remembered));
-  const [status, ...more] = statusOfTargets(trees, records, POLICY, NOW_MS);
+  const [status, ...more] = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
   expect(more).toEqual([]);
   if (status === undefined) throw new Error('no target');
   return status;
@@ -117,10 +117,28 @@ describe('the state of a target', () => {
     const [status] = statusOfTargets(
       [published()],
       recordMap(record({ failure: failure() })),
+      {},
       policy,
       NOW_MS,
     );
     expect(status?.state).toBe('unselected');
+  });
+});
+
+describe('a target whose tree someone changed', () => {
+  const note = { sinceMs: NOW_MS - MINUTE_MS, added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
+  const stateWith = (checkedAtMs: number): string | undefined =>
+    statusOfTargets(
+      [published(repository(), { path: 'Accounting/main' })],
+      recordMap(record({ verifiedAtMs: NOW_MS, checkedAtMs })),
+      { 'Accounting/main': note, 'Another/main': note },
+      POLICY,
+      NOW_MS,
+    )[0]?.state;
+
+  it('is drifted until its contents are compared whole again', () => {
+    expect(stateWith(NOW_MS - HOUR_MS)).toBe('drifted');
+    expect(stateWith(NOW_MS)).toBe('fresh');
   });
 });
 
@@ -143,6 +161,7 @@ describe('what is said of a target', () => {
       branch: 'feature/x',
       state: 'failing',
       held: null,
+      drift: null,
       isStale: false,
       verifiedAtMs: NOW_MS,
       changedAtMs: 7,
@@ -182,7 +201,7 @@ describe('what is said of a target', () => {
       record({ target: target('old'), repository: 'Accounting' }),
       record({ target: target('main', repository({ fullName: 'A' })), repository: 'A' }),
     );
-    const statuses = statusOfTargets(trees, records, POLICY, NOW_MS);
+    const statuses = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
     expect(statuses.map((status) => status.target)).toEqual([
       'A/main',
       'Accounting/dev',

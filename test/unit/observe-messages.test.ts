@@ -91,6 +91,15 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { ...WRONG, hint: null, target: 'Accounting/main', attempts: 1, nextAttemptAtMs: NOW_MS },
     'Accounting/main: It failed.',
   ],
+  'target.drifted': [
+    { target: 'Accounting/main', added: 1, missing: 0, modified: 2, first: 'plan.xlsx' },
+    'Accounting/main: someone changed the published tree: 2 modified, 1 added, the first is "plan.xlsx"',
+  ],
+  'target.whole': [
+    { target: 'Accounting/main' },
+    'Accounting/main: the published tree is what its manifest says again',
+  ],
+  'drift.unwatched': [WRONG, 'published trees are looked at after every pass instead: It failed. Wait.'],
   'target.skipped_entries': [
     { target: 'Accounting/main', count: 2, first: 'a "link"' },
     String.raw`Accounting/main: left out 2 entries that are symbolic links or special files, the first is "a \"link\""`,

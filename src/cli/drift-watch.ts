@@ -1,0 +1,113 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { createDriftMonitor, type DriftOptions } from '../daemon/drift.ts';
+import { type TreeWatch, watchTrees } from '../daemon/watch.ts';
+import { summariseDrift } from '../model/drift.ts';
+import { toMirrorError } from '../model/errors.ts';
+import type { EventSink } from '../model/events.ts';
+import type { DriftNote } from '../model/status.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
+import type { Mirror } from './compose.ts';
+
+/** The watch on what others do to the published trees. */
+export interface DriftWatch {
+  /** To be called after every pass. */
+  readonly afterPass: () => void;
+  readonly close: () => Promise<void>;
+}
+
+/** Hints that come within this time are looked at together, in milliseconds. */
+const SETTLE_MS = 500;
+
+/**
+ * Whoever changes a mirrored file again and again must not make the daemon poll the service as often: a tree that was
+ * repaired less than this ago waits for the schedule, in milliseconds.
+ */
+const REPAIR_PAUSE_MS = 60_000;
+
+/** Watches the published trees while the daemon runs, as the setting `drift` says. */
+export function startDriftWatch(
+  settings: SettingsFor<never>,
+  mirror: Mirror,
+  repairNow: () => void,
+  emit: EventSink,
+): DriftWatch {
+  if (settings.drift === 'off') return { afterPass: () => {}, close: () => Promise.resolve() };
+  const { store } = mirror;
+  let hasFailed = false;
+  const onError = (error: unknown): void => {
+    hasFailed = true;
+    const { code, message, hint } = toMirrorError(error);
+    emit({ name: 'drift.unwatched', code, message, hint: hint ?? null });
+  };
+  const { saved, ...reporter } = createReporter(settings.drift === 'repair' ? repairNow : null, mirror, emit);
+  const monitor = createDriftMonitor({
+    targetOf: store.targetOf,
+    targets: async () => (await store.published()).map(({ path }) => path),
+    findDrift: store.findDrift,
+    ...reporter,
+    onError,
+    settleMs: SETTLE_MS,
+  });
+  let isReady = false;
+  let isLookedAt = false;
+  const watching = watchTrees(store.layout.mirror, monitor.hint, onError)
+    .then((watch: TreeWatch | null) => {
+      isReady = true;
+      return watch;
+    })
+    .catch((error: unknown) => {
+      onError(error);
+      return null;
+    });
+  return {
+    afterPass: () => {
+      // What happened while nobody watched is found once by looking at everything.
+      const isWatched = isReady && !hasFailed;
+      if (!isWatched || !isLookedAt) monitor.lookAtAll();
+      isLookedAt = isWatched;
+    },
+    close: async () => {
+      await monitor.close();
+      await saved();
+      await (await watching)?.close();
+    },
+  };
+}
+
+/** Says what was found, notes it for `status`, and has it repaired if that is wanted. */
+function createReporter(
+  repairNow: (() => void) | null,
+  { state, context }: Mirror,
+  emit: EventSink,
+): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
+  const notes = new Map<string, DriftNote>();
+  const repairedAtMs = new Map<string, number>();
+  let saved = Promise.resolve();
+  const save = (): Promise<void> => {
+    const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
+    saved = saved.then(() => tolerateStateFailure(emit, write, undefined));
+    return saved;
+  };
+  // What an earlier run noted is found again, if it still is so.
+  void save();
+  return {
+    saved: () => saved,
+    onDrift: async (target, differences) => {
+      const summary = summariseDrift(differences);
+      emit({ name: 'target.drifted', target, ...summary });
+      notes.set(target, { ...summary, sinceMs: context.now() });
+      await save();
+      if (repairNow === null) return;
+      context.drifted.add(target);
+      const lastMs = repairedAtMs.get(target);
+      repairedAtMs.set(target, performance.now());
+      if (lastMs === undefined || performance.now() - lastMs > REPAIR_PAUSE_MS) repairNow();
+    },
+    onWhole: async (target) => {
+      emit({ name: 'target.whole', target });
+      notes.delete(target);
+      context.drifted.delete(target);
+      await save();
+    },
+  };
+}

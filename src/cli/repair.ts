@@ -1,0 +1,103 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { onDisk } from '../model/disk-errors.ts';
+import type { EventSink } from '../model/events.ts';
+import { counted, printable } from '../model/humanize.ts';
+import { layoutOf } from '../store/layout.ts';
+import { repairFromDisk } from '../store/repair.ts';
+import type { MirrorStore } from '../store/store.ts';
+import { manifestPaths } from '../store/strays.ts';
+import { runPass } from '../sync/pass.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { openMirror, openMirrorStore, openStateOf } from './compose.ts';
+
+/** How trees were put right. */
+export interface Repaired {
+  /** From what of them was intact, and from the history. */
+  readonly fromDisk: readonly string[];
+  /** By a pass, which pulled them. */
+  readonly pulled: readonly string[];
+}
+
+/**
+ * Puts published trees right: with what the disk has where that is enough, by a pass otherwise.
+ * @param damaged paths of targets
+ * @param needService gives the settings of the service, or throws what is missing of them; asked only when they are needed
+ * @throws MirrorError `directory.locked`, `settings.invalid`, what ends a pass
+ */
+export async function repair(
+  settings: SettingsFor<'directory'>,
+  damaged: readonly string[],
+  needService: () => SettingsFor<'service' | 'directory'>,
+  emit: EventSink,
+  signal: AbortSignal,
+): Promise<Repaired> {
+  const fromDisk: string[] = [];
+  const store = await openMirrorStore(settings);
+  try {
+    for (const path of damaged) if (await repairFromDisk(store, path, signal)) fromDisk.push(path);
+    await forgetDrift(settings, store, fromDisk, emit);
+  } finally {
+    await store.close();
+  }
+  const rest = damaged.filter((path) => !fromDisk.includes(path));
+  if (rest.length > 0) await pull(needService(), rest, emit, signal);
+  return { fromDisk, pulled: rest };
+}
+
+/** `status` no longer calls them changed: nobody else would take that back while no daemon runs. */
+async function forgetDrift(
+  settings: SettingsFor<'directory'>,
+  store: MirrorStore,
+  paths: readonly string[],
+  emit: EventSink,
+): Promise<void> {
+  if (paths.length === 0) return;
+  const forget = async (): Promise<void> => {
+    const state = await openStateOf(settings, store, false, emit);
+    try {
+      const left = Object.entries(await state.drift()).filter(([path]) => !paths.includes(path));
+      await state.saveDrift(Object.fromEntries(left));
+    } finally {
+      await state.close();
+    }
+  };
+  await tolerateStateFailure(emit, forget, undefined);
+}
+
+async function pull(
+  settings: SettingsFor<'service' | 'directory'>,
+  paths: readonly string[],
+  emit: EventSink,
+  signal: AbortSignal,
+): Promise<void> {
+  const mirror = await openMirror(settings, emit);
+  try {
+    for (const path of paths) mirror.context.drifted.add(path);
+    await runPass(mirror.context, mirror.policy, 'command', signal);
+    await mirror.rememberInstallation();
+  } finally {
+    await mirror.close();
+  }
+}
+
+/** Those of some targets that still are published, to be verified once more. */
+export async function stillPublished(
+  settings: SettingsFor<'directory'>,
+  paths: readonly string[],
+): Promise<string[]> {
+  const present = new Set(
+    await onDisk('listing the manifests', () => manifestPaths(layoutOf(settings.directory))),
+  );
+  return paths.filter((path) => present.has(path));
+}
+
+/** How trees were put right, for a person. */
+export function describeRepaired({ fromDisk, pulled }: Repaired): string {
+  const lines = [
+    ...(fromDisk.length === 0
+      ? []
+      : [`${counted(fromDisk.length, 'target')} put right from the disk: ${fromDisk.join(', ')}`]),
+    ...(pulled.length === 0 ? [] : [`${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`]),
+  ];
+  return lines.map(printable).join('\n');
+}

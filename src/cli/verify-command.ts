@@ -1,0 +1,86 @@
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
+import { declare, type SetExitCode } from './declare.ts';
+import { printData, printJson } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import type { VerifyReport } from './verify.ts';
+
+interface VerifyFlags {
+  readonly repair?: true;
+  readonly resume?: true;
+  readonly json?: true;
+}
+
+/** Declares the command `verify`. */
+export function addVerifyCommand(program: Command, setExitCode: SetExitCode): void {
+  declare(
+    program,
+    'verify',
+    'mirror',
+    'hold the mirror against its manifests, every byte',
+    'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
+      'works beside a running daemon and on a restored backup. Ends with 1 when anything differs. --repair takes the lock, ' +
+      'and puts right what differs: from the history or, where that has not the bytes, by a pass.\n\n' +
+      'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
+  )
+    .argument('[targets...]', 'targets as below mirror/; everything if none is named')
+    .option('--repair', 'put right what differs')
+    .option('--resume', 'go on from a verification that was interrupted')
+    .option('--json', 'print the report as JSON')
+    .action(async (targets: string[], flags: VerifyFlags, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const needService = (): SettingsFor<'service' | 'directory'> =>
+        settingsOf(command, ['service', 'directory']).settings;
+      setExitCode(await verifyAndRepair(settings, targets, flags, needService));
+    });
+}
+
+async function verifyAndRepair(
+  settings: SettingsFor<'directory'>,
+  targets: readonly string[],
+  flags: VerifyFlags,
+  needService: () => SettingsFor<'service' | 'directory'>,
+): Promise<ExitCode> {
+  const { damagedTargets, isClean, verify } = await import('./verify.ts');
+  const { createVerifyProgress, describeVerification, verificationData } = await import('./verify-output.ts');
+  const { abortOnSignal } = await import('./signals.ts');
+  const { signal, stopListening } = abortOnSignal();
+  const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
+    const progress = createVerifyProgress({
+      write: (text) => process.stderr.write(text),
+      isTerminal: process.stderr.isTTY,
+      columns: () => process.stderr.columns,
+      now: () => performance.now(),
+    });
+    const report = await verify(settings, { targets: names, resume, signal, onEvent: progress.onEvent });
+    progress.finish(report);
+    return report;
+  };
+  try {
+    const report = await verifyOnce(targets, flags.resume === true);
+    if (!flags.json) printData(describeVerification(report));
+    const damaged = damagedTargets(report);
+    const isToBeRepaired = flags.repair === true && report.isComplete && damaged.length > 0;
+    if (!isToBeRepaired) {
+      if (flags.json) printJson(verificationData(report));
+      return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+    }
+    const { describeRepaired, repair, stillPublished } = await import('./repair.ts');
+    const { progressOf } = await import('./sync.ts');
+    const repaired = await repair(settings, damaged, needService, progressOf(settings), signal);
+    const names = await stillPublished(settings, damaged);
+    const after = names.length === 0 ? null : await verifyOnce(names, false);
+    if (flags.json) {
+      printJson({ before: verificationData(report), repaired, after: after && verificationData(after) });
+    } else {
+      printData(describeRepaired(repaired));
+      if (after !== null && !isClean(after)) printData(describeVerification(after));
+    }
+    const isWell = (after === null || isClean(after)) && report.strays.length === 0;
+    return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+  } finally {
+    stopListening();
+  }
+}

@@ -1,0 +1,143 @@
+import type { Difference } from '../model/drift.ts';
+import { counted, printable, roughDuration, roughSize } from '../model/humanize.ts';
+import { isClean, type VerifiedTarget, type VerifyEvent, type VerifyReport } from './verify.ts';
+
+/** Differences of a target that are told to a person; `--json` tells all. */
+const TOLD_DIFFERENCES = 20;
+
+/** Shortest time between two looks of the line at the bottom, in milliseconds. */
+const REDRAW_MS = 100;
+
+/** Where the progress of a verification is shown. */
+export interface VerifyProgressOptions {
+  readonly write: (text: string) => void;
+  /** Whether a line can be overwritten: true on a terminal. */
+  readonly isTerminal: boolean;
+  readonly columns: () => number;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+}
+
+/** Shows a verification to a person while it works: a line a target that is not in order and, on a terminal, how far it is. */
+export function createVerifyProgress(options: VerifyProgressOptions): {
+  readonly onEvent: (event: VerifyEvent) => void;
+  /** Says how it ended. */
+  readonly finish: (report: VerifyReport) => void;
+} {
+  const { write, isTerminal, now } = options;
+  const startedAtMs = now();
+  let drawnAtMs = Number.NEGATIVE_INFINITY;
+  let selected = 0;
+  let examined = 0;
+  let bytes = 0;
+  const line = (text: string): void => write(`${isTerminal ? '\r\u001b[K' : ''}${printable(text)}\n`);
+  const draw = (): void => {
+    if (!isTerminal || now() - drawnAtMs < REDRAW_MS) return;
+    drawnAtMs = now();
+    const speed = (1000 * bytes) / Math.max(1, drawnAtMs - startedAtMs);
+    const text = `${examined} of ${counted(selected, 'target')}, ${roughSize(bytes)} read, ${roughSize(speed)}/s`;
+    write(`\r\u001b[K${text.slice(0, Math.max(0, options.columns() - 1))}`);
+  };
+  const onEvent = (event: VerifyEvent): void => {
+    if (event.kind === 'started') {
+      selected = event.selected;
+    } else if (event.kind === 'read') {
+      bytes += event.bytes;
+    } else {
+      examined += 1;
+      const { target } = event;
+      if (target !== null && 'problem' in target)
+        line(`✗ ${target.path}: its manifest cannot be read: ${target.problem}`);
+      else if (target !== null && target.state !== 'ok') line(`✗ ${headOf(target)}`);
+    }
+    draw();
+  };
+  return { onEvent, finish: (report) => line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`) };
+}
+
+/** What was found, for a person. */
+export function describeVerification(report: VerifyReport): string {
+  const { unreadableManifests, strays } = report;
+  const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
+  if (unreadableManifests.length > 0) {
+    const lines = unreadableManifests.map(({ path, problem }) => `  manifests/${path}.json: ${problem}`);
+    blocks.push(['Manifests that cannot be read, so that their trees cannot be verified:', ...lines]);
+  }
+  if (strays.length > 0) {
+    const lines = strays.map(({ path, entry }) => `  mirror/${path} (${entry})`);
+    blocks.push(['In the mirror, but in no manifest:', ...lines]);
+  }
+  return [...blocks, [summaryOf(report), ...adviceOf(report)]]
+    .map((lines) => lines.map(printable).join('\n'))
+    .join('\n\n');
+}
+
+/** What was found, for `--json`: everything. */
+export function verificationData(report: VerifyReport): unknown {
+  return { ...report, isClean: isClean(report) };
+}
+
+function headOf({ path, state, differences }: VerifiedTarget): string {
+  if (state === 'gone') return `${path} is gone: no folder stands at mirror/${path}`;
+  return `${path} differs from its manifest in ${counted(differences.length, 'place')}`;
+}
+
+function blockOf(target: VerifiedTarget): string[] {
+  const { differences } = target;
+  if (target.state === 'gone') return [headOf(target)];
+  const more = differences.length - TOLD_DIFFERENCES;
+  return [
+    `${headOf(target)}:`,
+    ...differences.slice(0, TOLD_DIFFERENCES).map((difference) => `  ${describeDifference(difference)}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ];
+}
+
+function describeDifference(difference: Difference): string {
+  const { path, kind } = difference;
+  switch (kind) {
+    case 'added':
+      return `added      ${path}${difference.entry === 'file' ? '' : ` (${difference.entry})`}`;
+    case 'missing':
+      return `missing    ${path}`;
+    case 'modified':
+      return `modified   ${path}: ${difference.what.join(', ')}`;
+    case 'unreadable':
+      return `unreadable ${path}: ${difference.problem}`;
+  }
+}
+
+function summaryOf(report: VerifyReport): string {
+  const { targets, selected, unreadableManifests, strays } = report;
+  const examined = targets.length + unreadableManifests.length;
+  if (report.isComplete && examined === 0 && strays.length === 0)
+    return `Nothing is mirrored in ${report.directory}.`;
+  const files = targets.reduce((sum, target) => sum + target.files, 0);
+  const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
+  const damaged = targets.filter((target) => target.state !== 'ok').length;
+  const faults = [
+    ...(damaged === 0 ? [] : [`${counted(damaged, 'target')} not as published`]),
+    ...(unreadableManifests.length === 0
+      ? []
+      : [`${counted(unreadableManifests.length, 'manifest')} that cannot be read`]),
+    ...(strays.length === 0 ? [] : [`${counted(strays.length, 'entry', 'entries')} in no manifest`]),
+  ];
+  const extent = `${counted(targets.length, 'target')}, ${counted(files, 'file')}, ${roughSize(sizeBytes)}, verified in ${roughDuration(report.durationMs)}`;
+  const found = faults.length === 0 ? 'all as published' : faults.join(', ');
+  const interrupted = report.isComplete ? '' : `Interrupted after ${examined} of ${selected}: `;
+  return `${interrupted}${extent}: ${found}.`;
+}
+
+function adviceOf(report: VerifyReport): string[] {
+  const isDamaged = report.targets.some((target) => target.state !== 'ok');
+  const needsPull = isDamaged || report.unreadableManifests.length > 0;
+  return [
+    ...(report.isComplete ? [] : ['`verify --resume` goes on with the others.']),
+    ...(needsPull ? ['`verify --repair` pulls what is not as published.'] : []),
+    ...(report.strays.length > 0
+      ? [
+          'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
+        ]
+      : []),
+  ];
+}

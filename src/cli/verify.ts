@@ -1,0 +1,270 @@
+import { readdir } from 'node:fs/promises';
+import { relative, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import type { SettingsFor } from '../config/schema.ts';
+import type { Difference } from '../model/drift.ts';
+import { MirrorError } from '../model/errors.ts';
+import { nearest } from '../model/nearest.ts';
+import { examinePublished } from '../store/examine.ts';
+import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
+import {
+  findStrays,
+  isStanding,
+  manifestPaths,
+  manifestStamp,
+  pathsInChange,
+  readStampedManifest,
+  type Stray,
+} from '../store/strays.ts';
+import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
+
+/** How a target stands to its manifest. */
+export interface VerifiedTarget {
+  /** `<repository>/<branch>`. */
+  readonly path: string;
+  /** `gone`: no folder stands where the tree belongs. */
+  readonly state: 'ok' | 'differs' | 'gone';
+  readonly differences: readonly Difference[];
+  /** Files and bytes that the manifest lists. */
+  readonly files: number;
+  readonly sizeBytes: number;
+  /** Whether the bytes were read by the verification that this one goes on from, and only the facts by this one. */
+  readonly isResumed: boolean;
+}
+
+/** A manifest of which nothing can be verified. */
+export interface UnreadableManifest {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** What a verification found. */
+export interface VerifyReport {
+  readonly directory: string;
+  /** False when it was interrupted: then the rest was not looked at. */
+  readonly isComplete: boolean;
+  /** How many targets were to be examined; those that were retired meanwhile need none. */
+  readonly selected: number;
+  readonly targets: readonly VerifiedTarget[];
+  readonly unreadableManifests: readonly UnreadableManifest[];
+  /** What stands below `mirror/` and belongs to no manifest; looked for only when no targets are named. */
+  readonly strays: readonly Stray[];
+  readonly readBytes: number;
+  readonly durationMs: number;
+}
+
+/** What a verification tells while it works. */
+export type VerifyEvent =
+  | { readonly kind: 'started'; readonly selected: number }
+  | { readonly kind: 'read'; readonly bytes: number }
+  | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
+
+/** What is verified, and how. */
+export interface VerifyOptions {
+  /** Named as below `mirror/`, or by their paths on disk; none means everything. */
+  readonly targets: readonly string[];
+  /** Whether to go on from an interrupted verification. */
+  readonly resume: boolean;
+  /** Interrupts it; the report then says how far it got. */
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: VerifyEvent) => void;
+}
+
+/**
+ * Holds the published trees against their manifests, every byte. Needs neither the service nor the lock, and writes nothing
+ * but a note of how far it is, where the directory takes one.
+ * @throws MirrorError `directory.unusable`, `target.unknown`
+ */
+export async function verify(
+  settings: SettingsFor<'directory'>,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
+  const startedAtMs = performance.now();
+  const layout = layoutOf(settings.directory);
+  await refuseMissing(settings.directory);
+  const paths = await manifestPaths(layout);
+  const isEverything = options.targets.length === 0;
+  const selected = isEverything ? paths : selectedOf(options.targets, paths, layout);
+  const log = await openVerificationLog(layout, { resume: options.resume, isKept: isEverything });
+  const targets: VerifiedTarget[] = [];
+  const unreadableManifests: UnreadableManifest[] = [];
+  let strays: readonly Stray[] = [];
+  let readBytes = 0;
+  const onBytes = (bytes: number): void => {
+    readBytes += bytes;
+    options.onEvent({ kind: 'read', bytes });
+  };
+  options.onEvent({ kind: 'started', selected: selected.length });
+  try {
+    for (const path of selected) {
+      const target = await verifyTarget({ layout, log, signal: options.signal, onBytes }, path);
+      if (target !== null && 'problem' in target) unreadableManifests.push(target);
+      else if (target !== null) targets.push(target);
+      options.onEvent({ kind: 'examined', target });
+    }
+    strays = isEverything ? await settledStrays(layout, options.signal) : [];
+    await log.remove();
+  } catch (error) {
+    await log.save();
+    if (!options.signal.aborted) throw error;
+  }
+  return {
+    directory: settings.directory,
+    isComplete: !options.signal.aborted,
+    selected: selected.length,
+    targets,
+    unreadableManifests,
+    strays,
+    readBytes,
+    durationMs: performance.now() - startedAtMs,
+  };
+}
+
+/** Whether a verification came to its end and everything is as its manifest says. */
+export function isClean(report: VerifyReport): boolean {
+  const { isComplete, targets, strays, unreadableManifests } = report;
+  const isWell = targets.every((target) => target.state === 'ok');
+  return isComplete && isWell && strays.length === 0 && unreadableManifests.length === 0;
+}
+
+/** The paths of the targets that a pull would put right. */
+export function damagedTargets(report: VerifyReport): string[] {
+  const damaged = report.targets.filter((target) => target.state !== 'ok');
+  return [...damaged, ...report.unreadableManifests].map((target) => target.path).sort();
+}
+
+async function refuseMissing(directory: string): Promise<void> {
+  try {
+    await readdir(directory);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
+      cause: error,
+      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
+    });
+  }
+}
+
+function selectedOf(
+  asked: readonly string[],
+  paths: readonly string[],
+  { mirror }: DirectoryLayout,
+): string[] {
+  const known = new Set(paths);
+  const selected = new Set<string>();
+  for (const name of asked) {
+    const onDisk = resolve(name);
+    const path = onDisk.startsWith(`${mirror}/`)
+      ? relative(mirror, onDisk)
+      : name.replace(/^(?:\.\/)?mirror\//, '').replace(/\/+$/, '');
+    if (!known.has(path)) {
+      const close = nearest(path, paths);
+      throw new MirrorError(
+        'target.unknown',
+        `No target that is mirrored is named ${JSON.stringify(name)}.`,
+        {
+          hint:
+            close === undefined
+              ? 'Nothing is mirrored there yet.'
+              : `The nearest is ${close}. \`status\` lists all of them.`,
+        },
+      );
+    }
+    selected.add(path);
+  }
+  return [...selected].sort();
+}
+
+interface VerifyContext {
+  readonly layout: DirectoryLayout;
+  readonly log: VerificationLog;
+  readonly signal: AbortSignal;
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** How long is waited for a publish to come to its end, and how often it is looked at, in milliseconds. */
+const PUBLISH_PATIENCE_MS = 10_000;
+const PUBLISH_POLL_MS = 50;
+
+/** How often a target is looked at anew because it was published meanwhile; every time only what changed is read. */
+const MAX_REPLACEMENTS = 100;
+
+/**
+ * Verifies one target beside a daemon that may be publishing it: what differs counts only if no publish was on its way when
+ * it was seen. A publish writes its intent, takes its step, replaces the manifest and removes the intent, in this order; so a
+ * difference that it makes is seen with the intent still there, or else with another manifest afterwards.
+ * @returns null when the target has no manifest any more
+ */
+async function verifyTarget(
+  context: VerifyContext,
+  path: string,
+): Promise<VerifiedTarget | UnreadableManifest | null> {
+  const { layout } = context;
+  const known = new Map<string, string>();
+  let replacements = 0;
+  let patientUntilMs: number | null = null;
+  for (let isFirst = true; ; isFirst = false) {
+    context.signal.throwIfAborted();
+    const { stamp, target } = await lookAt(context, path, known, isFirst);
+    if (target !== null && ('problem' in target || target.state === 'ok')) return target;
+    const isInChange = (await pathsInChange(layout)).has(path);
+    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
+    if (isReplaced && replacements < MAX_REPLACEMENTS) {
+      replacements += 1;
+      patientUntilMs = null;
+    } else if (isInChange) {
+      patientUntilMs ??= performance.now() + PUBLISH_PATIENCE_MS;
+      if (performance.now() >= patientUntilMs) return target;
+      await pause(PUBLISH_POLL_MS);
+    } else if (target?.isResumed !== true) {
+      return target;
+    }
+  }
+}
+
+/** How a target looks at this moment, and the stamp of the manifest that it was held against. */
+async function lookAt(
+  { layout, log, signal, onBytes }: VerifyContext,
+  path: string,
+  known: Map<string, string>,
+  mayResume: boolean,
+): Promise<{ readonly stamp: string | null; readonly target: VerifiedTarget | UnreadableManifest | null }> {
+  const stamped = await readStampedManifest(layout, path);
+  if (stamped === null) return { stamp: null, target: null };
+  const { stamp, manifest } = stamped;
+  if (manifest === null) return { stamp, target: { path, problem: stamped.problem ?? 'unknown' } };
+  const isResumed = mayResume && log.has(path, stamp);
+  const depth = isResumed ? 'facts' : 'bytes';
+  const found = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes, known });
+  const state = found.isGone ? 'gone' : found.differences.length > 0 ? 'differs' : 'ok';
+  if (state === 'ok') await log.add(path, stamp);
+  const { differences } = found;
+  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files), isResumed } };
+}
+
+function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {
+  return { files: files.length, sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0) };
+}
+
+/** What belongs to no manifest, and to no publish that is on its way either. */
+async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Promise<readonly Stray[]> {
+  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    const seen = await findStrays(layout, await manifestPaths(layout));
+    if (seen.length === 0) return [];
+    const inChange = await pathsInChange(layout);
+    const targets = [...inChange, ...(await manifestPaths(layout))];
+    const strays: Stray[] = [];
+    for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
+    const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
+    if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
+    await pause(PUBLISH_POLL_MS);
+  }
+}
+
+/** Whether a path is another one, or lies in it, or holds it. */
+function meets(one: string, other: string): boolean {
+  return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+}

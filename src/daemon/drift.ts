@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { Difference } from '../model/drift.ts';
+
+/** What the drift monitor works with. */
+export interface DriftOptions {
+  /** The target that a path below `mirror/` belongs to; null for none. */
+  readonly targetOf: (path: string) => Promise<string | null>;
+  /** All targets that are published. */
+  readonly targets: () => Promise<readonly string[]>;
+  /** How a tree differs from its manifest; `changing` while it is being published. */
+  readonly findDrift: (target: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  /** A tree was found to differ; called again only when it differs otherwise. */
+  readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
+  /** A tree that differed is whole again. */
+  readonly onWhole: (target: string) => Promise<void>;
+  readonly onError: (error: unknown) => void;
+  /** Hints that come within this time of the first one are looked at together, in milliseconds. */
+  readonly settleMs: number;
+}
+
+/** Finds out which trees someone changed. Hints only say where to look: what counts is the tree against its manifest. */
+export interface DriftMonitor {
+  /** Something may have changed at a path below `mirror/`. */
+  readonly hint: (path: string) => void;
+  /** Looks at all trees, as after a time in which nobody watched. */
+  readonly lookAtAll: () => void;
+  readonly close: () => Promise<void>;
+}
+
+/** Starts a monitor; it looks at one tree at a time. */
+export function createDriftMonitor(options: DriftOptions): DriftMonitor {
+  const abort = new AbortController();
+  const waiting: Waiting = { paths: new Set(), targets: new Set(), isAll: false };
+  const known = new Map<string, string>();
+  let working: Promise<void> | null = null;
+
+  const work = async (): Promise<void> => {
+    while (isSomethingIn(waiting)) {
+      await sleep(options.settleMs, undefined, { signal: abort.signal });
+      for (const target of await takeTargets(waiting, known, options)) {
+        abort.signal.throwIfAborted();
+        const found = await options.findDrift(target, abort.signal);
+        if (found === 'changing') waiting.targets.add(target);
+        else await tell(target, found, known, options);
+      }
+    }
+  };
+  const wake = (): void => {
+    if (abort.signal.aborted) return;
+    working ??= work()
+      .catch((error: unknown) => {
+        if (!abort.signal.aborted) options.onError(error);
+      })
+      .finally(() => {
+        working = null;
+      });
+  };
+  return {
+    hint: (path) => {
+      waiting.paths.add(path);
+      wake();
+    },
+    lookAtAll: () => {
+      waiting.isAll = true;
+      wake();
+    },
+    close: async () => {
+      abort.abort();
+      await working;
+    },
+  };
+}
+
+/** Where to look. */
+interface Waiting {
+  readonly paths: Set<string>;
+  readonly targets: Set<string>;
+  isAll: boolean;
+}
+
+function isSomethingIn({ paths, targets, isAll }: Waiting): boolean {
+  return isAll || paths.size > 0 || targets.size > 0;
+}
+
+/** Takes out all that waits, as targets. */
+async function takeTargets(
+  waiting: Waiting,
+  known: ReadonlyMap<string, string>,
+  options: DriftOptions,
+): Promise<string[]> {
+  const { isAll } = waiting;
+  const paths = [...waiting.paths];
+  const targets = new Set(waiting.targets);
+  waiting.isAll = false;
+  waiting.paths.clear();
+  waiting.targets.clear();
+  for (const path of paths) {
+    const target = await options.targetOf(path);
+    if (target !== null) targets.add(target);
+  }
+  // One that differed and is published no longer differs no longer.
+  if (isAll) for (const target of [...(await options.targets()), ...known.keys()]) targets.add(target);
+  return [...targets];
+}
+
+async function tell(
+  target: string,
+  found: readonly Difference[],
+  known: Map<string, string>,
+  { onDrift, onWhole }: DriftOptions,
+): Promise<void> {
+  const before = known.get(target);
+  if (found.length === 0) {
+    known.delete(target);
+    if (before !== undefined) await onWhole(target);
+    return;
+  }
+  const summary = JSON.stringify(found);
+  if (before === summary) return;
+  known.set(target, summary);
+  await onDrift(target, found);
+}

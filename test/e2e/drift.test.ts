@@ -1,0 +1,76 @@
+import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { run, start } from '../support/program.ts';
+
+const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+
+async function someWorkbook(directory: string): Promise<string> {
+  const root = join(directory, 'mirror/Accounting/main');
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const file = entries.find((entry) => entry.isFile());
+  if (file === undefined) throw new Error('no file is mirrored');
+  return join(file.parentPath, file.name);
+}
+
+describe('an edit of a mirrored file', () => {
+  it('is reported while the daemon runs, shows in status, and is put right by verify --repair', async () => {
+    const embedded = await startEmbedded();
+    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
+    await daemon.prints(/"pass\.finished"/);
+    const file = await someWorkbook(embedded.directory);
+    const before = await readFile(file);
+    await appendFile(file, 'an edit');
+    await daemon.prints(/"target\.drifted"/);
+    const line = /.*"target\.drifted".*/.exec(daemon.stdout())?.[0] ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ target: 'Accounting/main', modified: 1, added: 0, missing: 0 });
+    const status = await run(['status'], embedded.settings);
+    expect(status.exitCode).toBe(1);
+    expect(status.stdout).toMatch(/Accounting\/main +drifted .*someone changed it: 1 modified/);
+    expect((await run(['verify'], embedded.settings)).exitCode).toBe(1);
+    expect((await run(['verify', '--repair'], embedded.settings)).exitCode).toBe(4);
+    expect(await readFile(file)).not.toEqual(before);
+    await writeFile(file, before);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    expect(daemon.stdout().match(/"target\.drifted"/g)).toHaveLength(1);
+
+    const repaired = await run(['verify', '--repair'], embedded.settings);
+    expect(repaired.exitCode).toBe(0);
+    expect(await embedded.differences()).toEqual([]);
+    expect((await run(['verify'], embedded.settings)).exitCode).toBe(0);
+    expect((await run(['status'], embedded.settings)).exitCode).toBe(0);
+  });
+
+  it('is put right at once where the settings say so, and the daemon’s own publishes are none', async () => {
+    const embedded = await startEmbedded();
+    const daemon = start(['run'], { ...embedded.settings, ...NEVER, WORKBOOK_MIRROR_DRIFT: 'repair' });
+    await daemon.prints(/"pass\.finished"/);
+    for (let edits = 0; edits < 5; edits += 1) {
+      await embedded.writer.edit();
+      daemon.child.kill('SIGHUP');
+      await daemon.prints(new RegExp(`(?:"trigger":"signal"[^]*){${edits + 1}}`));
+    }
+    const file = await someWorkbook(embedded.directory);
+    await rm(file);
+    await daemon.prints(/"target\.whole"/);
+    expect(await embedded.differences()).toEqual([]);
+    expect(daemon.stdout()).toMatch(/"trigger":"drift"/);
+    expect(daemon.stdout().match(/"target\.drifted"/g)).toHaveLength(1);
+    daemon.child.kill('SIGTERM');
+    expect((await daemon.ended).exitCode).toBe(0);
+  });
+
+  it('made while no daemon ran is found when it starts', async () => {
+    const embedded = await startEmbedded();
+    await run(['sync'], embedded.settings);
+    await rm(await someWorkbook(embedded.directory));
+    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
+    await daemon.prints(/"target\.drifted"/);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+  });
+});

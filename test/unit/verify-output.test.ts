@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+
+import { createVerifyProgress, describeVerification } from '../../src/cli/verify-output.ts';
+import type { VerifiedTarget, VerifyReport } from '../../src/cli/verify.ts';
+
+const CLEAR = '\r\u001b[K';
+
+const OK: VerifiedTarget = {
+  path: 'Accounting/main',
+  state: 'ok',
+  differences: [],
+  files: 3,
+  sizeBytes: 3000,
+  isResumed: false,
+};
+const DIFFERS: VerifiedTarget = {
+  ...OK,
+  path: 'Planning/main',
+  state: 'differs',
+  differences: [
+    { path: 'a', kind: 'added', entry: 'file' },
+    { path: 'b', kind: 'added', entry: 'link' },
+    { path: 'c', kind: 'missing' },
+    { path: 'd', kind: 'modified', what: ['size', 'mtime'] },
+    { path: 'e\u001b', kind: 'unreadable', problem: 'EIO: i/o error, read' },
+  ],
+};
+const GONE: VerifiedTarget = { ...OK, path: 'Texts/main', state: 'gone' };
+
+function report(fields: Partial<VerifyReport> = {}): VerifyReport {
+  return {
+    directory: '/m',
+    isComplete: true,
+    selected: 1,
+    targets: [OK],
+    unreadableManifests: [],
+    strays: [],
+    readBytes: 3000,
+    durationMs: 1500,
+    ...fields,
+  };
+}
+
+function show(isTerminal: boolean): {
+  written: string[];
+  progress: ReturnType<typeof createVerifyProgress>;
+} {
+  const written: string[] = [];
+  let nowMs = 0;
+  const now = (): number => (nowMs += 1000);
+  const write = (text: string): number => written.push(text);
+  return { written, progress: createVerifyProgress({ write, isTerminal, columns: () => 60, now }) };
+}
+
+describe('the progress of a verification', () => {
+  it('says on a terminal how far it is and how fast', () => {
+    const { written, progress } = show(true);
+    progress.onEvent({ kind: 'started', selected: 2 });
+    progress.onEvent({ kind: 'read', bytes: 3_000_000 });
+    progress.onEvent({ kind: 'examined', target: GONE });
+    expect(written.at(1)).toBe(`${CLEAR}0 of 2 targets, 3.0 MB read, 750 kB/s`);
+    expect(written.at(2)).toBe(`${CLEAR}✗ Texts/main is gone: no folder stands at mirror/Texts/main\n`);
+    progress.finish(report());
+    expect(written.at(-1)).toBe(
+      `${CLEAR}✓ 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n`,
+    );
+  });
+
+  it('says elsewhere only what is not in order, and how it ended', () => {
+    const { written, progress } = show(false);
+    progress.onEvent({ kind: 'started', selected: 4 });
+    progress.onEvent({ kind: 'read', bytes: 3000 });
+    progress.onEvent({ kind: 'examined', target: OK });
+    progress.onEvent({ kind: 'examined', target: null });
+    progress.onEvent({ kind: 'examined', target: DIFFERS });
+    progress.onEvent({ kind: 'examined', target: { path: 'x/y', problem: 'EIO' } });
+    progress.finish(report({ targets: [OK, DIFFERS] }));
+    expect(written).toStrictEqual([
+      '✗ Planning/main differs from its manifest in 5 places\n',
+      '✗ x/y: its manifest cannot be read: EIO\n',
+      '! 2 targets, 6 files, 6.0 kB, verified in 1.5 s: 1 target not as published.\n',
+    ]);
+  });
+});
+
+describe('the report of a verification', () => {
+  it('tells every kind of difference, and what to do', () => {
+    expect(describeVerification(report({ targets: [DIFFERS, GONE] }))).toBe(
+      [
+        'Planning/main differs from its manifest in 5 places:',
+        '  added      a',
+        '  added      b (link)',
+        '  missing    c',
+        '  modified   d: size, mtime',
+        '  unreadable e\\u001b: EIO: i/o error, read',
+        '',
+        'Texts/main is gone: no folder stands at mirror/Texts/main',
+        '',
+        '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
+        '`verify --repair` pulls what is not as published.',
+      ].join('\n'),
+    );
+  });
+
+  it('says after an interruption how to go on', () => {
+    expect(describeVerification(report({ isComplete: false, selected: 7 }))).toBe(
+      'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n' +
+        '`verify --resume` goes on with the others.',
+    );
+  });
+});
