@@ -8,6 +8,7 @@ import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
 import { writeApproval } from '../store/approvals.ts';
 import { openReader } from './compose.ts';
+import { namedPath } from './target-name.ts';
 
 /** A held deletion that was let through. */
 export interface Approved {
@@ -40,7 +41,8 @@ export async function approve(
         record.held === null ? [] : [[paths.get(key) ?? pathOf(record), record]],
       ),
     );
-    const names = asked === null ? [...held.keys()] : asked.map(targetName);
+    const names =
+      asked === null ? [...held.keys()] : asked.map((name) => namedPath(name, store.layout.mirror));
     const chosen = names.map((name) => ({ name, record: held.get(name) ?? notHeld(name, [...held.keys()]) }));
     const approved: Approved[] = [];
     for (const { name, record } of chosen) {
@@ -57,10 +59,6 @@ export async function approve(
 
 function pathOf({ repository, target }: TargetRecord): string {
   return `${repository}/${encodeSegment(target.branch)}`;
-}
-
-function targetName(asked: string): string {
-  return asked.replace(/^(?:\.\/)?mirror\//, '').replace(/\/+$/, '');
 }
 
 function notHeld(name: string, held: readonly string[]): never {

@@ -12,6 +12,7 @@ import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
 import { openMirrorStore } from './compose.ts';
 import { table } from './output.ts';
 import { abortOnSignal } from './signals.ts';
+import { namedPath } from './target-name.ts';
 
 /** A tree of the history, for people and programs. Times in milliseconds since the epoch. */
 export interface KeptTree {
@@ -31,8 +32,9 @@ export async function listHistory(
   settings: SettingsFor<'directory'>,
   asked: string | null,
 ): Promise<KeptTree[]> {
-  const entries = await readHistory(layoutOf(settings.directory));
-  const chosen = asked === null ? entries : entriesOf(entries, asked);
+  const layout = layoutOf(settings.directory);
+  const entries = await readHistory(layout);
+  const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
   return Promise.all(
     chosen.map(async ({ path, kind, atMs, tree, manifest: file }) => {
       const manifest = await readManifest(file);
@@ -49,8 +51,8 @@ export async function listHistory(
   );
 }
 
-function entriesOf(entries: readonly HistoryEntry[], asked: string): HistoryEntry[] {
-  const path = asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '').replace(/\/+$/, '');
+function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
+  const path = namedPath(asked, mirror);
   const found = entries.filter((entry) => entry.path === path);
   if (found.length > 0) return found;
   const close = nearest(
@@ -111,7 +113,7 @@ export async function restoreHistory(
   }
   const { signal, stopListening } = abortOnSignal();
   try {
-    const entries = entriesOf(await readHistory(layout), target);
+    const entries = entriesOf(await readHistory(layout), target, layout.mirror);
     const entry = (atMs === null ? entries.at(-1) : keptAt(entries, atMs)) ?? notKept(target, atMs);
     const whole = await checkEntry(entry, signal);
     if (folder === null) {

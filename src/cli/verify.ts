@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises';
-import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -18,6 +17,7 @@ import {
   type Stray,
 } from '../store/strays.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
+import { namedPath } from './target-name.ts';
 
 /** How a target stands to its manifest. */
 export interface VerifiedTarget {
@@ -154,10 +154,7 @@ function selectedOf(
   const known = new Set(paths);
   const selected = new Set<string>();
   for (const name of asked) {
-    const onDisk = resolve(name);
-    const path = onDisk.startsWith(`${mirror}/`)
-      ? relative(mirror, onDisk)
-      : name.replace(/^(?:\.\/)?mirror\//, '').replace(/\/+$/, '');
+    const path = namedPath(name, mirror);
     if (!known.has(path)) {
       const close = nearest(path, paths);
       throw new MirrorError(

@@ -1,5 +1,3 @@
-import { relative, resolve } from 'node:path';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { driftSentence, heldSentence, printable, utcTime } from '../model/humanize.ts';
@@ -12,6 +10,7 @@ import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openReader, statusPolicyOf } from './compose.ts';
 import { tellEvent } from './output.ts';
+import { namedPath } from './target-name.ts';
 
 /** What is known of a target, or of a file in it, and what comes next. */
 export interface Explanation {
@@ -30,7 +29,7 @@ export interface Explanation {
 export async function why(settings: SettingsFor<'directory'>, asked: string): Promise<Explanation> {
   const { store, state } = await openReader(settings, () => {});
   try {
-    const path = targetPath(asked, store.layout.mirror);
+    const path = namedPath(asked, store.layout.mirror);
     const published = await store.published();
     const records = await tolerateStateFailure(
       tellEvent,
@@ -56,14 +55,6 @@ export async function why(settings: SettingsFor<'directory'>, asked: string): Pr
   } finally {
     await state.close();
   }
-}
-
-/** Takes a path on disk, absolute or from the working directory, a path that begins with `mirror/`, or a target as it is. */
-function targetPath(asked: string, mirror: string): string {
-  const onDisk = resolve(asked);
-  const isOnDisk = onDisk.startsWith(`${mirror}/`);
-  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?mirror\//, '');
-  return path.replace(/\/+$/, '');
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {

@@ -54,6 +54,7 @@ export interface StateOptions {
 
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
 export async function openState(options: StateOptions): Promise<State> {
+  const attempt = createAttempt();
   const backend = await attempt(() => openBackend(options));
   const open = async (name: string): Promise<Keyv> => {
     const namespace = `${options.directoryId}-${name}`;
@@ -97,7 +98,7 @@ export async function openState(options: StateOptions): Promise<State> {
     savePass: lastPass.write,
     installation: installation.read,
     saveInstallation: installation.write,
-    close: () => backend.close(),
+    close: () => inTime(() => backend.close()).catch(options.onError),
   };
 }
 
@@ -115,8 +116,17 @@ const tolerantJson = {
 
 async function openBackend(options: StateOptions): Promise<Backend> {
   if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
-  if (!options.readOnly) return openSqlite(options.file, options.onReset);
-  return openSqliteForReading(options.file) ?? emptyBackend();
+  if (options.readOnly) return openSqliteForReading(options.file) ?? emptyBackend();
+  try {
+    return await openSqlite(options.file, options.onReset);
+  } catch (error) {
+    // The mirror needs it to spare requests, and is right without it.
+    const why = error instanceof Error ? error.message : String(error);
+    options.onReset(
+      `${options.file} cannot be opened (${why}); what is remembered is lost when the program ends`,
+    );
+    return emptyBackend();
+  }
 }
 
 function emptyBackend(): Backend {
@@ -141,24 +151,49 @@ async function readRecords(targets: Keyv): Promise<Map<string, TargetRecord>> {
   return records;
 }
 
-const CALL_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 5000;
 
-/** Runs a call on the store; a store that is gone may never answer, so every call has its time. */
-async function attempt<T>(call: () => Promise<T>): Promise<T> {
+/** A store that failed is left alone for so long, so that a pass does not wait for it again and again. */
+const PAUSE_MS = 60_000;
+
+/** Runs a call on the store. @throws MirrorError `state.unavailable` */
+type Attempt = <T>(call: () => Promise<T>) => Promise<T>;
+
+/** Makes the way to a store that may be gone: every call has its time, and after a failure the next ones fail at once. */
+function createAttempt(): Attempt {
+  let failedAtMs = Number.NEGATIVE_INFINITY;
+  let failure: MirrorError | null = null;
+  return async (call) => {
+    if (failure !== null && performance.now() - failedAtMs < PAUSE_MS) throw failure;
+    try {
+      const result = await inTime(call);
+      failure = null;
+      return result;
+    } catch (error) {
+      if (error instanceof MirrorError) throw error;
+      failedAtMs = performance.now();
+      failure = unavailable(error);
+      throw failure;
+    }
+  };
+}
+
+async function inTime<T>(call: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error('it does not answer')), CALL_TIMEOUT_MS);
   });
   try {
     return await Promise.race([call(), timeout]);
-  } catch (cause) {
-    if (cause instanceof MirrorError) throw cause;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
-      cause,
-      hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
-    });
   } finally {
     clearTimeout(timer);
   }
+}
+
+function unavailable(cause: unknown): MirrorError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
+    cause,
+    hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
+  });
 }

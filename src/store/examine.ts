@@ -3,6 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { forEachConcurrently } from '../model/concurrency.ts';
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import {
   type Difference,
@@ -96,7 +97,8 @@ async function entriesBelow(tree: string, signal: AbortSignal): Promise<FoundEnt
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const names = await namesIn(tree, folder, found);
     const prefix = folder === '' ? '' : `${folder}/`;
-    await several(names, LOOKUPS, signal, async (name) => {
+    await forEachConcurrently(names, LOOKUPS, async (name) => {
+      signal.throwIfAborted();
       const entry = await entryAt(tree, `${prefix}${name}`);
       if (entry === null) return;
       found.push(entry);
@@ -151,7 +153,8 @@ async function addDigests(
   options: ExamineOptions,
 ): Promise<void> {
   const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
-  await several(found.keys(), READS, options.signal, async (index) => {
+  await forEachConcurrently(found.keys(), READS, async (index) => {
+    options.signal.throwIfAborted();
     const entry = found[index];
     if (entry?.kind !== 'file') return;
     const file = wanted.get(entry.path);
@@ -210,21 +213,4 @@ async function digestOf(
     // Where all is read that the file had, a part of the buffer left free means that it did not grow.
     if (bytesRead === 0 || (total === sizeBytes && bytesRead < buffer.length)) return hash.digest('hex');
   }
-}
-
-/** Does the work for every item, so many at a time; stops when it is told to. */
-async function several<T>(
-  items: Iterable<T>,
-  atATime: number,
-  signal: AbortSignal,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = items[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (let next = queue.next(); next.done !== true; next = queue.next()) {
-      signal.throwIfAborted();
-      await work(next.value);
-    }
-  };
-  await Promise.all(Array.from({ length: atATime }, worker));
 }

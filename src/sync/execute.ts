@@ -3,7 +3,7 @@ import type { Manifest } from '../model/manifest.ts';
 import type { Action, HoldAction, PullAction } from '../model/actions.ts';
 import type { Outcome } from '../model/record.ts';
 import { byRepository, type Listing } from '../model/service.ts';
-import { forEachConcurrently } from './concurrency.ts';
+import { forEachConcurrently } from '../model/concurrency.ts';
 import {
   type ActionResult,
   type ExecutePolicy,

@@ -4,7 +4,7 @@ import { MirrorError } from '../model/errors.ts';
 import { findLeadingFolder } from '../model/leading-folder.ts';
 import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../model/manifest.ts';
 import type { WorkbookRow } from '../model/service.ts';
-import { forEachConcurrently } from './concurrency.ts';
+import { forEachConcurrently } from '../model/concurrency.ts';
 import type { ArchiveEntryPort, ArchivePort, StagePort } from './ports.ts';
 
 /** What unpacking works with. */

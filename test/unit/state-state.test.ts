@@ -211,10 +211,11 @@ describe('the state cache', () => {
     expect(resets).toEqual([]);
   });
 
-  it('says what is wrong when its file cannot be made', async () => {
-    await expect(opened({ file: join(folder, 'missing', 'state.db') })).rejects.toMatchObject({
-      code: 'state.unavailable',
-    });
+  it('goes on in memory, and says so, when its file cannot be made', async () => {
+    const state = await opened({ file: join(folder, 'missing', 'state.db') });
+    expect(resets).toEqual([expect.stringContaining('lost when the program ends')]);
+    await state.saveRecords(RECORDS);
+    expect((await state.records()).size).toBe(RECORDS.length);
   });
 
   it('says what is wrong when it was closed', async () => {
