@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 
+import { onDisk } from '../model/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { SkippedEntry } from '../model/manifest.ts';
 import { readWhole, stream } from './content.ts';
@@ -42,7 +43,7 @@ export interface Archive {
  *   limits, `disk.failed`
  */
 export async function openArchive(path: string, limits: ArchiveLimits): Promise<Archive> {
-  const handle = await open(path, 'r');
+  const handle = await onDisk('opening the downloaded archive', () => open(path, 'r'));
   try {
     const entries: ArchiveEntry[] = [];
     const skipped: SkippedEntry[] = [];

@@ -22,6 +22,7 @@ export type HoldReason =
   | 'path-occupied'
   | 'deletion-guard'
   | 'restored'
+  | 'manifest-unreadable'
   | 'superseded'
   | 'repository-missing'
   | 'no-repositories-listed'
@@ -29,7 +30,7 @@ export type HoldReason =
   | 'listing-contradicts-itself';
 
 /** Why a tree leaves the mirror for the history. */
-export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known';
+export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate';
 
 /** What all actions have in common. */
 export interface ActionOf<Kind extends string, Reason extends string> {

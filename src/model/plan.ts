@@ -19,6 +19,8 @@ export interface PlanPolicy {
 export interface PlanInput {
   readonly listing: Listing;
   readonly published: readonly Published[];
+  /** Paths whose manifest cannot be read just now. */
+  readonly unreadable: ReadonlySet<string>;
   /** By {@link targetKey}. */
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly approvals: Approvals;
@@ -72,6 +74,8 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
   if (!candidate.selected) {
     return candidate.published === null ? null : hold(candidate, 'not-selected');
   }
+  if (input.unreadable.has(candidate.path)) return hold(candidate, 'manifest-unreadable');
+  if (candidate.duplicate) return { ...common(candidate), kind: 'retire', reason: 'duplicate' };
   if (candidate.listed === null) return decideGone(candidate, record, input);
   if (candidate.superseded !== 'no') {
     return candidate.superseded === 'published' && input.listing.repositoriesComplete

@@ -62,6 +62,8 @@ export interface Candidate {
   readonly occupant: Published | null;
   readonly configured: ConfiguredBranch | null;
   readonly selected: boolean;
+  /** True for a second tree of a target that stands, whole, elsewhere: a move that was not recognised left it. */
+  readonly duplicate: boolean;
   /** True for the branch `HEAD` once a named branch of its repository is known. */
   readonly superseded: 'no' | 'known' | 'published';
 }
@@ -112,17 +114,17 @@ interface RepositoryContext {
 function candidatesOf(repository: Repository, context: RepositoryContext): Candidate[] {
   const { trees, rows, selection } = context;
   const configured = selection.configuredBranches(repository.fullName);
-  const treesByBranch = new Map(trees.map((tree) => [tree.branch, tree]));
+  const treesByBranch = chooseTrees(trees, context.path);
   const named = new Set([
     ...(rows ?? []).map((row) => row.branch),
     ...configured.map((each) => each.branch),
     ...treesByBranch.keys(),
   ]);
   named.delete(HEAD_BRANCH);
-  const segments = new Map(trees.map((tree) => [tree.branch, lastSegment(tree.path)]));
+  const segments = new Map([...treesByBranch].map(([branch, tree]) => [branch, lastSegment(tree.path)]));
   const branches = [...named].sort();
   const withHead = named.size === 0 || treesByBranch.has(HEAD_BRANCH) ? [...branches, HEAD_BRANCH] : branches;
-  return withHead.map((branch) => {
+  const candidates = withHead.map((branch): Candidate => {
     const segment = assignBranchSegment(branch, segments);
     segments.set(branch, segment);
     const path = `${context.path}/${segment}`;
@@ -137,9 +139,11 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       occupant: occupant !== null && occupant.repository.id !== repository.id ? occupant : null,
       configured: configured.find((each) => each.branch === branch) ?? null,
       selected: selection.selects(repository.fullName, branch),
+      duplicate: false,
       superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch) : 'no',
     };
   });
+  return [...candidates, ...duplicatesOf(repository, trees, treesByBranch, selection)];
 }
 
 function supersededBy(
@@ -165,8 +169,37 @@ function goneCandidate(
     occupant: null,
     configured: null,
     selected: selection.selects(tree.repository.fullName, tree.branch),
+    duplicate: false,
     superseded: 'no',
   };
+}
+
+/** The tree that counts for each branch: the one in its place, or else the first. */
+function chooseTrees(trees: readonly Published[], repositoryPath: string): Map<string, Published> {
+  const chosen = new Map<string, Published>();
+  for (const tree of trees) {
+    const known = chosen.get(tree.branch);
+    const isInPlace = parentPath(tree.path) === repositoryPath && tree.treePresent;
+    if (known === undefined || isInPlace) chosen.set(tree.branch, tree);
+  }
+  return chosen;
+}
+
+/** The trees that do not count, because another one of their target does. */
+function duplicatesOf(
+  repository: Repository,
+  trees: readonly Published[],
+  chosen: ReadonlyMap<string, Published>,
+  selection: Selection,
+): Candidate[] {
+  return trees
+    .filter((tree) => {
+      const counting = chosen.get(tree.branch);
+      return tree.treePresent && counting !== tree && counting?.treePresent === true;
+    })
+    .map((tree) =>
+      Object.assign(goneCandidate(tree, null, selection), { listed: repository, duplicate: true }),
+    );
 }
 
 function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {

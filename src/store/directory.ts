@@ -80,8 +80,8 @@ export async function probeExchange(layout: DirectoryLayout, native: NativeCalls
     if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
     throw unusable(error, layout.root);
   } finally {
-    await unlessMissing(rmdir(one));
-    await unlessMissing(rmdir(other));
+    // What stays is swept with the staging area.
+    await Promise.allSettled([rmdir(one), rmdir(other)]);
   }
 }
 

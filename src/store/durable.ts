@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rmdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -66,15 +66,19 @@ export async function renameIfThere(from: string, to: string): Promise<boolean> 
   return true;
 }
 
-/** Removes empty directories from `path` upwards, never `root` itself or anything outside it. */
+/**
+ * Removes empty directories from `path` upwards, never `root` itself or anything outside it.
+ * @throws what keeps an empty one from being removed: nobody else would come back to it
+ */
 export async function removeEmptyFolders(path: string, root: string): Promise<void> {
   for (let folder = path; folder.startsWith(`${root}/`); folder = dirname(folder)) {
     try {
-      if ((await readdir(folder)).length > 0) return;
       await rmdir(folder);
     } catch (error) {
-      if (systemCode(error) === 'ENOENT') continue;
-      return;
+      const code = systemCode(error);
+      if (code === 'ENOENT') continue;
+      if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOTDIR') return;
+      throw error;
     }
   }
 }

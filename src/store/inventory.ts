@@ -10,7 +10,14 @@ import { readManifest } from './manifest-file.ts';
 /** Reads what is published, from the manifests: the disk is the truth. */
 export interface Inventory {
   /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
-  readonly read: () => Promise<Published[]>;
+  readonly read: () => Promise<InventoryReading>;
+}
+
+/** What an inventory found. */
+export interface InventoryReading {
+  readonly published: readonly Published[];
+  /** Paths whose manifest the disk does not give: what stands there is not known, which is not the same as nothing. */
+  readonly unreadable: readonly string[];
 }
 
 interface Remembered {
@@ -36,18 +43,19 @@ export function createInventory(layout: DirectoryLayout): Inventory {
     read: () =>
       onDisk('reading the manifests', async () => {
         const published: Published[] = [];
+        const unreadable: string[] = [];
         const seen = new Set<string>();
         for (const file of await manifestFiles(layout.manifests)) {
           seen.add(file);
           const path = relative(layout.manifests, file).slice(0, -'.json'.length);
-          // One that cannot be read is no reason to stop the others; publishing there fails and says why.
-          const summary = await summarise(file, path).catch(() => null);
-          if (summary === null) continue;
+          const summary = await summarise(file, path).catch(() => 'unreadable' as const);
+          if (summary === 'unreadable') unreadable.push(path);
+          if (summary === null || summary === 'unreadable') continue;
           const tree = await unlessMissing(lstat(treePath(layout, path)));
           published.push({ ...summary, treePresent: tree?.isDirectory() === true });
         }
         for (const file of remembered.keys()) if (!seen.has(file)) remembered.delete(file);
-        return published;
+        return { published, unreadable };
       }),
   };
 }

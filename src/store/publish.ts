@@ -8,6 +8,7 @@ import type { HistoryKind } from '../model/retention.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { writeNewFile } from './durable.ts';
 import type { PublishActivity } from './activity.ts';
+import { examinePublished } from './examine.ts';
 import { type Intent, removeIntent, STAGED, writeIntent } from './intent.ts';
 import { historyName, manifestPath, treePath } from './layout.ts';
 import { formatManifest, readManifest } from './manifest-file.ts';
@@ -71,10 +72,7 @@ export async function publishStage(
   return onDisk(`publishing ${path}`, async () => {
     refuseUnsettled(context, path);
     await refuseLinks(context.layout.mirror, path, []);
-    const present = await readManifest(manifestPath(context.layout, path));
-    const isOurs = present?.repository.id === manifest.repository.id && present.branch === manifest.branch;
-    const treePresent = (await unlessMissing(lstat(treePath(context.layout, path)))) !== null;
-    const before = isOurs && treePresent ? present.files : [];
+    const { present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
     const isPublished = isOurs && treePresent;
@@ -90,14 +88,54 @@ export async function publishStage(
       keepsOld: isReplaced || isEmptied,
       files: manifest.files,
     });
-    const keptAs = isOurs && !isEmptied ? (isReplaced ? 'replaced' : null) : 'retired';
-    const keptTo = keptAs === null ? null : await freeHistoryPath(context, path, keptAs);
+    const keptTo = await placeForOld(context, path, { isOurs, isEmptied, isReplaced });
     await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
-    const intent = await intentFor(method, path, stage, changes.removed, keptTo);
+    const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
+    const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
     return { method: method.kind };
   });
+}
+
+/** What stands where a tree is to be published. */
+async function lookAtPlace(
+  { layout }: PublishContext,
+  path: string,
+  { repository, branch }: Manifest,
+): Promise<{
+  readonly present: Manifest | null;
+  /** Whether it belongs to the same target. */
+  readonly isOurs: boolean;
+  readonly treePresent: boolean;
+  /** The files that are published there. */
+  readonly before: Manifest['files'];
+}> {
+  const present = await readManifest(manifestPath(layout, path));
+  const isOurs = present?.repository.id === repository.id && present.branch === branch;
+  const treePresent = (await unlessMissing(lstat(treePath(layout, path)))) !== null;
+  return { present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
+}
+
+/** Where in the history the tree goes that is replaced, if it is to be kept. */
+async function placeForOld(
+  context: PublishContext,
+  path: string,
+  { isOurs, isEmptied, isReplaced }: Readonly<Record<'isOurs' | 'isEmptied' | 'isReplaced', boolean>>,
+): Promise<string | null> {
+  if (!isOurs || isEmptied) return freeHistoryPath(context, path, 'retired');
+  return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
+}
+
+/** What someone put into a published tree. */
+async function foreignPaths(
+  { layout }: PublishContext,
+  path: string,
+  { files }: Manifest,
+): Promise<readonly string[]> {
+  const { signal } = new AbortController();
+  const { differences } = await examinePublished(layout, path, files, { depth: 'facts', signal });
+  return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
 }
 
 /** Makes ready what a method needs beside the staged files. */

@@ -107,7 +107,7 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   for (const file of removed) {
     const folder = dirname(join(published, file));
     await unlink(join(published, file)).catch(ignoreDone);
-    await removeEmptyFolders(folder, published);
+    await removeEmptyFolders(join(published, file), published);
     folders.add(folder);
   }
   const entries = await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }));

@@ -20,7 +20,7 @@ import {
 } from './directory.ts';
 import { type ExamineDepth, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
-import { createInventory } from './inventory.ts';
+import { createInventory, type InventoryReading } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
@@ -48,7 +48,8 @@ export interface MirrorStore {
   readonly recovered: readonly string[];
   /** Completes what errors interrupted, while no stage is in use; gives the targets that it completed. */
   readonly settle: () => Promise<readonly string[]>;
-  readonly published: () => Promise<Published[]>;
+  readonly published: () => Promise<readonly Published[]>;
+  readonly inventory: () => Promise<InventoryReading>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /**
    * How a published tree differs from a manifest; null when it is not there at all.
@@ -122,14 +123,15 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const recovered = await settle();
     const inventory = createInventory(layout);
     const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-    const drifted = knownId === null ? await findAllDrifted(context, await inventory.read()) : [];
+    const drifted = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
     return {
       layout,
       id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))),
       canExchange: context.canExchange,
       recovered,
       settle,
-      published: inventory.read,
+      published: async () => (await inventory.read()).published,
+      inventory: inventory.read,
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
       targetOf: (path) => targetOf(layout, path),
@@ -228,12 +230,14 @@ async function publishContext(
  */
 export async function readStore(
   directory: string,
-): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'manifest' | 'approvals'>> {
+): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'approvals'>> {
   const layout = layoutOf(directory);
+  const inventory = createInventory(layout);
   return {
     layout,
     id: (await knownDirectoryId(layout)) ?? '',
-    published: createInventory(layout).read,
+    published: async () => (await inventory.read()).published,
+    inventory: inventory.read,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
     approvals: () => readApprovals(layout),
   };

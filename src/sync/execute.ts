@@ -62,7 +62,11 @@ export async function executePlan<Stage extends StagePort>(
       : [],
   );
   const retired = await retireAll(execution, [...due, ...gone]);
-  await record(execution, retired);
+  // Of a duplicate nothing is remembered: the record is that of the tree that counts.
+  await record(
+    execution,
+    retired.filter(({ action }) => action.reason !== 'duplicate'),
+  );
   const all = [...settled, ...results, ...retired];
   await forget(execution, all);
   await withdraw(execution, all);

@@ -72,8 +72,8 @@ export async function retireAll<Stage extends StagePort>(
 ): Promise<ActionResult[]> {
   const { plan, policy, approvals } = execution;
   const total = mirroredTargets(plan);
-  // The branch HEAD gives way to a named branch that holds the same: nothing is deleted.
-  const deletions = retirements.filter(({ reason }) => reason !== 'branch-known');
+  // The branch HEAD gives way to a named branch that holds the same, a duplicate to its double: nothing is deleted.
+  const deletions = retirements.filter(({ reason }) => reason !== 'branch-known' && reason !== 'duplicate');
   const held = new Set(holdRetirements(deletions, total, policy.guard.targets, approvals));
   const results: ActionResult[] = [];
   for (const retirement of retirements) {

@@ -56,7 +56,7 @@ export async function runPass<Stage extends StagePort>(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
-  readonly store: Pick<StorePort, 'published' | 'approvals'>;
+  readonly store: Pick<StorePort, 'inventory' | 'approvals'>;
   readonly state: Pick<StatePort, 'records'>;
 }
 
@@ -67,13 +67,23 @@ export async function planPass(
   listing: Listing,
   urgent: boolean,
 ): Promise<PlannedPass & { readonly plan: Action[] }> {
-  const published = await context.store.published();
+  const { published, unreadable } = await context.store.inventory();
   const approvals = await context.store.approvals();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const { drifted } = context;
   const nowMs = context.now();
-  const plan = makePlan({ listing, published, records, approvals, drifted, policy, nowMs, urgent });
+  const plan = makePlan({
+    listing,
+    published,
+    unreadable: new Set(unreadable),
+    records,
+    approvals,
+    drifted,
+    policy,
+    nowMs,
+    urgent,
+  });
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
     name: 'pass.planned',

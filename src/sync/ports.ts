@@ -68,7 +68,11 @@ export interface StagePort {
 export interface StorePort<Stage extends StagePort = StagePort> {
   /** Completes what errors interrupted before, while no stage is in use; gives the targets that it completed. */
   readonly settle: () => Promise<readonly string[]>;
-  readonly published: () => Promise<readonly Published[]>;
+  /** What is published, and the paths of which that cannot be said. */
+  readonly inventory: () => Promise<{
+    readonly published: readonly Published[];
+    readonly unreadable: readonly string[];
+  }>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /** How a published tree differs from its manifest; null when it is not there at all. */
   readonly examine: (

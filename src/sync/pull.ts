@@ -105,11 +105,13 @@ interface Before {
 
 async function lookAtPublished<Stage extends StagePort>(
   { store }: PassContext<Stage>,
-  { path, published, depth }: PullAction,
+  { path, target, depth }: PullAction,
   signal: AbortSignal,
 ): Promise<Before> {
-  const manifest = published?.treePresent === true ? await store.manifest(path) : null;
-  if (manifest === null) return { manifest, isDamaged: false, isTrusted: () => false };
+  // The plan may not have known of it: what counts is what stands there now.
+  const manifest = await store.manifest(path);
+  const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
+  if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
   const differences = await store.examine(path, manifest, depth, signal);
   if (differences === null) return { manifest, isDamaged: true, isTrusted: () => false };
   const suspects = new Set(differences.map((each) => each.path));

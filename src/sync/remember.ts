@@ -10,10 +10,12 @@ export async function forget<Stage extends StagePort>(
   { context, records, listing, plan }: Execution<Stage>,
   results: readonly ActionResult[],
 ): Promise<void> {
-  const alive = new Set(plan.map((action) => targetKey(action.target)));
-  for (const { action, outcome } of results) {
-    if (outcome.kind === 'retired') alive.delete(targetKey(action.target));
-  }
+  const retired = new Set(
+    results.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
+  );
+  const alive = new Set(
+    plan.filter((action) => !retired.has(action)).map((action) => targetKey(action.target)),
+  );
   if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
   await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);

@@ -1,3 +1,6 @@
+import { cp, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
 import { startPair, treeOf } from '../support/mirror-harness.ts';
@@ -246,5 +249,33 @@ describe('names of repositories', () => {
     const texts = [...(await mirror.files('mirror')).values()].map(String).sort();
     expect(texts).toStrictEqual(['inner', 'outer', 'outer branch']);
     expect(await mirror.targets()).toHaveLength(3);
+  });
+});
+
+describe('two trees of one target', () => {
+  it('become one again, and the other goes to the history', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Old', { 'plan.xlsx': 'one' });
+    service.addRepository('Other', { 'plan.xlsx': 'two' });
+    await mirror.pass();
+    service.renameRepository(repository, 'New');
+    // What a rename leaves that is not recognised: the old tree with its manifest, beside the new one.
+    const folders = ['mirror', 'manifests'] as const;
+    const copies = folders.map((folder) => join(mirror.directory, `aside-${folder}`));
+    for (const [at, folder] of folders.entries()) {
+      await cp(join(mirror.directory, folder, 'Old'), copies[at] ?? '', {
+        recursive: true,
+        preserveTimestamps: true,
+      });
+    }
+    await mirror.pass();
+    for (const [at, folder] of folders.entries()) {
+      await rename(copies[at] ?? '', join(mirror.directory, folder, 'Old'));
+    }
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(mirror.eventsOf('target.retired')).toMatchObject([{ target: 'Old/main', reason: 'duplicate' }]);
+    expect((await mirror.files('history')).size).toBe(2);
+    expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
   });
 });

@@ -164,6 +164,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     published: [],
     records: new Map(),
     approvals: new Map(),
+    unreadable: new Set(),
     drifted: new Set(),
     policy: planPolicy(),
     nowMs: NOW_MS,

@@ -646,3 +646,26 @@ describe('the next full check', () => {
     expect(fullCheckDueMs(target(), NOW_MS, 0)).toBe(NOW_MS);
   });
 });
+
+describe('what the disk does not tell', () => {
+  it('is not taken for nothing: a path whose manifest cannot be read is left alone', () => {
+    expect(planOf({ listing: LISTED, unreadable: new Set(['Accounting/main']) })).toEqual([
+      'hold manifest-unreadable Accounting/main',
+    ]);
+  });
+
+  it('may leave two trees of one target: the one in its place counts, the other goes', () => {
+    const renamed = repository({ id: REPOSITORY.id, fullName: 'Ledger' });
+    const rows = [row({ repository: 'Ledger' })];
+    const old = { ...TREE, path: 'Accounting/main' };
+    const right = publishedUnder(renamed, rows);
+    const both = { listing: listing({ repositories: [renamed], workbooks: rows }) };
+    expect(planOf({ ...both, published: [old, right] })).toEqual([
+      'keep unchanged Ledger/main',
+      'retire duplicate Accounting/main',
+    ]);
+    expect(planOf({ ...both, published: [old, { ...right, treePresent: false }] })).toEqual([
+      'keep unchanged Ledger/main',
+    ]);
+  });
+});
