@@ -1,4 +1,9 @@
+import { join } from 'node:path';
+
 import { defineConfig } from 'vitest/config';
+
+/** The attacks are bounded run by run; all of them together take hours. */
+const ATTACK_TIMEOUT_MS = 12 * 3_600_000;
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
@@ -9,6 +14,16 @@ export default defineConfig({
       { test: { name: 'integration', include: ['integration/**/*.test.ts'], testTimeout: 60_000 } },
       {
         test: { name: 'e2e', include: ['e2e/**/*.test.ts'], testTimeout: 180_000, fileParallelism: false },
+      },
+      {
+        test: {
+          name: 'attack',
+          include: ['attack/**/*.test.ts'],
+          globalSetup: [join(import.meta.dirname, 'attack/build.ts')],
+          testTimeout: ATTACK_TIMEOUT_MS,
+          hookTimeout: ATTACK_TIMEOUT_MS,
+          fileParallelism: false,
+        },
       },
     ],
   },

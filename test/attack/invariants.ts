@@ -1,0 +1,149 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { Place } from './program.ts';
+import {
+  describeTree,
+  ifThere,
+  isSameTree,
+  leavesBelow,
+  manifestFaults,
+  readTree,
+  type Tree,
+} from './trees.ts';
+
+/** How much readers are promised: whole trees always, or, where files are renamed one by one, whole files. */
+export type ReaderPromise = 'whole-trees' | 'whole-files';
+
+/** What may stand at the path of a target, by target. */
+export type Allowed = ReadonlyMap<string, readonly (Tree | null)[]>;
+
+/** What must hold of the published trees at every moment. */
+export interface Expectation {
+  readonly allowed: Allowed;
+  readonly promise: ReaderPromise;
+  /** Contents that must be at one of two places at least: a tree that moves, or is retired to the history. */
+  readonly preserved: readonly { readonly from: string; readonly to: string }[];
+}
+
+/** What of the published trees is not as it must be at every moment. */
+export async function treeFaults(directory: string, expectation: Expectation): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [target, states] of expectation.allowed) {
+    const tree = await readTree(join(directory, 'mirror', target));
+    const fits =
+      expectation.promise === 'whole-trees'
+        ? states.some((state) => isSameTree(state, tree))
+        : isPiecewise(tree, states);
+    if (!fits) {
+      faults.push(`${target} is ${describeTree(tree)}; allowed: ${states.map(describeTree).join(' | ')}`);
+    }
+  }
+  return faults;
+}
+
+/** Whether every file is one of some state, and those that all states have are there. */
+function isPiecewise(tree: Tree | null, states: readonly (Tree | null)[]): boolean {
+  if (tree === null) return states.includes(null);
+  const known = states.filter((state) => state !== null);
+  const isKnown = [...tree].every(([path, digest]) => known.some((state) => state.get(path) === digest));
+  const [first, ...others] = known;
+  const lasting = [...(first?.keys() ?? [])].filter((path) => others.every((state) => state.has(path)));
+  return isKnown && lasting.every((path) => tree.has(path));
+}
+
+/** What is lost for good: contents that are neither where they were nor where they go. */
+export async function lostTrees(directory: string, { preserved }: Expectation): Promise<string[]> {
+  const lost: string[] = [];
+  for (const { from, to } of preserved) {
+    const places = await Promise.all([from, to].map((path) => leavesBelow(join(directory, path))));
+    if (places.every((leaves) => leaves.length === 0)) lost.push(`neither ${from} nor ${to} is there`);
+  }
+  return lost;
+}
+
+/** Files below `mirror/` that belong to no known target. */
+export async function strayFiles(directory: string, { allowed }: Expectation): Promise<string[]> {
+  const targets = [...allowed.keys()];
+  const leaves = await leavesBelow(join(directory, 'mirror'));
+  return leaves
+    .filter(
+      (path) =>
+        !targets.some((target) => path.startsWith(`${target}/`) || `${target}/`.startsWith(`${path}/`)),
+    )
+    .map((path) => `mirror/${path} belongs to no target`);
+}
+
+/** A reader that lists and reads every published tree over and over. */
+export interface Reader {
+  /** Ends it and gives what it saw that must not be, each once. */
+  readonly stop: () => Promise<string[]>;
+}
+
+/** Starts a reader beside the program. */
+export function startReader(directory: string, expectation: Expectation): Reader {
+  const seen = new Set<string>();
+  const over = new AbortController();
+  const reading = (async () => {
+    while (!over.signal.aborted) {
+      for (const fault of await treeFaults(directory, expectation)) seen.add(`a reader saw: ${fault}`);
+      await sleep(2);
+    }
+  })();
+  return {
+    stop: async () => {
+      over.abort();
+      await reading;
+      return [...seen];
+    },
+  };
+}
+
+/** What differs between a mirror and what the service has, once a pass has ended well. */
+export async function convergenceFaults(
+  place: Place,
+  expected: ReadonlyMap<string, Tree>,
+): Promise<string[]> {
+  const { directory } = place;
+  const faults: string[] = [];
+  for (const [target, tree] of expected) {
+    const found = await readTree(join(directory, 'mirror', target));
+    if (!isSameTree(found, tree))
+      faults.push(`${target} is ${describeTree(found)}, not ${describeTree(tree)}`);
+    faults.push(...(await manifestFaults(directory, target)));
+  }
+  faults.push(...(await leftovers(place, [...expected.keys()])));
+  return faults;
+}
+
+/** What lies around that must not: outside of the directory, in the staging, or of targets that are no more. */
+async function leftovers({ root, directory, scratch }: Place, targets: readonly string[]): Promise<string[]> {
+  const published = (await leavesBelow(join(directory, 'mirror'))).filter(
+    (path) => !targets.some((target) => path.startsWith(`${target}/`)),
+  );
+  const manifests = (await leavesBelow(join(directory, 'manifests'))).filter(
+    (path) => !targets.some((target) => path === `${target}.json`),
+  );
+  const staged = (await ifThere(readdir(join(directory, '.workbook-mirror/staging')))) ?? [];
+  const outside = (await readdir(root)).filter(
+    (name) => ![directory, scratch].includes(join(root, name)) && name !== 'lost+found',
+  );
+  return [
+    ...published.map((path) => `mirror/${path} is left over`),
+    ...manifests.map((path) => `manifests/${path} is left over`),
+    ...staged.map((name) => `staging/${name} is left over`),
+    ...[...outside, ...(await leavesBelow(scratch))].map((name) => `${name} was written outside`),
+  ];
+}
+
+/** What is not right with the history of a target that left the mirror once: one whole tree, with its manifest. */
+export async function historyFaults(directory: string, target: string, tree: Tree): Promise<string[]> {
+  const folder = join(directory, 'history', target);
+  const names = ((await ifThere(readdir(folder))) ?? []).sort();
+  const [name = ''] = names;
+  if (names.length !== 2 || names[1] !== `${name}.json`)
+    return [`history/${target} holds ${names.join(', ') || 'nothing'}`];
+  const found = await readTree(join(folder, name));
+  return isSameTree(found, tree) ? [] : [`history/${target}/${name} is ${describeTree(found)}`];
+}

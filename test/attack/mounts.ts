@@ -1,0 +1,141 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A file system on an image of its own, whose power can be cut. */
+export interface Journaled {
+  readonly folder: string;
+  /** Flushes everything. */
+  readonly flush: () => void;
+  /** Loses what was not flushed, and mounts again: as after a power cut. */
+  readonly cutPower: (cut: Cut) => void;
+  readonly remove: () => Promise<void>;
+}
+
+/** A file system in memory whose room is limited. */
+export interface Limited {
+  readonly folder: string;
+  /** Leaves so many blocks and inodes, or as many as anyone needs. */
+  readonly leave: (room: Room) => Promise<void>;
+  readonly setReadOnly: (isReadOnly: boolean) => void;
+  readonly remove: () => Promise<void>;
+}
+
+/** What is left of a file system; null is more than enough. */
+export interface Room {
+  readonly blocks: number | null;
+  readonly inodes: number | null;
+}
+
+/** The file systems whose power is cut. ext4 by default flushes more than is asked for, which would hide what is missing. */
+export const JOURNALED = {
+  ext4: { make: ['mkfs.ext4', '-q', '-F'], options: 'loop,noauto_da_alloc', sizeBytes: 64 * 1024 * 1024 },
+  xfs: { make: ['mkfs.xfs', '-q', '-f'], options: 'loop', sizeBytes: 320 * 1024 * 1024 },
+} as const;
+
+/** What of a power cut's file system gets to its disk: its journal but no data, or nothing more at all. */
+export const CUTS = { 'journal-flushed': 'shutdown -f', 'nothing-flushed': 'shutdown' } as const;
+
+/** One of {@link CUTS}. */
+export type Cut = keyof typeof CUTS;
+
+function command(name: string, ...args: string[]): void {
+  const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${name} ${args.join(' ')}: ${error?.message ?? stderr}`);
+}
+
+function unmount(folder: string): void {
+  if (spawnSync('umount', [folder]).status !== 0) spawnSync('umount', ['--lazy', folder]);
+}
+
+/** Mounts a file system of a kind on a new image. */
+export function mountJournaled(kind: keyof typeof JOURNALED): Journaled {
+  const root = mkdtempSync(join(tmpdir(), 'workbook-mirror-power-'));
+  const [image, folder] = [join(root, 'image'), join(root, 'mounted')];
+  const { make, options, sizeBytes } = JOURNALED[kind];
+  const [maker, ...makerArgs] = make;
+  const mount = (): void => command('mount', '-t', kind, '-o', options, image, folder);
+  try {
+    mkdirSync(folder);
+    writeFileSync(image, '');
+    truncateSync(image, sizeBytes);
+    command(maker, ...makerArgs, image);
+    mount();
+  } catch (error) {
+    rmSync(root, { recursive: true, force: true });
+    throw error;
+  }
+  return {
+    folder,
+    flush: () => command('sync', '-f', folder),
+    cutPower: (cut) => {
+      command('xfs_io', '-x', '-c', CUTS[cut], folder);
+      unmount(folder);
+      mount();
+    },
+    remove: () => removeMount(root, folder),
+  };
+}
+
+const BLOCK_BYTES = 4096;
+const AMPLE = { blocks: 8192, inodes: 8192 };
+
+/** Mounts a file system in memory. */
+export function mountLimited(): Limited {
+  const root = mkdtempSync(join(tmpdir(), 'workbook-mirror-full-'));
+  const folder = join(root, 'mounted');
+  mkdirSync(folder);
+  const options = (blocks: number, inodes: number): string =>
+    `size=${blocks * BLOCK_BYTES},nr_inodes=${inodes}`;
+  try {
+    command('mount', '-t', 'tmpfs', '-o', options(AMPLE.blocks, AMPLE.inodes), 'tmpfs', folder);
+  } catch (error) {
+    rmSync(root, { recursive: true, force: true });
+    throw error;
+  }
+  return {
+    folder,
+    leave: async ({ blocks, inodes }) => {
+      const used = await statfs(folder);
+      const most = {
+        blocks: blocks === null ? AMPLE.blocks : used.blocks - used.bfree + blocks,
+        inodes: inodes === null ? AMPLE.inodes : used.files - used.ffree + inodes,
+      };
+      command('mount', '-o', `remount,${options(most.blocks, most.inodes)}`, folder);
+    },
+    setReadOnly: (isReadOnly) => command('mount', '-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, folder),
+    remove: () => removeMount(root, folder),
+  };
+}
+
+async function removeMount(root: string, folder: string): Promise<void> {
+  unmount(folder);
+  await rm(root, { recursive: true, force: true });
+}
+
+/** Whether this user may mount file systems here. */
+export const canMount = ((): boolean => {
+  try {
+    void mountLimited().remove();
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/** Whether a kind of file system can be made and mounted here, and its power be cut. */
+export function canCutPower(kind: keyof typeof JOURNALED): boolean {
+  let mounted: Journaled | null = null;
+  try {
+    mounted = mountJournaled(kind);
+    mounted.cutPower('nothing-flushed');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    void mounted?.remove();
+  }
+}

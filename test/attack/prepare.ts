@@ -1,0 +1,212 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { FakeService } from '../support/fake-service.ts';
+import {
+  type Injection,
+  type NodeProgram,
+  type RunEnded,
+  runInjected,
+  runNode,
+  traceCalls,
+  type TracedCall,
+} from '../support/strace.ts';
+import { inLanes } from '../support/sweep.ts';
+import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
+import { type Place, placeAt, syncIn } from './program.ts';
+import { type Cell, fillFor, type Scenario } from './scenarios.ts';
+import { readTree, type Tree, treeOf } from './trees.ts';
+
+/** The calls that change files or flush them, and those that open or list them. */
+const CALLS = [
+  'rename',
+  'renameat',
+  'renameat2',
+  'link',
+  'linkat',
+  'symlink',
+  'unlink',
+  'unlinkat',
+  'mkdir',
+  'mkdirat',
+  'rmdir',
+  'openat',
+  'getdents64',
+  'fsync',
+  'fdatasync',
+  'syncfs',
+  'ftruncate',
+  'fallocate',
+  'write',
+  'writev',
+  'pwrite64',
+  'pwritev',
+  'copy_file_range',
+  'sendfile',
+  'utimensat',
+  'chmod',
+  'fchmod',
+  'fchmodat',
+  'fchown',
+  'flock',
+];
+
+/** A scenario in a mode, ready to be attacked as often as one likes. */
+export interface Prepared {
+  readonly cell: Cell;
+  /** The calls of a run that nothing befalls, in order. */
+  readonly calls: readonly TracedCall[];
+  /** What went wrong already in that run: then attacks prove nothing. */
+  readonly flaws: readonly string[];
+  /** How that run ends. */
+  readonly exitCode: number;
+  readonly expectation: Expectation;
+  /** What must be there in the end. */
+  readonly expected: ReadonlyMap<string, Tree>;
+  /** Puts the state before the attack into an empty place. */
+  readonly restore: (place: Place) => Promise<void>;
+  readonly program: (place: Place) => NodeProgram;
+  /** What is not as it must be after a pass that ended well. */
+  readonly endFaults: (place: Place) => Promise<string[]>;
+  readonly close: () => Promise<void>;
+}
+
+/** Copies a folder with everything that matters: times, modes, hard links. */
+export function copyFolder(from: string, to: string): void {
+  const { status, stderr } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`cannot copy: ${stderr}`);
+}
+
+/** Prepares cells, some at once. */
+export function prepareAll(cells: readonly Cell[], folder: string): Promise<Prepared[]> {
+  return inLanes(cells, (cell) => prepare(cell, folder));
+}
+
+/** Makes the old state of a scenario in a mode, and watches a run that nothing befalls. */
+async function prepare(cell: Cell, folder: string): Promise<Prepared> {
+  const { scenario, mode } = cell;
+  const service = await FakeService.start();
+  fillFor(scenario, service);
+  const before = await placeAt(join(folder, cell.id, 'before'));
+  const program = (place: Place): NodeProgram =>
+    syncIn(place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
+  if (!scenario.startsEmpty) expectOk(await runNode(program(before)), `preparing ${cell.id}`);
+  const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
+  scenario.change(service);
+  if (!scenario.startsEmpty) await scenario.tamper(before.directory);
+  const old = await readTrees(before.directory, mirrored);
+  const expected = new Map(
+    Object.entries(service.expectedTrees()).map(([path, files]) => [path, treeOf(files)]),
+  );
+  const restoreOld = async (place: Place): Promise<void> => {
+    if (!scenario.startsEmpty) copyFolder(before.directory, place.directory);
+  };
+  const endFaults = async (place: Place): Promise<string[]> => {
+    const faults = await convergenceFaults(place, expected);
+    const retired = scenario.retired === null ? undefined : old.get(scenario.retired);
+    if (scenario.retired === null || retired === undefined) return faults;
+    return [...faults, ...(await historyFaults(place.directory, scenario.retired, retired))];
+  };
+  const trial = join(folder, cell.id, 'trial');
+  const first = await watch(trial, program, restoreOld, endFaults);
+  const restore = scenario.isInterrupted
+    ? restoreKilled(restoreOld, program, interruptionOf(first.calls, cell))
+    : restoreOld;
+  const watched = scenario.isInterrupted ? await watch(trial, program, restore, endFaults) : first;
+  return {
+    cell,
+    ...watched,
+    expected,
+    expectation: {
+      allowed: allowedOf(scenario, old, expected),
+      promise: mode === 'rename' ? 'whole-files' : 'whole-trees',
+      preserved: preservedOf(scenario),
+    },
+    restore,
+    program,
+    endFaults,
+    close: () => service.close(),
+  };
+}
+
+function expectOk({ exitCode, stderr }: RunEnded, doing: string): void {
+  if (exitCode !== 0) throw new Error(`${doing}: exit code ${exitCode}\n${stderr}`);
+}
+
+async function readTrees(directory: string, targets: readonly string[]): Promise<Map<string, Tree>> {
+  const trees = new Map<string, Tree>();
+  for (const target of targets) {
+    const tree = await readTree(join(directory, 'mirror', target));
+    if (tree !== null) trees.set(target, tree);
+  }
+  return trees;
+}
+
+/** What a run without an attack did. */
+type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
+
+/** Runs the program without an attack. */
+async function watch(
+  root: string,
+  program: (place: Place) => NodeProgram,
+  restore: (place: Place) => Promise<void>,
+  endFaults: (place: Place) => Promise<string[]>,
+): Promise<Watched> {
+  await rm(root, { recursive: true, force: true });
+  await mkdir(root, { recursive: true });
+  const place = await placeAt(join(root, 'place'));
+  await restore(place);
+  const trace = join(root, 'trace');
+  const { ended, traced } = await traceCalls(program(place), CALLS, place.directory, trace);
+  const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
+  const flaws = [...ending, ...(await endFaults(place))];
+  await rm(root, { recursive: true, force: true });
+  return { calls: traced, exitCode: ended.exitCode ?? -1, flaws };
+}
+
+/** Where a run is to be killed so that there is something to recover: just after it began to change what is published. */
+function interruptionOf(calls: readonly TracedCall[], cell: Cell): Injection {
+  const changing = new Set(['rename', 'renameat2', 'unlink']);
+  const steps = calls.flatMap(({ call, args }, index) =>
+    changing.has(call) && args.includes('/mirrored/mirror/') ? [index] : [],
+  );
+  const step = (cell.mode === 'rename' ? steps[1] : undefined) ?? steps[0] ?? -1;
+  const next = calls.slice(step + 1).find(({ thread }) => thread === 'pool');
+  if (step === -1 || next === undefined) throw new Error(`${cell.id} publishes nothing`);
+  return { ...next, fault: 'KILL' };
+}
+
+function restoreKilled(
+  restore: (place: Place) => Promise<void>,
+  program: (place: Place) => NodeProgram,
+  injection: Injection,
+): (place: Place) => Promise<void> {
+  return async (place) => {
+    await restore(place);
+    const { isReached } = await runInjected(program(place), injection, join(place.root, '../killed'));
+    if (!isReached) throw new Error('the run that was to be interrupted was not');
+  };
+}
+
+function allowedOf(
+  { moved }: Scenario,
+  old: ReadonlyMap<string, Tree>,
+  expected: ReadonlyMap<string, Tree>,
+): Expectation['allowed'] {
+  const targets = [...new Set([...old.keys(), ...expected.keys()])];
+  return new Map(
+    targets.map((target) => {
+      const between = moved?.to === target ? [old.get(moved.from) ?? null] : [];
+      return [target, [old.get(target) ?? null, ...between, expected.get(target) ?? null]];
+    }),
+  );
+}
+
+function preservedOf({ moved, retired, startsEmpty }: Scenario): Expectation['preserved'] {
+  if (startsEmpty) return [];
+  return [
+    ...(moved === null ? [] : [{ from: `mirror/${moved.from}`, to: `mirror/${moved.to}` }]),
+    ...(retired === null ? [] : [{ from: `mirror/${retired}`, to: `history/${retired}` }]),
+  ];
+}

@@ -1,0 +1,58 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { inject } from 'vitest';
+
+import type { NodeProgram } from '../support/strace.ts';
+import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
+
+/** Where a mirror under attack lies: a folder that holds nothing else but what the program needs to run. */
+export interface Place {
+  /** Holds all that follows. */
+  readonly root: string;
+  /** The setting `directory`. */
+  readonly directory: string;
+  /** The program's folder for temporary files, in which it has nothing to do. */
+  readonly scratch: string;
+}
+
+/** A run that takes longer hangs: many times what the slowest run takes on a busy machine. */
+const TIMEOUT_MS = 90_000;
+
+/** Names a place below a folder and makes what the program does not make itself. */
+export async function placeAt(root: string): Promise<Place> {
+  const place = { root, directory: join(root, 'mirrored'), scratch: join(root, 'scratch') };
+  await mkdir(place.scratch, { recursive: true });
+  return place;
+}
+
+/** `sync` in a place, on a service. @param settings further ones, as variables without the prefix */
+export function syncIn(
+  place: Place,
+  baseUrl: string,
+  settings: Readonly<Record<string, string>>,
+): NodeProgram {
+  const main = inject('attackedProgram');
+  const all = {
+    SERVICE_BASE_URL: baseUrl,
+    SERVICE_API_KEY: API_KEY,
+    SERVICE_API_TOKEN: API_TOKEN,
+    SERVICE_RETRIES: '0',
+    DIRECTORY: place.directory,
+    CONCURRENCY: '1',
+    ...settings,
+  };
+  const named = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+  return {
+    args: [main, 'sync'],
+    env: {
+      PATH: process.env['PATH'],
+      HOME: place.scratch,
+      TMPDIR: place.scratch,
+      NO_COLOR: '1',
+      NODE_COMPILE_CACHE: join(dirname(main), '../code'),
+      ...(Object.fromEntries(named) as Record<string, string>),
+    },
+    timeoutMs: TIMEOUT_MS,
+  };
+}

@@ -1,0 +1,167 @@
+import { rm, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { FakeRepository, FakeService } from '../support/fake-service.ts';
+
+/** Something that the program does, in the middle of which it is attacked. */
+export interface Scenario {
+  readonly name: string;
+  /** Settings beside those of every attack, as variables without the prefix. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Whether nothing is mirrored yet. */
+  readonly startsEmpty: boolean;
+  /** Makes of the service what it is when the program is attacked. */
+  readonly change: (service: FakeService) => void;
+  /** What someone does to the mirror before. */
+  readonly tamper: (directory: string) => Promise<void>;
+  /** The target that moves, and to where. */
+  readonly moved: { readonly from: string; readonly to: string } | null;
+  /** The target that goes to the history. */
+  readonly retired: string | null;
+  /** Whether an earlier run was killed in the midst of its work: what is attacked is the recovery. */
+  readonly isInterrupted: boolean;
+}
+
+const QUIET: Omit<Scenario, 'name'> = {
+  settings: {},
+  startsEmpty: false,
+  change: () => {},
+  tamper: async () => {},
+  moved: null,
+  retired: null,
+  isInterrupted: false,
+};
+
+/** Puts into a service what every scenario starts from. */
+export function fillService(service: FakeService): void {
+  service.addRepository('Accounting', {
+    'Budget.xlsx': 'budget 1',
+    'Forecast.xlsx': 'forecast 1',
+    'Q1/Ledger.xlsx': 'ledger 1',
+    'Q1/Notes.txt': 'notes 1',
+    Handbook: 'a file that becomes a folder',
+    'Archive/Old.xlsx': 'a folder that becomes a file',
+    'Names.xlsx': 'renamed but the same',
+  });
+  service.addRepository('github.com/org/plan.git', { 'Plan.xlsx': 'plan 1', 'Risks.xlsx': 'risks 1' });
+  service.addRepository('Sales', { 'Leads.xlsx': 'leads 1', 'Deals.xlsx': 'deals 1' });
+}
+
+function find(service: FakeService, fullName: string): FakeRepository {
+  const found = service.repositories.find((repository) => repository.fullName === fullName);
+  if (found === undefined) throw new Error(`no repository ${fullName}`);
+  return found;
+}
+
+function changeMuch(service: FakeService): void {
+  const accounting = find(service, 'Accounting');
+  service.write(accounting, 'main', 'Budget.xlsx', 'budget 2, which is longer');
+  service.write(accounting, 'main', 'Q2/New.xlsx', 'new');
+  service.remove(accounting, 'main', 'Q1/Ledger.xlsx');
+  service.remove(accounting, 'main', 'Names.xlsx');
+  service.write(accounting, 'main', 'Renamed.xlsx', 'renamed but the same');
+  service.remove(accounting, 'main', 'Handbook');
+  service.write(accounting, 'main', 'Handbook/Chapter.xlsx', 'a chapter');
+  service.remove(accounting, 'main', 'Archive/Old.xlsx');
+  service.write(accounting, 'main', 'Archive', 'a file now');
+  const plan = find(service, 'github.com/org/plan.git');
+  service.write(plan, 'main', 'Plan.xlsx', 'plan 2');
+  service.write(plan, 'main', 'Risks.xlsx', 'risks 2');
+  service.addRepository('Young', { 'First.xlsx': 'first' });
+}
+
+/** A change of one file in every target: replaced, added, removed. */
+function changeOne(service: FakeService): void {
+  service.write(find(service, 'Accounting'), 'main', 'Budget.xlsx', 'budget 2');
+  service.write(find(service, 'Sales'), 'main', 'Orders.xlsx', 'orders 1');
+  service.remove(find(service, 'github.com/org/plan.git'), 'main', 'Risks.xlsx');
+}
+
+/** Changes a published tree by hand, and makes its target due for a full check. */
+async function damage(directory: string): Promise<void> {
+  const tree = join(directory, 'mirror/Accounting/main');
+  await writeFile(join(tree, 'Budget.xlsx'), 'scribbled over');
+  await rm(join(tree, 'Q1/Ledger.xlsx'));
+  await writeFile(join(tree, 'Q1/Stray.txt'), 'nobody knows it');
+  const manifest = join(directory, 'manifests/Accounting/main.json');
+  const text = await readFile(manifest, 'utf8');
+  await writeFile(
+    manifest,
+    text.replace(/"verified_at": "[^"]*"/, '"verified_at": "2025-01-01T00:00:00.000Z"'),
+  );
+  for (const suffix of ['', '-wal', '-shm']) {
+    await rm(join(directory, `.workbook-mirror/state.db${suffix}`), { force: true });
+  }
+}
+
+/** Further repositories: one of many is little enough to be retired without asking. */
+function withCompany(service: FakeService): void {
+  for (const name of ['One', 'Two', 'Three']) service.addRepository(name, { 'Only.xlsx': name });
+}
+
+const MIXED: Scenario = { ...QUIET, name: 'mixed', change: changeMuch };
+const ONE_FILE: Scenario = { ...QUIET, name: 'one-file', change: changeOne };
+const FIRST: Scenario = { ...QUIET, name: 'first', startsEmpty: true };
+const RETIRE: Scenario = {
+  ...QUIET,
+  name: 'retire',
+  settings: { RETIRE_AFTER_PASSES: '1' },
+  change: (service) => service.removeRepository(find(service, 'Sales')),
+  retired: 'Sales/main',
+};
+const MOVE: Scenario = {
+  ...QUIET,
+  name: 'move',
+  change: (service) => {
+    const accounting = find(service, 'Accounting');
+    service.renameRepository(accounting, 'example.org/Finance');
+    service.write(accounting, 'main', 'Budget.xlsx', 'budget 2');
+    service.write(accounting, 'main', 'Forecast.xlsx', 'forecast 2');
+  },
+  moved: { from: 'Accounting/main', to: 'example.org/Finance/main' },
+};
+const REPAIR: Scenario = { ...QUIET, name: 'repair', tamper: damage };
+
+function interrupted(scenario: Scenario): Scenario {
+  return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
+}
+
+/** Everything that is attacked. */
+export const SCENARIOS: readonly Scenario[] = [
+  FIRST,
+  MIXED,
+  ONE_FILE,
+  RETIRE,
+  MOVE,
+  REPAIR,
+  interrupted(FIRST),
+  interrupted(MIXED),
+  interrupted(ONE_FILE),
+  interrupted(RETIRE),
+  interrupted(MOVE),
+];
+
+/** The setting `publish`: `rename` is what file systems without exchange get. */
+export const MODES = ['auto', 'exchange', 'rename'] as const;
+
+/** One of {@link MODES}. */
+export type Mode = (typeof MODES)[number];
+
+/** A scenario in a mode. */
+export interface Cell {
+  readonly scenario: Scenario;
+  readonly mode: Mode;
+  /** Begins the names of all its points. */
+  readonly id: string;
+}
+
+/** All scenarios in all modes. */
+export const CELLS: readonly Cell[] = SCENARIOS.flatMap((scenario) =>
+  MODES.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` })),
+);
+
+/** What the service holds before a scenario's change. */
+export function fillFor(scenario: Scenario, service: FakeService): void {
+  fillService(service);
+  if (scenario.retired !== null) withCompany(service);
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { lstat, open, readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
+/** A tree as readers see it: the digest of each file, by its path. */
+export type Tree = ReadonlyMap<string, string>;
+
+/** The digest that manifests use. */
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** The tree that files with these bytes are. */
+export function treeOf(files: ReadonlyMap<string, Uint8Array>): Tree {
+  return new Map([...files].map(([path, bytes]) => [path, sha256Of(bytes)]));
+}
+
+/** Runs a read; null where nothing is there. */
+export async function ifThere<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw error;
+  }
+}
+
+/**
+ * Reads a tree as a careful reader does: enters its folder first, so that an exchange meanwhile does not mix two trees.
+ * A file that goes between the listing and the reading is not in it. Null where there is no tree.
+ */
+export async function readTree(path: string): Promise<Tree | null> {
+  const handle = await ifThere(open(path, 'r'));
+  if (handle === null) return null;
+  try {
+    const root = `/proc/self/fd/${handle.fd}`;
+    const tree = new Map<string, string>();
+    for (const file of await filesBelow(root, '')) {
+      const bytes = await unlessFolder(ifThere(readFile(join(root, file))));
+      if (bytes !== null) tree.set(file, sha256Of(bytes));
+    }
+    return tree;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Runs a read; null where a folder has taken the file's place meanwhile, as it may where files are renamed one by one. */
+async function unlessFolder<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EISDIR') return null;
+    throw error;
+  }
+}
+
+async function filesBelow(root: string, folder: string): Promise<string[]> {
+  const entries = (await ifThere(readdir(join(root, folder, '.'), { withFileTypes: true }))) ?? [];
+  const nested = entries.map((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesBelow(root, path) : Promise.resolve([path]);
+  });
+  return (await Promise.all(nested)).flat();
+}
+
+/** Everything below a folder that is no folder, and the folders that are empty, as paths below it. */
+export async function leavesBelow(folder: string): Promise<string[]> {
+  const entries = (await ifThere(readdir(folder, { recursive: true, withFileTypes: true }))) ?? [];
+  const paths = entries.map((entry) => ({
+    path: relative(folder, join(entry.parentPath, entry.name)),
+    isFolder: entry.isDirectory(),
+  }));
+  return paths
+    .filter(({ path, isFolder }) => !isFolder || !paths.some((other) => other.path.startsWith(`${path}/`)))
+    .map(({ path }) => path)
+    .sort();
+}
+
+/** Whether two trees hold the same files. */
+export function isSameTree(one: Tree | null, other: Tree | null): boolean {
+  if (one === null || other === null) return one === other;
+  return one.size === other.size && [...one].every(([path, digest]) => other.get(path) === digest);
+}
+
+/** A tree in a few words, for reports. */
+export function describeTree(tree: Tree | null): string {
+  if (tree === null) return 'nothing';
+  return [...tree].map(([path, digest]) => `${path}=${digest.slice(0, 6)}`).join(' ') || 'an empty folder';
+}
+
+interface ManifestOnDisk {
+  readonly files: readonly { path: string; size: number; sha256: string; mode: string; mtime: string }[];
+}
+
+/** What does not fit between a manifest and the tree that it is about. */
+export async function manifestFaults(directory: string, target: string): Promise<string[]> {
+  const text = await ifThere(readFile(join(directory, 'manifests', `${target}.json`), 'utf8'));
+  if (text === null) return [`${target}: no manifest`];
+  const { files } = JSON.parse(text) as ManifestOnDisk;
+  const tree = join(directory, 'mirror', target);
+  const faults: string[] = [];
+  for (const { path, size, sha256, mode, mtime } of files) {
+    const file = join(tree, path);
+    const stats = await ifThere(lstat(file));
+    if (stats?.isFile() !== true) {
+      faults.push(`${target}/${path}: in the manifest only`);
+      continue;
+    }
+    const said = `${size} ${mode} ${Date.parse(mtime)} ${sha256}`;
+    const modeText = (stats.mode & 0o7777).toString(8).padStart(4, '0');
+    const found = `${stats.size} ${modeText} ${Math.round(stats.mtimeMs)} ${sha256Of(await readFile(file))}`;
+    if (said !== found) faults.push(`${target}/${path}: the manifest says ${said}, it is ${found}`);
+  }
+  const listed = new Set(files.map((file) => file.path));
+  const strays = (await leavesBelow(tree)).filter((path) => !listed.has(path));
+  return [...faults, ...strays.map((path) => `${target}/${path}: not in the manifest`)];
+}
