@@ -104,9 +104,12 @@ async function prepare(cell: Cell, folder: string): Promise<Prepared> {
   };
   const endFaults = async (place: Place): Promise<string[]> => {
     const faults = await convergenceFaults(place, expected);
-    const retired = scenario.retired === null ? undefined : old.get(scenario.retired);
-    if (scenario.retired === null || retired === undefined) return faults;
-    return [...faults, ...(await historyFaults(place.directory, scenario.retired, retired))];
+    for (const target of [scenario.retired, scenario.kept]) {
+      const tree = target === null ? undefined : old.get(target);
+      if (target !== null && tree !== undefined)
+        faults.push(...(await historyFaults(place.directory, target, tree)));
+    }
+    return faults;
   };
   const trial = join(folder, cell.id, 'trial');
   const first = await watch(trial, program, restoreOld, endFaults);

@@ -18,6 +18,8 @@ export interface Scenario {
   readonly moved: { readonly from: string; readonly to: string } | null;
   /** The target that goes to the history. */
   readonly retired: string | null;
+  /** The target whose tree the history keeps when a newer state replaces it. */
+  readonly kept: string | null;
   /** Whether an earlier run was killed in the midst of its work: what is attacked is the recovery. */
   readonly isInterrupted: boolean;
 }
@@ -29,6 +31,7 @@ const QUIET: Omit<Scenario, 'name'> = {
   tamper: async () => {},
   moved: null,
   retired: null,
+  kept: null,
   isInterrupted: false,
 };
 
@@ -120,6 +123,12 @@ const MOVE: Scenario = {
   },
   moved: { from: 'Accounting/main', to: 'example.org/Finance/main' },
 };
+const KEEP: Scenario = {
+  ...MIXED,
+  name: 'keep',
+  settings: { HISTORY_REPLACED: '9', GUARD_FILES: 'off' },
+  kept: 'Accounting/main',
+};
 const REPAIR: Scenario = { ...QUIET, name: 'repair', tamper: damage };
 
 function interrupted(scenario: Scenario): Scenario {
@@ -133,12 +142,14 @@ export const SCENARIOS: readonly Scenario[] = [
   ONE_FILE,
   RETIRE,
   MOVE,
+  KEEP,
   REPAIR,
   interrupted(FIRST),
   interrupted(MIXED),
   interrupted(ONE_FILE),
   interrupted(RETIRE),
   interrupted(MOVE),
+  interrupted(KEEP),
 ];
 
 /** The setting `publish`: `rename` is what file systems without exchange get. */

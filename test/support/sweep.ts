@@ -34,8 +34,12 @@ function wholeNumber(name: string, text: string): number {
   return Number(text);
 }
 
-/** One point, by its id. */
+/** One point, by its id; or all whose ids begin so, where it ends with a slash. */
 const onlyPoint = process.env['ATTACK_POINT'];
+
+function isAskedFor(id: string, only: string): boolean {
+  return id === only || (only.endsWith('/') && id.startsWith(only));
+}
 
 /** Numbers from 0 up to 1 that a seed decides (mulberry32). */
 export function randomOf(seedNumber: number): () => number {
@@ -83,7 +87,7 @@ export function chosenPoints<Point extends Pick<AttackPoint, 'id' | 'stratum'>>(
   points: readonly Point[],
   sampleSize: number,
 ): readonly Point[] {
-  if (onlyPoint !== undefined) return points.filter((point) => point.id === onlyPoint);
+  if (onlyPoint !== undefined) return points.filter(({ id }) => isAskedFor(id, onlyPoint));
   return asked === 'all' ? points : sampleOf(points, askedSize ?? sampleSize, seed);
 }
 
@@ -92,7 +96,8 @@ export function chosenCells<Cell extends { readonly id: string }>(
   cells: readonly Cell[],
   sampleSize: number,
 ): readonly Cell[] {
-  if (onlyPoint !== undefined) return cells.filter(({ id }) => onlyPoint.includes(`${id}/`));
+  if (onlyPoint !== undefined)
+    return cells.filter(({ id }) => onlyPoint.startsWith(`${id}/`) || `${id}/`.startsWith(onlyPoint));
   return isWhole ? cells : shuffled(cells, randomOf(seed)).slice(0, sampleSize);
 }
 
