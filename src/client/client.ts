@@ -2,7 +2,13 @@ import type { WorkbookStatusFilter } from '../api/schemas.ts';
 import { MirrorError } from '../model/errors.ts';
 import { countNames } from '../model/references.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
-import { type ContentsAnswer, type ContentsRequest, contentsExist, downloadContents } from './contents.ts';
+import {
+  type ContentsAnswer,
+  type ContentsContext,
+  type ContentsRequest,
+  contentsExist,
+  downloadContents,
+} from './contents.ts';
 import type { ReferenceMemory } from './references.ts';
 import { readRepositories, type RepositoryList } from './repositories.ts';
 import type { Transport } from './transport.ts';
@@ -26,7 +32,11 @@ export interface ServiceClient {
  * Makes a client over a transport.
  * @param memory what is known of this installation; written to as it is found out
  */
-export function createClient(transport: Transport, memory: ReferenceMemory): ServiceClient {
+export function createClient(
+  transport: Transport,
+  memory: ReferenceMemory,
+  limits: Pick<ContentsContext, 'maxArchiveBytes'>,
+): ServiceClient {
   let nameCounts: ReadonlyMap<string, number> = new Map();
   let v1Absences = 0;
   let hasV1 = false;
@@ -35,7 +45,7 @@ export function createClient(transport: Transport, memory: ReferenceMemory): Ser
     v1Absences = workbooks === null ? v1Absences + 1 : 0;
     if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   };
-  const context = { transport, memory, proven: new Map(), nameCounts: () => nameCounts };
+  const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
   return {
     repositories: (signal) => readRepositories(transport, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
@@ -70,6 +80,7 @@ function combine(takenAtMs: number, repositories: RepositoryList, workbooks: Wor
   const joined = workbooks === null ? null : joinRows(repositories.repositories, workbooks.rows);
   return {
     takenAtMs,
+    serviceTimeMs: repositories.serviceTimeMs,
     repositories: repositories.repositories,
     repositoriesComplete: repositories.isComplete,
     workbooks: joined?.rows ?? null,

@@ -7,6 +7,8 @@ import type { ReferenceForm } from '../model/references.ts';
 import { diskError, systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
+import { formatDuration, formatSize } from '../model/units.ts';
+import { announcedBytes, createMeter } from './body.ts';
 import { statusError } from './failures.ts';
 import { kindOf } from './json.ts';
 import { bestReference, type ReferenceContext, tryReferences } from './references.ts';
@@ -33,6 +35,8 @@ export type ContentsAnswer =
 /** What downloads work with. */
 export interface ContentsContext extends ReferenceContext {
   readonly transport: Transport;
+  /** Greatest archive that is downloaded, in bytes after decoding. */
+  readonly maxArchiveBytes: number;
 }
 
 /** Downloads the contents of a branch as an archive. @throws MirrorError `contents.*`, `service.*`, `credentials.refused` */
@@ -48,7 +52,7 @@ export async function downloadContents(
       { generation: 'current', target, headers, signal: request.signal },
       async (answer) => {
         if (isAbsent(answer.status)) absences.set(reference.form, answer.status);
-        return receiveArchive(answer, request);
+        return receiveArchive(answer, request, context);
       },
     );
   });
@@ -71,11 +75,30 @@ export async function contentsExist(
   if (reference === null) return false;
   const target = contentsPath(reference.text, path, branchParameter(branch));
   return context.transport.send({ generation: 'current', target, signal }, (answer) =>
-    Promise.resolve(answer.status === 200 || (isAbsent(answer.status) ? false : unexpected(answer))),
+    Promise.resolve(isThere(answer, path)),
   );
 }
 
+/** @throws MirrorError `contents.wrong_kind` for a web page in the place of a file: it says nothing about the file */
+function isThere(answer: Answer, path: string): boolean {
+  if (isAbsent(answer.status)) return false;
+  if (answer.status !== 200) return unexpected(answer);
+  const isPage = answer.headers['content-type']?.toLowerCase().includes('text/html') === true;
+  if (!isPage || /\.x?html?$/i.test(path)) return true;
+  throw new MirrorError(
+    'contents.wrong_kind',
+    `${answer.url.pathname} answered with an HTML page where the API gives a file (status 200).`,
+  );
+}
+
+/** A name with half a character cannot be sent: the address would name another branch. */
 function branchParameter(branch: string): string | undefined {
+  if (!branch.isWellFormed()) {
+    throw new MirrorError(
+      'contents.not_found',
+      `The branch ${JSON.stringify(branch)} cannot be asked for: its name is no text.`,
+    );
+  }
   return branch === HEAD_BRANCH ? undefined : branch;
 }
 
@@ -96,30 +119,58 @@ function unexpected(answer: Answer): never {
   throw statusError(answer.status, answer.url, undefined);
 }
 
-async function receiveArchive(answer: Answer, request: ContentsRequest): Promise<ContentsAnswer | null> {
+async function receiveArchive(
+  answer: Answer,
+  request: ContentsRequest,
+  context: ContentsContext,
+): Promise<ContentsAnswer | null> {
   if (answer.status === 304 && request.etag !== null) return { kind: 'unchanged' };
   if (isAbsent(answer.status)) return null;
   if (answer.status !== 200) return unexpected(answer);
-  const sizeBytes = await writeBody(answer, request.destination);
+  const sizeBytes = await writeBody(answer, request.destination, context);
   await checkIsArchive(answer, request.destination);
   return { kind: 'archive', sizeBytes, etag: strongTag(answer.headers['etag']) };
 }
 
-async function writeBody(answer: Answer, destination: string): Promise<number> {
+async function writeBody(
+  answer: Answer,
+  destination: string,
+  { maxArchiveBytes, transport }: ContentsContext,
+): Promise<number> {
+  const { pathname } = answer.url;
+  const tooLarge = (): MirrorError => archiveTooLarge(pathname, maxArchiveBytes);
+  const tooSlow = (durationMs: number): MirrorError =>
+    new MirrorError(
+      'contents.interrupted',
+      `The download of ${pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
+    );
   await rm(destination, { force: true });
+  if ((announcedBytes(answer.headers) ?? 0) > maxArchiveBytes) throw tooLarge();
+  const { stallTimeoutMs } = transport.limits;
+  const meter = createMeter({ maxBytes: maxArchiveBytes, stallTimeoutMs, tooLarge, tooSlow });
   const file = createWriteStream(destination, { flags: 'wx', highWaterMark: 1024 * 1024 });
   try {
-    await pipeline(answer.body, file);
+    await pipeline(answer.body, meter, file);
   } catch (cause) {
     if (isOfTheDisk(cause)) throw diskError(cause, 'writing the download');
+    await rm(destination, { force: true });
+    if (cause instanceof MirrorError) throw cause;
     const message = cause instanceof Error ? cause.message : String(cause);
-    throw new MirrorError(
-      'contents.interrupted',
-      `The download of ${answer.url.pathname} broke off: ${message}.`,
-      { cause },
-    );
+    throw new MirrorError('contents.interrupted', `The download of ${pathname} broke off: ${message}.`, {
+      cause,
+    });
   }
   return file.bytesWritten;
+}
+
+function archiveTooLarge(pathname: string, maxArchiveBytes: number): MirrorError {
+  return new MirrorError(
+    'contents.too_large',
+    `The archive of ${pathname} is greater than ${formatSize(maxArchiveBytes)}: setting archive.maxSize.`,
+    {
+      hint: 'What is mirrored stays as it is until the contents change. If the archive is right, raise archive.maxSize.',
+    },
+  );
 }
 
 /** Codes of failed writes that only connections have. */

@@ -8,6 +8,8 @@ const TIMEOUTS = new Set([
   'ETIMEDOUT',
 ]);
 
+const ABORTS = new Set(['UND_ERR_ABORTED', 'ABORT_ERR']);
+
 /** What an operator can do about the commonest reasons why a service cannot be reached. */
 const HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Check host and port in the setting service.baseUrl, and that the service runs.',
@@ -29,7 +31,12 @@ function codeOf(error: unknown): string | undefined {
   const inner =
     codeOf(error.cause) ?? (error instanceof AggregateError ? codeOf(error.errors[0]) : undefined);
   const { code } = error as NodeJS.ErrnoException;
-  return inner ?? (typeof code === 'string' ? code : undefined);
+  return inner ?? (typeof code === 'string' ? code : codeByName(error));
+}
+
+/** The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code. */
+function codeByName(error: Error): string | undefined {
+  return error.name === 'HTTPParserError' ? 'HPE_INVALID' : undefined;
 }
 
 /** Turns an error of the HTTP library into one of ours. `url` must hold no secrets. */
@@ -38,7 +45,7 @@ export function transportError(error: unknown, url: URL): unknown {
   const code = codeOf(error);
   if (code === undefined || !(error instanceof Error)) return error;
   const where = `${url.origin}${url.pathname}`;
-  if (code === 'UND_ERR_ABORTED' || code === 'ABORT_ERR') {
+  if (ABORTS.has(code)) {
     return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
   }
   if (TIMEOUTS.has(code)) {
@@ -51,6 +58,18 @@ export function transportError(error: unknown, url: URL): unknown {
     cause: error,
     hint: HINTS[code] ?? 'Check the setting service.baseUrl and the network; it is tried again by itself.',
   });
+}
+
+/** The error for an answer that broke off after it had begun, or whose content coding is damaged. */
+export function brokenOff(error: unknown, url: URL): unknown {
+  const code = codeOf(error);
+  const isKnown = error instanceof MirrorError || code === undefined || !(error instanceof Error);
+  if (isKnown || TIMEOUTS.has(code) || ABORTS.has(code)) return transportError(error, url);
+  return new MirrorError(
+    'service.unreachable',
+    `The answer of ${url.origin}${url.pathname} broke off: ${error.message} (${code}).`,
+    { cause: error, hint: 'It is tried again by itself.' },
+  );
 }
 
 /** The error for a credential that the service refuses (service specification, section 5). */

@@ -1,18 +1,46 @@
 import { WORKBOOKS_PATH } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
-import { addressHint } from './failures.ts';
-import type { Answer } from './transport.ts';
+import { formatDuration, formatSize } from '../model/units.ts';
+import { announcedBytes, readBounded } from './body.ts';
+import { addressHint, brokenOff } from './failures.ts';
+import type { Answer, AnswerLimits } from './transport.ts';
 
-/** Reads a JSON answer. @throws MirrorError `service.wrong_kind` when it is something else, such as a login page. */
-export async function readJson(answer: Answer): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
-  const body: AsyncIterable<unknown> = answer.body;
-  for await (const chunk of body) if (chunk instanceof Uint8Array) chunks.push(chunk);
-  const text = new TextDecoder().decode(Buffer.concat(chunks));
+/**
+ * Reads a JSON answer, of which the whole must come within ten times the longest silence (see `body.ts`).
+ * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; `service.answer_too_large`;
+ *   `service.timeout`; `service.unreachable` when it breaks off
+ */
+export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
+  const text = new TextDecoder().decode(await readWhole(answer, limits));
   try {
     return JSON.parse(text);
   } catch (cause) {
     throw wrongKind(answer, kindOf(text, answer.headers['content-type']), cause);
+  }
+}
+
+async function readWhole(
+  { body, headers, url }: Answer,
+  { maxAnswerBytes, stallTimeoutMs }: AnswerLimits,
+): Promise<Buffer> {
+  const where = `${url.origin}${url.pathname}`;
+  const tooLarge = (): MirrorError =>
+    new MirrorError(
+      'service.answer_too_large',
+      `The answer of ${where} is greater than ${formatSize(maxAnswerBytes)}: setting service.maxAnswerSize.`,
+      { hint: 'If the service really has so much to say, raise service.maxAnswerSize.' },
+    );
+  const tooSlow = (durationMs: number): MirrorError =>
+    new MirrorError(
+      'service.timeout',
+      `The answer of ${where} was not whole after ${formatDuration(durationMs)}.`,
+      { hint: 'It is tried again by itself. If the line is slow by nature, raise service.stallTimeout.' },
+    );
+  if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge();
+  try {
+    return await readBounded(body, { maxBytes: maxAnswerBytes, stallTimeoutMs, tooLarge, tooSlow });
+  } catch (error) {
+    throw brokenOff(error, url);
   }
 }
 

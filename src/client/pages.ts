@@ -10,6 +10,7 @@ import { MirrorError } from '../model/errors.ts';
  * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
  */
 export function nextPageUrl(next: string, current: URL): URL {
+  if (next.length > MAX_REFERENCE_LENGTH) throw malformed(next);
   const resolved = URL.parse(next, current.href);
   if (resolved === null) throw malformed(next);
   const list = listPath(current);
@@ -27,6 +28,9 @@ export function nextPageUrl(next: string, current: URL): URL {
   target.hash = '';
   return target;
 }
+
+/** Servers need take no longer addresses (RFC 9110, section 4.1). */
+const MAX_REFERENCE_LENGTH = 8000;
 
 /** The path of the list itself, of which a page may be a part. */
 function listPath(current: URL): string {

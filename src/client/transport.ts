@@ -1,13 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
-import type { Readable, Transform } from 'node:stream';
+import type { Readable } from 'node:stream';
 
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 
 import { type Generation, requestHeaders } from '../api/requests.ts';
 import { backOffDelayMs, retryAfterMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
+import { decoded } from './decoding.ts';
 import { credentialRefused, statusError, transportError } from './failures.ts';
+import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 
 /** How requests are made. Durations in milliseconds. */
 export interface TransportOptions {
@@ -22,7 +22,14 @@ export interface TransportOptions {
   readonly connections: number;
   /** Further attempts after a failed one. */
   readonly retries: number;
+  /** Longest wait before an attempt, whether the service asked for it or not. */
   readonly maxRetryDelayMs: number;
+  /** Greatest answer in JSON, in bytes after decoding. */
+  readonly maxAnswerBytes: number;
+  /** Until when the service asked to be left alone: read before each attempt, written to as the service asks. */
+  readonly pause: PauseMemory;
+  /** Called when a pause has begun or grown longer. */
+  readonly onPause?: () => void;
   readonly onRetry?: (error: MirrorError, delayMs: number) => void;
 }
 
@@ -43,14 +50,20 @@ export interface Answer {
   readonly body: Readable;
 }
 
+/** What bounds the answers in JSON. */
+export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeoutMs'>;
+
 /** The way to the service: one origin, pooled connections, retries. */
 export interface Transport {
   readonly hasCredential: (generation: Generation) => boolean;
   /**
    * Sends a request and lets `consume` read the answer; what fails in either and may be retried is retried, from the
-   * beginning. Statuses 401, 403 (on lists), 408, 425, 429 and 5xx never reach `consume`.
+   * beginning. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
+   * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once.
+   * @throws MirrorError `service.*`, `credentials.refused`, `pass.abandoned`, and what `consume` throws
    */
   readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
+  readonly limits: AnswerLimits;
   readonly close: () => Promise<void>;
 }
 
@@ -68,13 +81,16 @@ export function createTransport(options: TransportOptions): Transport {
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });
-  let pausedUntilMs = 0;
 
   const attempt = async <T>(sent: TransportRequest, consume: (answer: Answer) => Promise<T>): Promise<T> => {
     const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
+    await waitOut(options.pause, options.maxRetryDelayMs, url, sent.signal);
     const answer = await sendFollowing(agent, base, url, sent, options);
     try {
-      const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
+      const nowMs = Date.now();
+      const waitMs = retryAfterMs(answer.headers['retry-after'], nowMs);
+      const isPause = waitMs !== undefined && pausesOrigin(answer.status);
+      if (isPause && extendPause(options.pause, waitMs, nowMs)) options.onPause?.();
       if (answer.status === 401) throw credentialRefused(sent.generation, answer.status, url);
       if (answer.status === 408 || answer.status === 425 || answer.status === 429 || answer.status >= 500) {
         throw statusError(answer.status, url, waitMs);
@@ -83,7 +99,7 @@ export function createTransport(options: TransportOptions): Transport {
     } catch (error) {
       throw transportError(error, url);
     } finally {
-      answer.body.on('error', () => {}).destroy();
+      answer.body.destroy();
     }
   };
 
@@ -92,7 +108,6 @@ export function createTransport(options: TransportOptions): Transport {
     send: async (sent, consume) => {
       for (let attempts = 1; ; attempts += 1) {
         try {
-          await pause(pausedUntilMs - Date.now(), sent.signal);
           return await attempt(sent, consume);
         } catch (error) {
           if (sent.signal.aborted) {
@@ -100,27 +115,14 @@ export function createTransport(options: TransportOptions): Transport {
           }
           const delayMs = retryDelayMs(error, attempts, options);
           if (delayMs === null) throw error;
-          if (error instanceof MirrorError && error.retryAfterMs !== undefined) {
-            pausedUntilMs = Math.max(pausedUntilMs, Date.now() + error.retryAfterMs);
-          }
           if (error instanceof MirrorError) options.onRetry?.(error, delayMs);
-          await pause(delayMs, sent.signal);
+          await waitFor(delayMs, sent.signal);
         }
       }
     },
+    limits: { maxAnswerBytes: options.maxAnswerBytes, stallTimeoutMs: options.stallTimeoutMs },
     close: () => agent.destroy(),
   };
-}
-
-async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
-  if (delayMs <= 0) return;
-  try {
-    await sleep(delayMs, undefined, { signal });
-  } catch (cause) {
-    throw new MirrorError('pass.abandoned', 'The pass was abandoned while waiting for the service.', {
-      cause,
-    });
-  }
 }
 
 const RETRYABLE = new Set<string>([
@@ -155,7 +157,7 @@ async function sendFollowing(
     const { location } = answer.headers;
     const isRedirect = answer.status >= 300 && answer.status < 400 && answer.status !== 304;
     if (!isRedirect) return answer;
-    answer.body.on('error', () => {}).destroy();
+    answer.body.destroy();
     const next = location === undefined ? null : URL.parse(location, url.href);
     if (next === null || !mayFollow(next, base, sent.generation) || redirects === MAX_REDIRECTS) {
       throw redirected(url, answer.status, next);
@@ -201,12 +203,15 @@ async function sendOnce(
       highWaterMark: 1024 * 1024,
     });
     const headers = singleHeaders(response.headers);
-    return {
-      status: response.statusCode,
-      headers,
-      url,
-      body: decoded(response.body, headers['content-encoding']),
-    };
+    try {
+      const body = decoded(response.body, headers['content-encoding'], url);
+      // A body can fail before its reader has come, or when nobody reads it: that must not end the program.
+      body.on('error', () => {});
+      return { status: response.statusCode, headers, url, body };
+    } catch (error) {
+      response.body.on('error', () => {}).destroy();
+      throw error;
+    }
   } catch (error) {
     throw transportError(error, url);
   }
@@ -218,29 +223,4 @@ function singleHeaders(
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-}
-
-/** Undoes a content coding that some proxy applied without being asked (RFC 9110, section 8.4). */
-function decoded(body: Readable, encoding: string | undefined): Readable {
-  const decoder = decoderFor((encoding ?? 'identity').trim().toLowerCase());
-  if (decoder === null) return body;
-  body.on('error', (error) => decoder.destroy(error));
-  decoder.on('close', () => body.destroy());
-  return body.pipe(decoder);
-}
-
-function decoderFor(encoding: string): Transform | null {
-  switch (encoding) {
-    case 'gzip':
-    case 'x-gzip':
-      return createGunzip();
-    case 'deflate':
-      return createInflate();
-    case 'br':
-      return createBrotliDecompress();
-    case 'zstd':
-      return createZstdDecompress();
-    default:
-      return null;
-  }
 }

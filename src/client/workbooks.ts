@@ -5,7 +5,7 @@ import type { WorkbookRow } from '../model/service.ts';
 import { credentialRefused, statusError } from './failures.ts';
 import { readJson, wrongKind } from './json.ts';
 import { judgeReading, nextPageUrl, type Reading, sameRows } from './pages.ts';
-import type { Answer, Transport } from './transport.ts';
+import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
 export interface WorkbookList {
@@ -17,8 +17,11 @@ export interface WorkbookList {
 
 const MAX_READINGS = 4;
 
-/** A list has no more pages than rows; some services give a few empty ones. */
+/** Pages without a row that was not seen before: some services give a few empty ones. */
 const SPARE_PAGES = 1000;
+
+/** More workbooks than any service has, and than fit into memory; stops pages that are made up as they are asked for. */
+const MAX_ROWS = 2_000_000;
 
 /**
  * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
@@ -70,12 +73,17 @@ async function readAllPages(
   const rows: WorkbookRow[] = [];
   const counts: number[] = [];
   const keys: string[] = [];
+  const known = new Set<string>();
   const visited = new Set<string>();
+  let idlePages = 0;
+  let greatestCount = 0;
   let malformed = 0;
   let isCut = false;
   let target: string | URL | null = path;
   while (target !== null) {
-    const page: Page | null = await transport.send({ generation: 'v1', target, signal }, readPage);
+    const page: Page | null = await transport.send({ generation: 'v1', target, signal }, (answer) =>
+      readPage(answer, transport.limits),
+    );
     if (page === null) {
       if (visited.size === 0) return null;
       isCut = true;
@@ -89,17 +97,27 @@ async function readAllPages(
     }
     visited.add(page.url.href);
     counts.push(page.count);
-    if (visited.size > Math.max(...counts) + SPARE_PAGES) {
-      throw new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.');
-    }
+    greatestCount = Math.max(greatestCount, page.count);
     malformed += page.malformed;
+    const knownBefore = known.size;
     for (const row of page.rows) {
+      const key = JSON.stringify([row.id, row.branch, row.versionId]);
       rows.push(row);
-      keys.push(JSON.stringify([row.id, row.branch, row.versionId]));
+      keys.push(key);
+      known.add(key);
     }
+    if (known.size === knownBefore) idlePages += 1;
+    const isIdle = idlePages > SPARE_PAGES || visited.size > greatestCount + SPARE_PAGES;
+    if (isIdle || rows.length + malformed > MAX_ROWS) throw endless();
     target = page.next;
   }
   return { rows, counts, malformed, keys, isCut };
+}
+
+function endless(): MirrorError {
+  return new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.', {
+    hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
+  });
 }
 
 interface Page {
@@ -110,11 +128,11 @@ interface Page {
   readonly malformed: number;
 }
 
-async function readPage(answer: Answer): Promise<Page | null> {
+async function readPage(answer: Answer, limits: AnswerLimits): Promise<Page | null> {
   if (answer.status === 404) return null;
   if (answer.status === 403) throw credentialRefused('v1', 403, answer.url);
   if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
-  const parsed = pageSchema.safeParse(await readJson(answer));
+  const parsed = pageSchema.safeParse(await readJson(answer, limits));
   if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
   const { count, next, results } = parsed.data;
   const rows = results.map((row) => workbookSchema.safeParse(row));

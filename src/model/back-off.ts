@@ -23,7 +23,7 @@ export function backOffDelayMs(
 }
 
 /** A service that asks for more than a day, or for ever, is asked again after a day. */
-const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
+export const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /**
  * Reads a Retry-After header: seconds or an HTTP date (RFC 9110, section 10.2.3).

@@ -33,6 +33,8 @@ export interface WorkbookRow {
 export interface Listing {
   /** When the poll began, in milliseconds since the epoch: everything in the listing is at least as new as this. */
   readonly takenAtMs: number;
+  /** The service's clock meanwhile, in milliseconds since the epoch; null where its answer gave no time. */
+  readonly serviceTimeMs: number | null;
   readonly repositories: readonly Repository[];
   /** False when rows of the list of repositories could not be understood: absence from it then proves nothing. */
   readonly repositoriesComplete: boolean;

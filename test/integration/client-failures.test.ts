@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
@@ -210,9 +210,13 @@ describe('Retry-After', () => {
     await mirror.pass();
     service.fault = null;
     service.takeRequests();
-    await mirror.pass({ trigger: 'schedule', aheadMs: 7_100_000 });
-    expect(service.takeDownloads()).toStrictEqual([]);
-    await mirror.pass({ trigger: 'schedule', aheadMs: 7_300_000 });
+    const realMs = Date.now();
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: realMs + 7_100_000 });
+    expect(await mirror.failure({ trigger: 'schedule' })).toMatchObject({ code: 'service.busy' });
+    expect(service.takeRequests()).toStrictEqual([]);
+    vi.setSystemTime(realMs + 7_300_000);
+    await mirror.pass({ trigger: 'schedule' });
     await mirror.expectExact();
   });
 });

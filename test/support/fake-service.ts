@@ -56,6 +56,8 @@ export interface FakeKnobs extends ArchiveKnobs {
   microseconds: boolean;
   extraFields: boolean;
   missingFields: boolean;
+  /** Headers of every answer; an empty `date` leaves that one out. */
+  headers: Record<string, string>;
   /** Called after a page was made and before the next one can be asked for; from 1. */
   afterPage: ((page: number) => void) | null;
   /** Called before the contents of a whole branch are read. */
@@ -92,6 +94,7 @@ export function defaultKnobs(): FakeKnobs {
     microseconds: true,
     extraFields: false,
     missingFields: false,
+    headers: {},
     afterPage: null,
     beforeDownload: null,
   };
@@ -123,19 +126,42 @@ export interface FakeRepository {
   readonly branches: Map<string, FakeBranch>;
 }
 
-/** What an answer is turned into. `after` counts the body's bytes that are still sent. */
-export type Fault =
+/** What an answer is turned into. */
+type ReplyFault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'html' }
   | { readonly kind: 'json' }
   | { readonly kind: 'body'; readonly body: Buffer; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'pad'; readonly bytes: number }
   | { readonly kind: 'truncate'; readonly keep: number }
-  | { readonly kind: 'cut'; readonly after: number }
+  | { readonly kind: 'flip'; readonly at: number; readonly mask: number }
+  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
+
+/** How an answer's body is sent. `after` counts the bytes that are still sent. */
+type BodyFault =
+  /** `reset`: by RST, so that bytes that are on their way may be lost too. */
+  | { readonly kind: 'cut'; readonly after: number; readonly reset?: boolean }
   | { readonly kind: 'length'; readonly delta: number }
   | { readonly kind: 'stall'; readonly after: number }
+  /** The start of the body, and then a piece again and again, without end. */
+  | { readonly kind: 'endless'; readonly after: number; readonly piece: Buffer }
+  /** The body byte by byte. */
+  | { readonly kind: 'trickle'; readonly everyMs: number };
+
+/** What becomes of a whole answer. */
+type ConnectionFault =
   | { readonly kind: 'silence' }
-  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
+  /** The bytes as they are go to the connection, which then ends: headers and all. */
+  | { readonly kind: 'raw'; readonly bytes: Buffer };
+
+/** Something that is wrong with an answer. */
+export type Fault = ReplyFault | BodyFault | ConnectionFault;
+
+const BODY_FAULTS: ReadonlySet<string> = new Set(['cut', 'length', 'stall', 'endless', 'trickle']);
+
+function isOfBody(fault: ReplyFault | BodyFault): fault is BodyFault {
+  return BODY_FAULTS.has(fault.kind);
+}
 
 /** A request as it arrived. */
 export interface RecordedRequest {
@@ -169,8 +195,9 @@ export class FakeService {
   fault: ((path: string) => Fault | null) | null = null;
   apiKey = API_KEY;
   apiToken = API_TOKEN;
+  /** Grows with every change; part of what the list says of a version. */
+  sequence = 0;
   private readonly server: Server;
-  private sequence = 0;
 
   private constructor(knobs: Partial<FakeKnobs>) {
     this.knobs = { ...defaultKnobs(), ...knobs };
@@ -327,32 +354,31 @@ export class FakeService {
   private async answer(request: RecordedRequest, response: ServerResponse): Promise<void> {
     const fault = this.fault?.(request.path) ?? null;
     if (fault?.kind === 'silence') return;
-    const reply = faulty(await this.reply(request), fault);
-    this.send(response, reply, fault);
+    if (fault?.kind === 'raw') {
+      response.socket?.end(fault.bytes);
+      return;
+    }
+    const reply = await this.reply(request);
+    if (fault === null || isOfBody(fault)) this.send(response, reply, fault);
+    else this.send(response, faulty(reply, fault), null);
   }
 
-  private send(response: ServerResponse, reply: Reply, fault: Fault | null): void {
+  private send(response: ServerResponse, reply: Reply, fault: BodyFault | null): void {
     if (reply.status === 304) {
       response.writeHead(304, reply.headers).end();
       return;
     }
     const { body } = reply;
-    const delta = fault?.kind === 'length' ? fault.delta : null;
-    const hasLength = this.knobs.length === 'content-length' || delta !== null;
-    const length = hasLength ? { 'content-length': String(body.length + (delta ?? 0)) } : {};
-    response.writeHead(reply.status, { ...reply.headers, ...length });
+    const delta = fault?.kind === 'length' ? fault.delta : 0;
+    const isExact = this.knobs.length === 'content-length' && fault?.kind !== 'endless';
+    const hasLength = isExact || fault?.kind === 'length';
+    const length = hasLength ? { 'content-length': String(body.length + delta) } : {};
+    const { date, ...headers } = this.knobs.headers;
+    response.sendDate = date === undefined;
+    const clock = date === undefined || date === '' ? {} : { date };
+    response.writeHead(reply.status, { ...reply.headers, ...headers, ...clock, ...length });
     response.flushHeaders();
-    if (fault?.kind === 'stall') {
-      response.write(body.subarray(0, fault.after));
-    } else if (fault?.kind === 'cut') {
-      response.write(body.subarray(0, fault.after), () => response.socket?.destroy());
-    } else if (delta !== null) {
-      response.write(body, () => response.socket?.destroySoon());
-    } else {
-      for (let at = 0; at < body.length; at += CHUNK_BYTES)
-        response.write(body.subarray(at, at + CHUNK_BYTES));
-      response.end();
-    }
+    sendBody(response, body, fault);
   }
 
   private async reply(request: RecordedRequest): Promise<Reply> {
@@ -663,8 +689,57 @@ function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Re
       };
 }
 
-function faulty(reply: Reply, fault: Fault | null): Reply {
+function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | null): void {
   switch (fault?.kind) {
+    case 'stall':
+      response.write(body.subarray(0, fault.after));
+      return;
+    case 'cut':
+      cutAfter(response, body.subarray(0, fault.after), fault.reset === true);
+      return;
+    case 'endless':
+      response.write(body.subarray(0, fault.after));
+      sendForEver(response, fault.piece);
+      return;
+    case 'trickle':
+      sendSlowly(response, body, fault.everyMs);
+      return;
+    case 'length':
+      response.write(body, () => response.socket?.destroySoon());
+      return;
+    case undefined:
+      for (let at = 0; at < body.length; at += CHUNK_BYTES)
+        response.write(body.subarray(at, at + CHUNK_BYTES));
+      response.end();
+  }
+}
+
+function cutAfter(response: ServerResponse, start: Buffer, isReset: boolean): void {
+  const { socket } = response;
+  response.write(start, () => (isReset ? socket?.resetAndDestroy() : socket?.destroy()));
+}
+
+function sendForEver(response: ServerResponse, piece: Buffer): void {
+  const more = (): void => {
+    while (!response.destroyed && response.write(piece));
+  };
+  response.on('drain', more);
+  more();
+}
+
+function sendSlowly(response: ServerResponse, body: Buffer, everyMs: number): void {
+  let at = 0;
+  const timer = setInterval(() => {
+    response.write(body.subarray(at, at + 1));
+    at += 1;
+  }, everyMs);
+  response.on('close', () => clearInterval(timer));
+}
+
+function faulty(reply: Reply, fault: ReplyFault): Reply {
+  switch (fault.kind) {
+    case 'flip':
+      return { ...reply, body: flipped(reply.body, fault.at, fault.mask) };
     case 'status':
       return { ...json(fault.status, { detail: 'no' }), headers: { ...fault.headers } };
     case 'html':
@@ -679,13 +754,13 @@ function faulty(reply: Reply, fault: Fault | null): Reply {
       return { ...reply, body: reply.body.subarray(0, fault.keep) };
     case 'redirect':
       return { status: fault.status ?? 302, headers: { location: fault.to }, body: Buffer.alloc(0) };
-    case 'cut':
-    case 'length':
-    case 'stall':
-    case 'silence':
-    case undefined:
-      return reply;
   }
+}
+
+function flipped(body: Buffer, at: number, mask: number): Buffer {
+  const bytes = Buffer.from(body);
+  bytes[at] = (bytes[at] ?? 0) ^ mask;
+  return bytes;
 }
 
 /** A zip archive as a service makes it. */
