@@ -60,18 +60,32 @@ function judgeKind(entry: RawEntry, path: string): EntryVerdict {
       ? { kind: 'refuse', fault: 'is a folder that has content' }
       : { kind: 'folder', path };
   }
-  if (type === S_IFLNK) return { kind: 'skip', path, reason: 'symbolic-link' };
-  if (type !== 0 && type !== S_IFREG) return { kind: 'skip', path, reason: 'special-file' };
+  if (type !== 0 && type !== S_IFREG) return judgeSpecial(type === S_IFLNK, entry.sizeBytes, path);
   const { compressionMethod } = entry;
   return compressionMethod === METHOD_STORED || compressionMethod === METHOD_DEFLATED
     ? { kind: 'file', path }
     : { kind: 'refuse', fault: `is compressed with the unknown method ${compressionMethod}` };
 }
 
+/** No checksum covers an entry's kind: what holds more than its kind can hold is a file whose kind was spoilt. */
+function judgeSpecial(isLink: boolean, sizeBytes: number, path: string): EntryVerdict {
+  if (isLink) {
+    return sizeBytes > MAX_LINK_BYTES
+      ? { kind: 'refuse', fault: `is a symbolic link of more than ${MAX_LINK_BYTES} bytes` }
+      : { kind: 'skip', path, reason: 'symbolic-link' };
+  }
+  return sizeBytes > 0
+    ? { kind: 'refuse', fault: 'is a special file that has content' }
+    : { kind: 'skip', path, reason: 'special-file' };
+}
+
 function flagFault(flags: number): string | null {
   if ((flags & ENCRYPTION_FLAGS) !== 0) return 'is encrypted';
   return (flags & PATCH_FLAG) === 0 ? null : 'is a patch to another file';
 }
+
+/** PATH_MAX of Linux: the longest that a symbolic link can lead, in bytes. */
+const MAX_LINK_BYTES = 4096;
 
 /** Leaves room for the mirror's own folders below Linux's PATH_MAX of 4096 bytes. */
 const MAX_PATH_BYTES = 3000;

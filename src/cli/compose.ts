@@ -172,7 +172,8 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
   }
 }
 
-async function recallInstallation(
+/** What is remembered of the installation at an address; nothing of another one. */
+export async function recallInstallation(
   state: State,
   baseUrl: string,
   emit: EventSink,

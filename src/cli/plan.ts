@@ -2,16 +2,15 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, printable, roughSize } from '../model/humanize.ts';
 import type { Action } from '../model/actions.ts';
 import { planPass } from '../sync/pass.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { connect, openReader, policyOf } from './compose.ts';
+import { connect, openReader, policyOf, recallInstallation } from './compose.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 
 /** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
 export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Action[]> {
   const { store, state } = await openReader(settings, () => {});
-  const installation = await tolerateStateFailure(tellEvent, () => state.installation(), null);
-  const client = connect(settings, { form: installation?.referenceForm ?? null }, () => {});
+  const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
+  const client = connect(settings, memory, () => {});
   const { signal, stopListening } = abortOnSignal();
   try {
     const listing = await client.poll(signal);

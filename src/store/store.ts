@@ -25,15 +25,9 @@ import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { bindNativeCalls, type NativeCalls } from './native.ts';
-import {
-  createExclusion,
-  moveTree,
-  type PublishContext,
-  type PublishResult,
-  publishStage,
-  type Repair,
-  retireTree,
-} from './publish.ts';
+import { createExclusion, type PublishContext } from './commit.ts';
+import { type PublishResult, publishStage, type Repair } from './publish.ts';
+import { moveTree, retireTree } from './relocate.ts';
 import { settleStages } from './settle.ts';
 import { openStage, type Stage } from './stage.ts';
 

@@ -1,0 +1,118 @@
+import { lstat, open } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+
+import { unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
+import type { PublishMode } from '../model/publishing.ts';
+import type { HistoryKind } from '../model/retention.ts';
+import type { PublishActivity } from './activity.ts';
+import { type Intent, removeIntent, writeIntent } from './intent.ts';
+import { historyName } from './layout.ts';
+import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
+
+/** What publishing works with. */
+export interface PublishContext extends SettleContext {
+  readonly mode: PublishMode;
+  readonly canExchange: boolean;
+  /** Whether the history keeps trees that a newer state replaces. */
+  readonly keepsReplaced: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Runs one at a time what makes and removes folders that several targets share. */
+  readonly exclusively: (work: () => Promise<void>) => Promise<void>;
+  /** Targets whose last publish could not be completed, with why. */
+  readonly unsettled: Map<string, unknown>;
+  /** What is being published. */
+  readonly activity: PublishActivity;
+  /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
+  readonly checkDirectory: () => Promise<void>;
+}
+
+/** Makes a queue for {@link PublishContext.exclusively}. */
+export function createExclusion(): PublishContext['exclusively'] {
+  let last = Promise.resolve();
+  return (work) => {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
+  };
+}
+
+/**
+ * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
+ * @param files paths below the tree that are about to be renamed in place
+ */
+export async function refuseLinks(root: string, path: string, files: readonly string[]): Promise<void> {
+  const folders = new Set<string>();
+  for (const file of [path, ...files.map((each) => dirname(join(path, each)))]) {
+    for (let folder = file; folder !== '.' && !folders.has(folder); folder = dirname(folder))
+      folders.add(folder);
+  }
+  for (const folder of folders) {
+    const found = await unlessMissing(lstat(join(root, folder)));
+    if (found?.isSymbolicLink() !== true) continue;
+    throw new MirrorError('disk.changed', `mirror/${folder} is a symbolic link, where a folder belongs.`, {
+      hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
+    });
+  }
+}
+
+/**
+ * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
+ * after it the stage stays, to be brought to its end before anything else happens to the target.
+ */
+export async function commit(context: PublishContext, stage: string, intent: Intent): Promise<void> {
+  const folder = await open(stage, 'r');
+  try {
+    await context.native.syncFileSystem(folder.fd);
+  } finally {
+    await folder.close();
+  }
+  await context.checkDirectory();
+  await writeIntent(stage, intent);
+  await context.exclusively(async () => {
+    const end = context.activity.begin(touchedBy(intent));
+    try {
+      await takeStep(context, stage, intent);
+      await finishIntent(context, stage, intent);
+    } catch (error) {
+      const isTaken = await wasTaken(context, stage, intent).catch(() => true);
+      if (isTaken) context.unsettled.set(intent.path, error);
+      else await removeIntent(stage);
+      throw error;
+    } finally {
+      end();
+    }
+  });
+}
+
+/** The targets whose trees or manifests an intent changes. */
+function touchedBy(intent: Intent): string[] {
+  if (intent.how !== 'relocate') return [intent.path];
+  return [intent.path, intent.treeTo.replace(/^mirror\//, '')];
+}
+
+/** A target whose last publish is still to be completed takes no other one. */
+export function refuseUnsettled(context: PublishContext, path: string): void {
+  const cause = context.unsettled.get(path);
+  if (cause === undefined) return;
+  const why = cause instanceof Error ? cause.message : 'for an unknown reason';
+  throw new MirrorError('disk.failed', `An earlier publish of ${path} could not be completed: ${why}.`, {
+    cause,
+    hint: 'It is tried again at every pass. Check the file system of the setting directory.',
+  });
+}
+
+/** A place in the history that nothing holds yet, below the root: clocks go back, and are coarse. */
+export async function freeHistoryPath(
+  context: PublishContext,
+  path: string,
+  kind: HistoryKind,
+): Promise<string> {
+  const { layout } = context;
+  for (let atMs = context.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    const taken = await Promise.all([place, `${place}.json`].map((each) => unlessMissing(lstat(each))));
+    if (taken.every((each) => each === null)) return relative(layout.root, place);
+  }
+}
