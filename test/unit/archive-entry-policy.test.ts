@@ -75,6 +75,17 @@ describe('an entry of an archive', () => {
     expect(faultOf({ name })).toContain(fault);
   });
 
+  it.each([
+    ['a pipe', 0o010644, 1, 'has content'],
+    ['a device', 0o020644, 10, 'has content'],
+    ['a link', 0o120777, 4097, 'more than 4096 bytes'],
+    ['a link', 0o120777, 4096, null],
+  ])('that says it is %s (mode %i) and has %i bytes: %s', (_kind, unixMode, sizeBytes, fault) => {
+    const found = faultOf({ unixMode, sizeBytes });
+    if (fault === null) expect(found).toBeNull();
+    else expect(found).toContain(fault);
+  });
+
   it.each(['..', '/etc/passwd', 'a\\b'])('named %j is refused even if it would be left out', (name) => {
     expect(faultOf({ name, unixMode: 0o120777 })).not.toBeNull();
     expect(faultOf({ name: `${name}/` })).not.toBeNull();
