@@ -8,6 +8,7 @@ import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
 import { writeApproval } from '../store/approvals.ts';
 import { openReader } from './compose.ts';
+import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 
 /** A held deletion that was let through. */
@@ -27,7 +28,7 @@ export async function approve(
   settings: SettingsFor<'directory'>,
   asked: readonly string[] | null,
 ): Promise<Approved[]> {
-  const { store, state } = await openReader(settings, () => {});
+  const { store, state } = await openReader(settings, tellEvent);
   try {
     const records = await state.records();
     const paths = new Map(

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+
 import { type ArchiveLimits, openArchive } from '../archive/archive.ts';
 import { createClient, type ServiceClient } from '../client/client.ts';
 import type { PauseMemory } from '../client/pause.ts';
@@ -6,6 +8,7 @@ import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
+import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import type { StatusPolicy } from '../model/status.ts';
 import { openState, type State } from '../state/state.ts';
@@ -221,6 +224,19 @@ export function openStateOf(
     onReset: (reason) => emit({ name: 'state.reset', reason }),
     onError: () => {},
   });
+}
+
+/** Refuses a directory that is not there: reading it would find nothing wrong. @throws MirrorError `directory.unusable` */
+export async function refuseMissing(directory: string): Promise<void> {
+  try {
+    await readdir(directory);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
+      cause: error,
+      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
+    });
+  }
 }
 
 /** What can be read beside a daemon that is running: no lock is taken and nothing is written. */

@@ -10,6 +10,8 @@ import type { Mirror } from './compose.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
+  /** Has everything that is known to differ put right with the next pass. */
+  readonly repairAll: () => void;
   /** To be called after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
@@ -25,41 +27,55 @@ const SETTLE_MS = 500;
 const REPAIR_PAUSE_MS = 60_000;
 
 /** Watches the published trees while the daemon runs, as the setting `drift` says. */
-export function startDriftWatch(
+export async function startDriftWatch(
   settings: SettingsFor<never>,
   mirror: Mirror,
   repairNow: () => void,
   emit: EventSink,
-): DriftWatch {
-  if (settings.drift === 'off') return { afterPass: () => {}, close: () => Promise.resolve() };
-  const { store } = mirror;
+): Promise<DriftWatch> {
+  if (settings.drift === 'off')
+    return { repairAll: () => {}, afterPass: () => {}, close: () => Promise.resolve() };
+  const { store, state } = mirror;
+  const notes = new Map(Object.entries(await tolerateStateFailure(emit, state.drift, {})));
   let hasFailed = false;
-  const onError = (error: unknown): void => {
-    hasFailed = true;
+  const onUnseen = (error: unknown): void => {
     const { code, message, hint } = toMirrorError(error);
     emit({ name: 'drift.unwatched', code, message, hint: hint ?? null });
   };
-  const { saved, ...reporter } = createReporter(settings.drift === 'repair' ? repairNow : null, mirror, emit);
+  const onUnwatched = (error: unknown): void => {
+    hasFailed = true;
+    onUnseen(error);
+  };
+  const { saved, ...reporter } = createReporter(
+    settings.drift === 'repair' ? repairNow : null,
+    notes,
+    mirror,
+    emit,
+  );
   const monitor = createDriftMonitor({
     targetOf: store.targetOf,
     targets: async () => (await store.published()).map(({ path }) => path),
     findDrift: store.findDrift,
     ...reporter,
-    onError,
+    known: [...notes.keys()],
+    onError: onUnseen,
     settleMs: SETTLE_MS,
   });
   let isReady = false;
   let isLookedAt = false;
-  const watching = watchTrees(store.layout.mirror, monitor.hint, onError)
+  const watching = watchTrees(store.layout.mirror, monitor.hint, onUnwatched)
     .then((watch: TreeWatch | null) => {
       isReady = true;
       return watch;
     })
     .catch((error: unknown) => {
-      onError(error);
+      onUnwatched(error);
       return null;
     });
   return {
+    repairAll: () => {
+      for (const target of notes.keys()) mirror.context.drifted.add(target);
+    },
     afterPass: () => {
       // What happened while nobody watched is found once by looking at everything.
       const isWatched = isReady && !hasFailed;
@@ -77,10 +93,10 @@ export function startDriftWatch(
 /** Says what was found, notes it for `status`, and has it repaired if that is wanted. */
 function createReporter(
   repairNow: (() => void) | null,
+  notes: Map<string, DriftNote>,
   { state, context }: Mirror,
   emit: EventSink,
 ): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
-  const notes = new Map<string, DriftNote>();
   const repairedAtMs = new Map<string, number>();
   let saved = Promise.resolve();
   const save = (): Promise<void> => {
@@ -88,8 +104,6 @@ function createReporter(
     saved = saved.then(() => tolerateStateFailure(emit, write, undefined));
     return saved;
   };
-  // What an earlier run noted is found again, if it still is so.
-  void save();
   return {
     saved: () => saved,
     onDrift: async (target, differences) => {

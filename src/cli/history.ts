@@ -1,6 +1,8 @@
-import { resolve } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { printable, roughSize, utcTime } from '../model/humanize.ts';
 import { nearest } from '../model/nearest.ts';
@@ -106,7 +108,7 @@ export async function restoreHistory(
 ): Promise<Restored> {
   const layout = layoutOf(settings.directory);
   const folder = to === null ? null : resolve(to);
-  if (folder !== null && `${folder}/`.startsWith(`${layout.root}/`)) {
+  if (folder !== null && `${await realPath(folder)}/`.startsWith(`${await realPath(layout.root)}/`)) {
     throw new MirrorError('usage.invalid', `--to ${to ?? ''} lies in the mirror's own directory.`, {
       hint: 'Give a folder elsewhere, or leave --to out to restore into the mirror.',
     });
@@ -115,7 +117,8 @@ export async function restoreHistory(
   try {
     const entries = entriesOf(await readHistory(layout), target, layout.mirror);
     const entry = (atMs === null ? entries.at(-1) : keptAt(entries, atMs)) ?? notKept(target, atMs);
-    const whole = await checkEntry(entry, signal);
+    const whole = await checkEntry(layout, entry, signal);
+    if (atMs !== null && whole.manifest.publishedAtMs > atMs) notKept(target, atMs);
     if (folder === null) {
       const store = await openMirrorStore(settings);
       try {
@@ -135,8 +138,14 @@ export async function restoreHistory(
   }
 }
 
+/** Where a path really leads, as far as it exists. */
+async function realPath(path: string): Promise<string> {
+  const real = await unlessMissing(realpath(path));
+  return real ?? join(await realPath(dirname(path)), basename(path));
+}
+
 function notKept(target: string, atMs: number | null): never {
-  const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)} or later`;
+  const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
   throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
     hint: '`history list` shows what is kept; the state since then is the mirror itself.',
   });

@@ -8,7 +8,7 @@ import { abortOnSignal } from './signals.ts';
 
 /** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
 export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Action[]> {
-  const { store, state } = await openReader(settings, () => {});
+  const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
   const client = connect(settings, memory, () => {});
   const { signal, stopListening } = abortOnSignal();

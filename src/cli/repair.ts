@@ -34,7 +34,12 @@ export async function repair(
   const fromDisk: string[] = [];
   const store = await openMirrorStore(settings);
   try {
-    for (const path of damaged) if (await repairFromDisk(store, path, signal)) fromDisk.push(path);
+    for (const path of damaged) {
+      // What the disk refuses for one target, a pass may be able to do, or says why not.
+      const isRepaired = await repairFromDisk(store, path, signal).catch(() => false);
+      signal.throwIfAborted();
+      if (isRepaired) fromDisk.push(path);
+    }
     await forgetDrift(settings, store, fromDisk, emit);
   } finally {
     await store.close();

@@ -18,11 +18,11 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
     .option('--json', 'print the report as JSON')
     .action(async (options: { json?: true }, command: Command) => {
       const { settings } = settingsOf(command, ['directory']);
-      const { describeStatus, isWell, status } = await import('./status.ts');
+      const { describeStatus, isAllWell, status } = await import('./status.ts');
       const report = await status(settings);
       if (options.json) printJson(report);
       else printData(describeStatus(report));
-      setExitCode(report.targets.every(isWell) ? EXIT_CODES.ok : EXIT_CODES.incomplete);
+      setExitCode(isAllWell(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete);
     });
   declare(
     program,

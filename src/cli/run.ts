@@ -84,7 +84,7 @@ async function loopUntilStopped(
   control: Control,
   emit: EventSink,
 ): Promise<ExitCode> {
-  const drift = startDriftWatch(settings, mirror, () => loop.trigger('drift'), emit);
+  const drift = await startDriftWatch(settings, mirror, () => loop.trigger('drift'), emit);
   const loop = createLoop(
     async (trigger, signal) => {
       await reportedPass(mirror, trigger, signal);
@@ -104,7 +104,10 @@ async function loopUntilStopped(
     const nextPassAtMs = schedule.nextRunAtMs();
     if (nextPassAtMs !== null) emit({ name: 'daemon.scheduled', nextPassAtMs });
   };
-  control.onHangUp = () => loop.trigger('signal');
+  control.onHangUp = () => {
+    drift.repairAll();
+    loop.trigger('signal');
+  };
   loop.trigger('start');
   announce();
   const exitCode = await control.stopped;

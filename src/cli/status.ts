@@ -10,7 +10,7 @@ import {
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openReader, statusPolicyOf } from './compose.ts';
+import { openReader, refuseMissing, statusPolicyOf } from './compose.ts';
 import { table, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */
@@ -23,7 +23,8 @@ export interface StatusReport {
 
 /** Reads how everything stands; works beside a running daemon. */
 export async function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
-  const { store, state } = await openReader(settings, () => {});
+  await refuseMissing(settings.directory);
+  const { store, state } = await openReader(settings, tellEvent);
   try {
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
@@ -38,11 +39,16 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
 }
 
 /** Whether a target is as it should be. */
-export function isWell(target: TargetStatus): boolean {
+function isWell(target: TargetStatus): boolean {
   return (
     target.state === 'unselected' ||
     ((target.state === 'fresh' || target.state === 'absent') && !target.isStale)
   );
+}
+
+/** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */
+export function isAllWell({ targets, lastPass }: StatusReport): boolean {
+  return lastPass !== null && lastPass.failure === null && targets.every(isWell);
 }
 
 /** The report for a person. */
@@ -76,10 +82,18 @@ export function describeStatus(report: StatusReport): string {
   return `${describeLastPass(report, ago)}\n\n${body}`;
 }
 
-function describeTrouble({ target, failure, held, drift, nextAttemptAtMs }: TargetStatus): string {
+function describeTrouble({
+  target,
+  failure,
+  held,
+  drift,
+  restoredAtMs,
+  nextAttemptAtMs,
+}: TargetStatus): string {
   if (failure === null && drift !== null) return printable(`someone changed it: ${driftSentence(drift)}`);
   if (failure === null) {
-    if (held === null) return '';
+    if (held === null)
+      return restoredAtMs === null ? '' : `restored from the history at ${utcTime(restoredAtMs)}`;
     return printable(`${heldSentence(held)}; workbook-mirror approve ${JSON.stringify(target)}`);
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;

@@ -59,6 +59,8 @@ async function verifyAndRepair(
     return report;
   };
   try {
+    // Who is to be told that a daemon has the lock is told before everything is read.
+    if (flags.repair === true) await (await (await import('./compose.ts')).openMirrorStore(settings)).close();
     const report = await verifyOnce(targets, flags.resume === true);
     if (!flags.json) printData(describeVerification(report));
     const damaged = damagedTargets(report);

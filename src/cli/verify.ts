@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -17,6 +16,7 @@ import {
   type Stray,
 } from '../store/strays.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
+import { refuseMissing } from './compose.ts';
 import { namedPath } from './target-name.ts';
 
 /** How a target stands to its manifest. */
@@ -132,18 +132,6 @@ export function isClean(report: VerifyReport): boolean {
 export function damagedTargets(report: VerifyReport): string[] {
   const damaged = report.targets.filter((target) => target.state !== 'ok');
   return [...damaged, ...report.unreadableManifests].map((target) => target.path).sort();
-}
-
-async function refuseMissing(directory: string): Promise<void> {
-  try {
-    await readdir(directory);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
-      cause: error,
-      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
-    });
-  }
 }
 
 function selectedOf(

@@ -27,7 +27,7 @@ export interface Explanation {
  * @throws MirrorError `target.unknown`
  */
 export async function why(settings: SettingsFor<'directory'>, asked: string): Promise<Explanation> {
-  const { store, state } = await openReader(settings, () => {});
+  const { store, state } = await openReader(settings, tellEvent);
   try {
     const path = namedPath(asked, store.layout.mirror);
     const published = await store.published();
@@ -65,7 +65,7 @@ function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError 
   const hint =
     close === undefined
       ? 'Nothing is mirrored yet.'
-      : `The nearest is ${close}. \`status\` lists all of them.`;
+      : `The nearest is ${close}. \`status\` lists all of them, \`history list\` what left the mirror.`;
   return new MirrorError(
     'target.unknown',
     `No target is named ${JSON.stringify(asked)}, and no target holds it.`,
@@ -133,7 +133,7 @@ function describeNext(
       ? []
       : [
           `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,
-          '  it is put right when its contents are compared whole, or now by `workbook-mirror verify --repair`',
+          '  it is put right when its contents are compared whole; now by SIGHUP to the daemon or, without one, by `verify --repair`',
         ]),
     ...(held === null
       ? []

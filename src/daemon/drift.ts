@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Difference } from '../model/drift.ts';
@@ -15,6 +16,8 @@ export interface DriftOptions {
   /** A tree that differed is whole again. */
   readonly onWhole: (target: string) => Promise<void>;
   readonly onError: (error: unknown) => void;
+  /** Targets that differed when another process last looked. */
+  readonly known: readonly string[];
   /** Hints that come within this time of the first one are looked at together, in milliseconds. */
   readonly settleMs: number;
 }
@@ -28,21 +31,37 @@ export interface DriftMonitor {
   readonly close: () => Promise<void>;
 }
 
+/** How many times as long is waited after a tree was found to differ. */
+const DRIFTING_PAUSES = 10;
+
 /** Starts a monitor; it looks at one tree at a time. */
 export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const abort = new AbortController();
   const waiting: Waiting = { paths: new Set(), targets: new Set(), isAll: false };
-  const known = new Map<string, string>();
+  const known = new Map(options.known.map((target) => [target, '']));
   let working: Promise<void> | null = null;
 
+  let hasDrifted = false;
+
+  /** Looks at a tree, and says whether it differs otherwise than before. One that cannot be looked at stops no other. */
+  const lookAt = async (target: string): Promise<boolean> => {
+    try {
+      const found = await options.findDrift(target, abort.signal);
+      if (found !== 'changing') return await tell(target, found, known, options);
+      waiting.targets.add(target);
+    } catch (error) {
+      if (!abort.signal.aborted) options.onError(error);
+    }
+    return false;
+  };
   const work = async (): Promise<void> => {
     while (isSomethingIn(waiting)) {
-      await sleep(options.settleMs, undefined, { signal: abort.signal });
+      // Whoever goes on and on changing trees is not followed at every step.
+      await sleep(options.settleMs * (hasDrifted ? DRIFTING_PAUSES : 1), undefined, { signal: abort.signal });
+      hasDrifted = false;
       for (const target of await takeTargets(waiting, known, options)) {
         abort.signal.throwIfAborted();
-        const found = await options.findDrift(target, abort.signal);
-        if (found === 'changing') waiting.targets.add(target);
-        else await tell(target, found, known, options);
+        hasDrifted = (await lookAt(target)) || hasDrifted;
       }
     }
   };
@@ -104,20 +123,22 @@ async function takeTargets(
   return [...targets];
 }
 
+/** Reports what was found of a tree, if that is news. @returns whether it differs, and otherwise than before */
 async function tell(
   target: string,
   found: readonly Difference[],
   known: Map<string, string>,
   { onDrift, onWhole }: DriftOptions,
-): Promise<void> {
+): Promise<boolean> {
   const before = known.get(target);
   if (found.length === 0) {
     known.delete(target);
     if (before !== undefined) await onWhole(target);
-    return;
+    return false;
   }
-  const summary = JSON.stringify(found);
-  if (before === summary) return;
-  known.set(target, summary);
+  const digest = createHash('sha256').update(JSON.stringify(found)).digest('hex');
+  if (before === digest) return false;
+  known.set(target, digest);
   await onDrift(target, found);
+  return true;
 }

@@ -35,7 +35,7 @@ export async function watchTrees(
   let isOver = false;
   const hint = (path: string): void => {
     const below = relative(mirrorRoot, path);
-    if (!isOver && !below.startsWith('..')) onHint(below);
+    if (!isOver && below !== '..' && !below.startsWith('../')) onHint(below);
   };
   const watcher = watch(mirrorRoot, {
     // Asked about every file that is come across in a new folder: it may have been made before the folder was watched.

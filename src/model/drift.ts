@@ -123,3 +123,10 @@ export function summariseDrift(differences: readonly Difference[]): DriftSummary
     first: differences[0]?.path ?? '',
   };
 }
+
+/** Whether a file may be taken for what its manifest says, by the differences of its tree: neither it nor a folder around it is among them. */
+export function trustOf(differences: readonly Difference[]): (path: string) => boolean {
+  const suspects = new Set(differences.map(({ path }) => path));
+  if (suspects.has('.')) return () => false;
+  return (path) => ![path, ...foldersOf(path)].some((each) => suspects.has(each));
+}

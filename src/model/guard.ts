@@ -93,18 +93,32 @@ export function isApproved(
 
 /**
  * Of the targets that are to be retired in one pass, those that are held because there are too many of them. What was
- * approved goes through and does not count.
- * @param total how many targets are mirrored
+ * approved goes through and lets nothing else through: a target that was held once stays so until it is approved itself, is
+ * back, or the limit is raised.
  */
 export function holdRetirements<T extends { readonly target: TargetId }>(
   retirements: readonly T[],
-  total: number,
-  limit: DeletionLimit,
-  approvals: Approvals,
+  { total, others, limit, approvals, heldBefore }: RetirementFacts,
 ): readonly T[] {
-  const subject = { subject: 'target', digest: null } as const;
-  const unapproved = retirements.filter(({ target }) => !isApproved(approvals, target, subject));
-  return exceedsLimit(limit, unapproved.length, total) ? unapproved : [];
+  const isTooMuch = exceedsLimit(limit, retirements.length + others, total);
+  return retirements.filter(({ target }) => {
+    if (isApproved(approvals, target, { subject: 'target', digest: null })) return false;
+    const before = heldBefore(target);
+    const stays = before?.subject === 'target' && exceedsLimit(limit, before.deletions, before.of);
+    return isTooMuch || stays;
+  });
+}
+
+/** What the judgement of a pass's retirements goes by. */
+export interface RetirementFacts {
+  /** How many targets are mirrored. */
+  readonly total: number;
+  /** Further retirements of the pass that are judged elsewhere, and count. */
+  readonly others: number;
+  readonly limit: DeletionLimit;
+  readonly approvals: Approvals;
+  /** What was held of a target in the pass before. */
+  readonly heldBefore: (target: TargetId) => HeldDeletion | null;
 }
 
 /** Targets of up to so many files are not guarded: half of them is one ordinary edit. */
@@ -121,9 +135,18 @@ export function heldFiles(
 ): HeldDeletion | null {
   if (before.length <= FEW_FILES) return null;
   const paths = new Set(after.map((file) => file.path));
-  const contents = new Set(after.map((file) => file.sha256));
+  const known = new Set(before.map((file) => file.path));
+  const arrived = new Map<string, number>();
+  for (const { path, sha256 } of after) {
+    if (!known.has(path)) arrived.set(sha256, (arrived.get(sha256) ?? 0) + 1);
+  }
   const deleted = before
-    .filter((file) => !paths.has(file.path) && !contents.has(file.sha256))
+    .filter(({ path, sha256 }) => {
+      if (paths.has(path)) return false;
+      const places = arrived.get(sha256) ?? 0;
+      arrived.set(sha256, places - 1);
+      return places <= 0;
+    })
     .map((file) => file.path);
   if (!exceedsLimit(limit, deleted.length, before.length)) return null;
   const digest = createHash('sha256').update(JSON.stringify(deleted.sort())).digest('hex');

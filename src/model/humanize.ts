@@ -52,7 +52,7 @@ export function printable(text: string): string {
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
   switch (subject) {
     case 'target':
-      return `it is gone from the service, and so are ${deletions} of ${counted(of, 'target')} at once`;
+      return `it is one of ${deletions} of ${counted(of, 'target')} that are gone from the service at once`;
     case 'restored':
       return 'it is gone from the service, and was restored from the history';
     case 'files':

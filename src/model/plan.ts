@@ -51,16 +51,29 @@ export function mirroredTargets(plan: readonly Action[]): number {
 }
 
 /** Holds the retirements of a pass when they are too many, and what was to take the places of their trees. */
-function guardRetirements(plan: readonly Action[], { policy, approvals }: PlanInput): Action[] {
+function guardRetirements(plan: readonly Action[], { policy, records, approvals }: PlanInput): Action[] {
   const due = plan.filter((action) => action.kind === 'retire' && action.reason === 'repository-gone');
   const total = mirroredTargets(plan);
-  const held = new Set<Action>(holdRetirements(due, total, policy.guard.targets, approvals));
+  const missingPasses = (action: Action): number => records.get(targetKey(action.target))?.missingPasses ?? 0;
+  // Branches that the service very likely has no longer: whether it has is asked in the same pass.
+  const others = plan.filter(
+    (action) => action.reason === 'confirm-gone' && missingPasses(action) + 1 >= policy.retireAfterPasses,
+  ).length;
+  const held = new Set<Action>(
+    holdRetirements(due, {
+      total,
+      others,
+      limit: policy.guard.targets,
+      approvals,
+      heldBefore: (target) => records.get(targetKey(target))?.held ?? null,
+    }),
+  );
   const heldPaths = new Set([...held].map((action) => action.path));
   return plan.map((action) => {
     const { target, repository, path, published, fingerprint, moveFrom } = action;
     const same = { target, repository, path, published, fingerprint };
     if (held.has(action)) {
-      const guarded = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
+      const guarded = { subject: 'target', deletions: held.size + others, of: total, digest: null } as const;
       const reason = 'deletion-guard';
       return { ...same, moveFrom, kind: 'hold', reason, untilMs: null, missing: false, guarded };
     }
@@ -75,15 +88,16 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
     return candidate.published === null ? null : hold(candidate, 'not-selected');
   }
   if (input.unreadable.has(candidate.path)) return hold(candidate, 'manifest-unreadable');
-  if (candidate.duplicate) return { ...common(candidate), kind: 'retire', reason: 'duplicate' };
+  if (candidate.duplicate) {
+    return isRestored(candidate.published, record, input.approvals)
+      ? holdRestored(candidate, input)
+      : { ...common(candidate), kind: 'retire', reason: 'duplicate' };
+  }
   if (candidate.listed === null) return decideGone(candidate, record, input);
   if (candidate.superseded !== 'no') {
     return candidate.superseded === 'published' && input.listing.repositoriesComplete
       ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
       : hold(candidate, 'superseded');
-  }
-  if (!hasRows(candidate) && isRestored(candidate.published, record, input)) {
-    return holdRestored(candidate, input);
   }
   const occupied = decideOccupied(candidate, input);
   if (occupied !== null) return occupied;
@@ -99,7 +113,7 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
   const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
   if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
-  if (isRestored(candidate.published, record, input)) return holdRestored(candidate, input);
+  if (isRestored(candidate.published, record, input.approvals)) return holdRestored(candidate, input);
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
     return { ...hold(candidate, 'repository-missing'), missing: true };
   }
@@ -113,7 +127,7 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
 }
 
 /** Whether a person brought a tree back from the history, the service has not had it since, and nobody let it go again. */
-function isRestored(tree: Published | null, record: TargetRecord, { approvals }: PlanInput): boolean {
+export function isRestored(tree: Published | null, record: TargetRecord, approvals: Approvals): boolean {
   if (tree === null || tree.restoredAtMs === null) return false;
   if ((record.verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
@@ -130,11 +144,11 @@ function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
   const { occupant } = candidate;
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
-  const record = input.records.get(key) ?? emptyRecord({ repositoryId: '', branch: '' });
+  const record = input.records.get(key) ?? emptyRecord(candidate.target);
   const { missingPasses } = record;
   const isListed = input.listing.repositories.some((each) => each.id === occupant.repository.id);
   const isDue =
-    !isRestored(occupant, record, input) &&
+    !isRestored(occupant, record, input.approvals) &&
     !isListed &&
     input.listing.repositoriesComplete &&
     missingPasses + 1 >= input.policy.retireAfterPasses;
@@ -174,7 +188,7 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (published === null) return decideFirstPull(candidate, record, input, settled);
   const reason = pullReason(candidate, published, record, input, settled);
   if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
-  const isExaminationDue = isCheckDue(candidate.target, [record.examinedAtMs], input);
+  const isExaminationDue = isCheckDue(candidate.target, record, published, input);
   const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
   return { ...pull(candidate, reason, input, settled), depth };
 }
@@ -212,16 +226,21 @@ function pullReason(
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';
   if (candidate.rows === null) return 'no-version-list';
-  return isCheckDue(candidate.target, [record.checkedAtMs, published.verifiedAtMs], input)
-    ? 'full-check'
-    : null;
+  return isCheckDue(candidate.target, record, published, input) ? 'full-check' : null;
 }
 
+/**
+ * Whether a tree is to be read whole again, and the contents compared with it. A pull of what changed in between is none of
+ * that: it does not look at the bytes of the other files.
+ */
 function isCheckDue(
   target: TargetId,
-  timesMs: readonly (number | null)[],
+  { examinedAtMs, checkedAtMs }: TargetRecord,
+  { verifiedAtMs }: Published,
   { nowMs, policy }: PlanInput,
 ): boolean {
+  const isKnown = examinedAtMs !== null && examinedAtMs <= nowMs;
+  const timesMs = isKnown ? [examinedAtMs] : [checkedAtMs, verifiedAtMs];
   return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
 }
 

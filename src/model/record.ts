@@ -257,6 +257,7 @@ function guardedRecord(
     missingPasses: held.subject === 'files' ? 0 : record.missingPasses + 1,
     held: {
       ...held,
+      ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
       fingerprint,
       sinceMs: isSame ? before.sinceMs : nowMs,
       nextLookAtMs: nowMs + policy.slowRetryMs,

@@ -8,6 +8,9 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 /** Names that Windows gives to devices, with any extension (Microsoft, "Naming Files, Paths, and Namespaces"). */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:$|\.)/i;
 
+/** Names under which the history keeps trees: a branch of such a name would be taken for one. */
+const DATED_NAME = /^\d{8}T\d{6}\.\d{3}Z(?:-replaced)?$/;
+
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
@@ -45,7 +48,8 @@ export function encodeSegment(text: string): string {
     .replace(UNSAFE_CHARACTER, percentEncode)
     .replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16).toUpperCase()}`);
   if (/[. ]$/.test(segment)) segment = segment.slice(0, -1) + percentEncode(segment.slice(-1));
-  if (DEVICE_NAME.test(segment)) segment = percentEncode(segment.slice(0, 1)) + segment.slice(1);
+  if (DEVICE_NAME.test(segment) || DATED_NAME.test(segment))
+    segment = percentEncode(segment.slice(0, 1)) + segment.slice(1);
   return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES ? cut(segment, `%~${digest(text)}`) : segment;
 }
 

@@ -51,6 +51,8 @@ export interface TargetStatus {
   readonly failure: Failure | null;
   readonly held: Held | null;
   readonly drift: DriftNote | null;
+  /** When a person brought the tree back from the history, if the service has not had it since. */
+  readonly restoredAtMs: number | null;
 }
 
 /** A tree that was found to differ from its manifest. */
@@ -100,7 +102,8 @@ function publishedStatus(
   const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
   const verifiedAtMs = Math.max(record.verifiedAtMs ?? 0, tree.verifiedAtMs);
   const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.verifiedAtMs);
-  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent;
+  const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
   // Who compared the whole tree later than the note was made put it right.
   const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
   const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
@@ -121,6 +124,7 @@ function publishedStatus(
     failure: record.failure,
     held: record.held,
     drift,
+    restoredAtMs: isRestored ? tree.restoredAtMs : null,
   };
 }
 
@@ -147,6 +151,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     failure: record.failure,
     held: record.held,
     drift: null,
+    restoredAtMs: null,
   };
 }
 

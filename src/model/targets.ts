@@ -1,3 +1,4 @@
+import { encodeSegment, repositoryPath } from './safe-path.ts';
 import { assignBranchSegment, assignRepositoryPaths, type OccupiedPath } from './layout.ts';
 import {
   byRepository,
@@ -62,9 +63,9 @@ export interface Candidate {
   readonly occupant: Published | null;
   readonly configured: ConfiguredBranch | null;
   readonly selected: boolean;
-  /** True for a second tree of a target that stands, whole, elsewhere: a move that was not recognised left it. */
+  /** True for a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it. */
   readonly duplicate: boolean;
-  /** True for the branch `HEAD` once a named branch of its repository is known. */
+  /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
   readonly superseded: 'no' | 'known' | 'published';
 }
 
@@ -77,7 +78,9 @@ export function findCandidates(
   published: readonly Published[],
   selection: Selection,
 ): Candidate[] {
-  const occupied: OccupiedPath[] = published.map((tree) => ({
+  // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
+  const inOrder = [...published].sort((a, b) => Number(isAtHome(b)) - Number(isAtHome(a)));
+  const occupied: OccupiedPath[] = inOrder.map((tree) => ({
     repositoryId: tree.repository.id,
     fullName: tree.repository.fullName,
     path: parentPath(tree.path),
@@ -140,7 +143,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       configured: configured.find((each) => each.branch === branch) ?? null,
       selected: selection.selects(repository.fullName, branch),
       duplicate: false,
-      superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch) : 'no',
+      superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch, repository, selection) : 'no',
     };
   });
   return [...candidates, ...duplicatesOf(repository, trees, treesByBranch, selection)];
@@ -149,9 +152,13 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
 function supersededBy(
   named: ReadonlySet<string>,
   trees: ReadonlyMap<string, Published>,
+  { fullName }: Repository,
+  selection: Selection,
 ): Candidate['superseded'] {
   if (named.size === 0) return 'no';
-  return [...named].some((branch) => trees.get(branch)?.treePresent === true) ? 'published' : 'known';
+  const isMirrored = (branch: string): boolean =>
+    trees.get(branch)?.treePresent === true && selection.selects(fullName, branch);
+  return [...named].some(isMirrored) ? 'published' : 'known';
 }
 
 function goneCandidate(
@@ -174,14 +181,20 @@ function goneCandidate(
   };
 }
 
-/** The tree that counts for each branch: the one in its place, or else the first. */
-function chooseTrees(trees: readonly Published[], repositoryPath: string): Map<string, Published> {
+/** Whether a tree stands where its repository's full name and its branch put it. */
+function isAtHome({ path, repository, branch }: Published): boolean {
+  return path === `${repositoryPath(repository.fullName)}/${encodeSegment(branch)}`;
+}
+
+/** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */
+function chooseTrees(trees: readonly Published[], assignedPath: string): Map<string, Published> {
+  const rank = (tree: Published): number =>
+    (tree.treePresent ? 4 : 0) +
+    (parentPath(tree.path) === assignedPath ? 2 : 0) +
+    (lastSegment(tree.path) === encodeSegment(tree.branch) ? 1 : 0);
+  const best = [...trees].sort((a, b) => rank(b) - rank(a) || b.verifiedAtMs - a.verifiedAtMs);
   const chosen = new Map<string, Published>();
-  for (const tree of trees) {
-    const known = chosen.get(tree.branch);
-    const isInPlace = parentPath(tree.path) === repositoryPath && tree.treePresent;
-    if (known === undefined || isInPlace) chosen.set(tree.branch, tree);
-  }
+  for (const tree of best) if (!chosen.has(tree.branch)) chosen.set(tree.branch, tree);
   return chosen;
 }
 

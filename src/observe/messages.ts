@@ -40,14 +40,15 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.drifted': ({ target, ...drift }) =>
     `${target}: someone changed the published tree: ${driftSentence(drift)}`,
   'target.whole': (event) => `${event.target}: the published tree is what its manifest says again`,
-  'drift.unwatched': (event) => `published trees are looked at after every pass instead: ${withHint(event)}`,
+  'drift.unwatched': (event) =>
+    `some published trees cannot be watched; they are looked at after the passes: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
     `${event.target}: left out ${counted(event.count, 'entry', 'entries')} that are symbolic links or special files, the first is ${JSON.stringify(event.first)}`,
   'upstream.workbook_failed': (event) =>
     `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
   'upstream.workbook_recovered': (event) =>
     `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
-  'history.pruned': (event) => `history/${event.entry}: kept for its time, and removed`,
+  'history.pruned': (event) => `history/${event.entry}: removed, as it is kept no longer`,
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
   'publish.fallback': (event) =>
     `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
@@ -74,7 +75,7 @@ function describePull(pulled: TargetPulled): string {
     ...(pulled.changed > 0 ? [`${pulled.changed} changed`] : []),
     ...(pulled.removed > 0 ? [`${pulled.removed} removed`] : []),
   ].join(', ');
-  return `published ${changes || 'an empty tree'}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
+  return `published ${changes || (pulled.files > 0 ? 'the same files anew' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
 }
 
 function describePass(pass: PassFinished): string {

@@ -67,6 +67,7 @@ function openForWriting(file: string): DatabaseSync {
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     createTable(database);
     probe(database);
+    checkWhole(database);
     return database;
   } catch (error) {
     database.close();
@@ -74,8 +75,16 @@ function openForWriting(file: string): DatabaseSync {
   }
 }
 
+/** Reads every page: damage in the middle shows only when that is needed, and never goes away. */
+function checkWhole(database: DatabaseSync): void {
+  const verdict = database.prepare('PRAGMA quick_check(1)').get();
+  const [found] = Object.values(verdict ?? {});
+  if (found !== 'ok') throw Object.assign(new Error(String(found)), { errcode: CORRUPT });
+}
+
 /** SQLite's result codes for a file that is no whole database (sqlite.org/rescode.html): CORRUPT 11, NOTADB 26, ERROR 1. */
-const DAMAGE_CODES = new Set([1, 11, 26]);
+const CORRUPT = 11;
+const DAMAGE_CODES = new Set([1, CORRUPT, 26]);
 
 function isDamage(error: unknown): error is Error {
   return error instanceof Error && 'errcode' in error && DAMAGE_CODES.has(Number(error.errcode) & 0xff);

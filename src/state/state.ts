@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
@@ -116,7 +117,11 @@ const tolerantJson = {
 
 async function openBackend(options: StateOptions): Promise<Backend> {
   if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
-  if (options.readOnly) return openSqliteForReading(options.file) ?? emptyBackend();
+  if (options.readOnly) {
+    const readable = openSqliteForReading(options.file);
+    if (readable === null && existsSync(options.file)) options.onReset(`${options.file} cannot be read`);
+    return readable ?? emptyBackend();
+  }
   try {
     return await openSqlite(options.file, options.onReset);
   } catch (error) {

@@ -38,7 +38,9 @@ export async function readApprovals(layout: DirectoryLayout): Promise<Approvals>
     const approvals = new Map<string, Approval>();
     for (const name of (await unlessMissing(readdir(layout.approvals))) ?? []) {
       const approval = parse((await unlessMissing(readFile(join(layout.approvals, name), 'utf8'))) ?? '');
-      if (approval !== null) approvals.set(targetKey(approval.target), approval);
+      // Another name is that of a file that was never finished: it would be withdrawn by none.
+      const isFinished = approval !== null && join(layout.approvals, name) === approvalFile(layout, approval);
+      if (isFinished) approvals.set(targetKey(approval.target), approval);
     }
     return approvals;
   });

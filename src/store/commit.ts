@@ -1,5 +1,5 @@
 import { lstat, open } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
@@ -8,6 +8,7 @@ import type { HistoryKind } from '../model/retention.ts';
 import type { PublishActivity } from './activity.ts';
 import { type Intent, removeIntent, writeIntent } from './intent.ts';
 import { historyName } from './layout.ts';
+import { foldersOfIntent, refuseLinks } from './links.ts';
 import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
 
 /** What publishing works with. */
@@ -39,25 +40,6 @@ export function createExclusion(): PublishContext['exclusively'] {
 }
 
 /**
- * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
- * @param files paths below the tree that are about to be renamed in place
- */
-export async function refuseLinks(root: string, path: string, files: readonly string[]): Promise<void> {
-  const folders = new Set<string>();
-  for (const file of [path, ...files.map((each) => dirname(join(path, each)))]) {
-    for (let folder = file; folder !== '.' && !folders.has(folder); folder = dirname(folder))
-      folders.add(folder);
-  }
-  for (const folder of folders) {
-    const found = await unlessMissing(lstat(join(root, folder)));
-    if (found?.isSymbolicLink() !== true) continue;
-    throw new MirrorError('disk.changed', `mirror/${folder} is a symbolic link, where a folder belongs.`, {
-      hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
-    });
-  }
-}
-
-/**
  * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
  * after it the stage stays, to be brought to its end before anything else happens to the target.
  */
@@ -69,10 +51,12 @@ export async function commit(context: PublishContext, stage: string, intent: Int
     await folder.close();
   }
   await context.checkDirectory();
+  await refuseLinks(context.layout, foldersOfIntent(intent));
   await writeIntent(stage, intent);
   await context.exclusively(async () => {
     const end = context.activity.begin(touchedBy(intent));
     try {
+      await context.checkDirectory();
       await takeStep(context, stage, intent);
       await finishIntent(context, stage, intent);
     } catch (error) {

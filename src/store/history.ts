@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { diskError, onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
 import { removeEmptyFolders } from './durable.ts';
+import { refuseLinks } from './links.ts';
 import { type DirectoryLayout, parseHistoryName } from './layout.ts';
 
 /** A tree in the history. */
@@ -58,15 +59,25 @@ export async function pruneHistory(
   policy: RetentionPolicy,
   nowMs: number,
 ): Promise<HistoryEntry[]> {
-  const due = prunable(await readHistory(layout), policy, nowMs);
-  await onDisk('pruning the history', async () => {
-    for (const { tree, manifest } of due) {
-      const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
-      const isMoved = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
-      await rm(manifest, { force: true });
-      await removeEmptyFolders(dirname(tree), layout.history);
-      if (isMoved) await rm(trash, { recursive: true, force: true });
+  const removed: HistoryEntry[] = [];
+  let failure: unknown = null;
+  for (const entry of prunable(await readHistory(layout), policy, nowMs)) {
+    try {
+      await remove(layout, entry);
+      removed.push(entry);
+    } catch (error) {
+      failure ??= error;
     }
-  });
-  return due;
+  }
+  if (failure !== null) throw diskError(failure, 'pruning the history');
+  return removed;
+}
+
+async function remove(layout: DirectoryLayout, { tree, manifest }: HistoryEntry): Promise<void> {
+  await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
+  const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
+  const isMoved = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
+  await rm(manifest, { force: true });
+  await removeEmptyFolders(dirname(tree), layout.history);
+  if (isMoved) await rm(trash, { recursive: true, force: true });
 }

@@ -14,6 +14,8 @@ export interface DirectoryLayout {
   readonly trash: string;
   /** What persons let through, one file each. */
   readonly approvals: string;
+  /** Names the trees that are to be put right. */
+  readonly driftNote: string;
   readonly lockFile: string;
   readonly stateFile: string;
 }
@@ -30,6 +32,7 @@ export function layoutOf(root: string): DirectoryLayout {
     staging: join(internal, 'staging'),
     trash: join(internal, 'trash'),
     approvals: join(internal, 'approvals'),
+    driftNote: join(internal, 'drifted.json'),
     lockFile: join(internal, 'lock'),
     stateFile: join(internal, 'state.db'),
   };

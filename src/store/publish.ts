@@ -1,15 +1,17 @@
-import { lstat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../model/manifest.ts';
 import { choosePublishMethod, type PublishMethod } from '../model/publishing.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseLinks, refuseUnsettled } from './commit.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
 import { writeNewFile } from './durable.ts';
-import { examinePublished } from './examine.ts';
+import { examinePublished, examineTree } from './examine.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from './layout.ts';
 import { formatManifest, readManifest } from './manifest-file.ts';
+import { refuseLinks } from './links.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -41,10 +43,11 @@ export async function publishStage(
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
     refuseUnsettled(context, path);
-    await refuseLinks(context.layout.mirror, path, []);
+    await refuseLinks(context.layout, [join('mirror', path)]);
     const { present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
+    if (treePresent && !isOurs) await refuseNested(context, path);
     const isPublished = isOurs && treePresent;
     const isEmptied = before.length > 0 && manifest.files.length === 0;
     const isReplaced = isPublished && context.keepsReplaced && !isDamaged;
@@ -62,6 +65,7 @@ export async function publishStage(
     await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
+    if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
     return { method: method.kind };
@@ -97,6 +101,33 @@ async function placeForOld(
   return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
 }
 
+/** Refuses to take the place of a folder in which other targets are published. */
+async function refuseNested({ layout }: PublishContext, path: string): Promise<void> {
+  const below = (await unlessMissing(readdir(join(layout.manifests, path), { recursive: true }))) ?? [];
+  const nested = below.find((name) => name.endsWith('.json'));
+  if (nested === undefined) return;
+  throw new MirrorError(
+    'disk.changed',
+    `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
+    {
+      hint: 'Move one of them away; `status` lists all targets.',
+    },
+  );
+}
+
+/** Makes sure that the new tree is what its manifest says: someone may have changed what it was linked from meanwhile. */
+async function refuseChanged(stage: Stage, path: string, { files }: Manifest): Promise<void> {
+  const { signal } = new AbortController();
+  const tree = join(stage.folder, STAGED.tree);
+  const [first] = (await examineTree(tree, files, { depth: 'facts', signal })).differences;
+  if (first === undefined) return;
+  throw new MirrorError(
+    'disk.changed',
+    `Someone changed ${JSON.stringify(first.path)} of ${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published; it is tried again by itself.' },
+  );
+}
+
 /** What someone put into a published tree. */
 async function foreignPaths(
   { layout }: PublishContext,
@@ -127,7 +158,8 @@ async function prepareStage(
   if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
   if (method.kind === 'in-place' || method.kind === 'rename') {
     const { added, changed, removed } = changes;
-    await refuseLinks(context.layout.mirror, path, [...added, ...changed, ...removed]);
+    const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
+    await refuseLinks(context.layout, folders);
   }
   if (method.kind === 'rename' && keptTo !== null && present !== null) {
     await stage.keepPublished(present.files.map((file) => file.path));

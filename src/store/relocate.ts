@@ -1,9 +1,9 @@
 import { lstat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import type { Manifest } from '../model/manifest.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseLinks, refuseUnsettled } from './commit.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
 import { writeNewFile } from './durable.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from './layout.ts';
@@ -24,7 +24,6 @@ export async function moveTree(
   manifest: Manifest,
 ): Promise<void> {
   refuseUnsettled(context, to);
-  await refuseLinks(context.layout.mirror, dirname(to), []);
   if (from === to) {
     await commitAlone(context, { how: 'manifest', path: to }, manifest);
     return;
@@ -63,6 +62,7 @@ async function commitAlone(
   intent: Intent,
   manifest: Manifest | null,
 ): Promise<void> {
+  await context.checkDirectory();
   await onDisk(`moving ${intent.path}`, async () => {
     const stage = await openStage(context.layout, intent.path);
     try {

@@ -1,29 +1,42 @@
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { chmod, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import type { Manifest } from '../model/manifest.ts';
+import { trustOf } from '../model/drift.ts';
+import { counted } from '../model/humanize.ts';
+import type { Manifest, ManifestFile } from '../model/manifest.ts';
 import { syncDirectory } from './durable.ts';
 import { examineTree } from './examine.ts';
+import { findCopies } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
+import type { DirectoryLayout } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
+import { foldName } from '../model/safe-path.ts';
+import type { Published } from '../model/targets.ts';
 import { bindNativeCalls } from './native.ts';
 import type { MirrorStore } from './store.ts';
 
-/** A tree of the history that was found to be whole. */
+/** A tree of the history of which every byte is to be had. */
 export interface WholeEntry {
   readonly entry: HistoryEntry;
   readonly manifest: Manifest;
+  /** Where the bytes of each file are, by its path; where `isLinkable`, with the right time and mode, too. */
+  readonly sources: ReadonlyMap<string, { readonly file: string; readonly isLinkable: boolean }>;
 }
 
 /**
- * Holds a tree of the history against its manifest, every byte of it.
+ * Holds a tree of the history against its manifest, every byte of it. A file that is not right, such as one whose link in the
+ * mirror someone edited, is taken from wherever else its target's bytes are kept.
  * @throws MirrorError `history.damaged`, `disk.failed`
  */
-export async function checkEntry(entry: HistoryEntry, signal: AbortSignal): Promise<WholeEntry> {
+export async function checkEntry(
+  layout: DirectoryLayout,
+  entry: HistoryEntry,
+  signal: AbortSignal,
+): Promise<WholeEntry> {
   const name = `history/${entry.path}/${entry.name}`;
   const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
   if (manifest === null || !entry.treePresent) {
@@ -34,15 +47,23 @@ export async function checkEntry(entry: HistoryEntry, signal: AbortSignal): Prom
     );
   }
   const { differences } = await examineTree(entry.tree, manifest.files, { depth: 'bytes', signal });
-  const [first] = differences;
-  if (first !== undefined) {
-    throw new MirrorError(
-      'history.damaged',
-      `${name} is not what its manifest says: ${differences.length} differences, the first at ${JSON.stringify(first.path)} (${first.kind}).`,
-      { hint: 'Someone changed it, or the disk did. Its other files can be copied by hand.' },
-    );
+  const isTrusted = trustOf(differences);
+  const findCopy = await findCopies(layout, entry.path);
+  const sources = new Map<string, { file: string; isLinkable: boolean }>();
+  const lost: string[] = [];
+  for (const { path, sha256 } of manifest.files) {
+    const isLinkable = isTrusted(path);
+    const file = isLinkable ? join(entry.tree, path) : await findCopy(sha256);
+    if (file === null) lost.push(path);
+    else sources.set(path, { file, isLinkable });
   }
-  return { entry, manifest };
+  const [first] = lost;
+  if (first === undefined) return { entry, manifest, sources };
+  throw new MirrorError(
+    'history.damaged',
+    `${name} is not what its manifest says: the bytes of ${counted(lost.length, 'file')} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
+    { hint: 'Someone changed it, or the disk did. Its other files can be copied by hand.' },
+  );
 }
 
 /**
@@ -50,7 +71,7 @@ export async function checkEntry(entry: HistoryEntry, signal: AbortSignal): Prom
  * @param folder must not exist, or be empty
  * @throws MirrorError `history.occupied`, `disk.*`
  */
-export async function restoreInto(folder: string, { entry, manifest }: WholeEntry): Promise<void> {
+export async function restoreInto(folder: string, whole: WholeEntry): Promise<void> {
   await onDisk(`restoring into ${folder}`, async () => {
     const present = await unlessMissing(readdir(folder));
     if (present !== null && present.length > 0) {
@@ -61,7 +82,7 @@ export async function restoreInto(folder: string, { entry, manifest }: WholeEntr
     await mkdir(dirname(folder), { recursive: true });
     const partial = join(dirname(folder), `.${basename(folder)}.${randomUUID()}`);
     try {
-      await copyTree(entry.tree, partial, manifest);
+      await copyTree(partial, whole);
       await rename(partial, folder);
       await syncDirectory(dirname(folder));
     } catch (error) {
@@ -72,12 +93,13 @@ export async function restoreInto(folder: string, { entry, manifest }: WholeEntr
 }
 
 /** Copies the files of a tree, sharing their blocks where the file system can, and flushes them. */
-async function copyTree(from: string, to: string, { files }: Manifest): Promise<void> {
+async function copyTree(to: string, { manifest, sources }: WholeEntry): Promise<void> {
   await mkdir(to);
-  for (const { path, mtimeMs } of files) {
+  for (const { path, mtimeMs, mode } of manifest.files) {
     const copy = join(to, path);
     await mkdir(dirname(copy), { recursive: true });
-    await copyFile(join(from, path), copy, constants.COPYFILE_FICLONE);
+    await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
+    await chmod(copy, mode);
     await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
   }
   const folder = await open(to, 'r');
@@ -88,6 +110,14 @@ async function copyTree(from: string, to: string, { files }: Manifest): Promise<
   }
 }
 
+/** Whether a published tree stands at a path, around it or below it, or is the same target elsewhere. */
+function isInTheWay(tree: Published, path: string, { repository, branch }: Manifest): boolean {
+  const [one, other] = [foldName(tree.path), foldName(path)];
+  const meets = one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+  const isSameTarget = tree.repository.id === repository.id && tree.branch === branch;
+  return (meets && (tree.treePresent || one !== other)) || (isSameTarget && tree.treePresent);
+}
+
 /**
  * Brings a tree back into the mirror, where its target is mirrored no longer. Its files are hard links: nothing is copied.
  * @param nowMs milliseconds since the epoch
@@ -95,22 +125,32 @@ async function copyTree(from: string, to: string, { files }: Manifest): Promise<
  */
 export async function restoreToMirror(
   store: MirrorStore,
-  { entry, manifest }: WholeEntry,
+  { entry, manifest, sources }: WholeEntry,
   nowMs: number,
 ): Promise<void> {
-  const isMirrored = (await store.published()).some((tree) => tree.path === entry.path && tree.treePresent);
-  if (isMirrored) {
-    throw new MirrorError('history.occupied', `${entry.path} is mirrored now, as the service has it.`, {
-      hint: 'Restore into another folder: --to FOLDER.',
-    });
+  const occupant = (await store.published()).find((tree) => isInTheWay(tree, entry.path, manifest));
+  if (occupant !== undefined) {
+    throw new MirrorError(
+      'history.occupied',
+      `${entry.path} cannot be restored into the mirror, where ${occupant.path} stands as the service has it.`,
+      { hint: 'Restore into another folder: --to FOLDER.' },
+    );
   }
   const stage = await store.stage(entry.path);
   try {
-    await stage.linkFrom(
-      entry.tree,
-      manifest.files.map((file) => file.path),
-    );
-    const restored = { ...manifest, restoredAtMs: nowMs, publishedAtMs: nowMs };
+    const files: ManifestFile[] = [];
+    const linked: string[] = [];
+    for (const { workbook, ...file } of manifest.files) {
+      const source = sources.get(file.path);
+      if (source?.isLinkable === true) linked.push(file.path);
+      const here =
+        source?.isLinkable === true
+          ? file
+          : await stage.write(file.path, file.mtimeMs, createReadStream(source?.file ?? ''));
+      files.push({ ...here, ...(workbook === undefined ? {} : { workbook }) });
+    }
+    await stage.linkFrom(entry.tree, linked);
+    const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
     await store.publish(stage, entry.path, restored, { rewritten: [], isDamaged: false });
   } finally {
     await stage.discard();

@@ -5,6 +5,7 @@ import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from './durable.ts';
 import { type Intent, readIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
+import { foldersOfIntent, refuseLinks } from './links.ts';
 import { readManifest } from './manifest-file.ts';
 import type { NativeCalls } from './native.ts';
 
@@ -115,10 +116,21 @@ async function renameFiles(staged: string, published: string, removed: readonly 
     if (entry.isDirectory()) continue;
     const folder = join(published, relative(staged, entry.parentPath));
     await ensureFolder(folder);
-    await rename(join(entry.parentPath, entry.name), join(folder, entry.name));
+    await takePlace(join(entry.parentPath, entry.name), join(folder, entry.name));
     folders.add(folder);
   }
   for (const folder of folders) if (await exists(folder)) await syncDirectory(folder);
+}
+
+/** Renames a file to where someone may have put a folder. */
+async function takePlace(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (systemCode(error) !== 'EISDIR') throw error;
+    await rm(to, { recursive: true });
+    await rename(from, to);
+  }
 }
 
 /** The file is gone already, or a folder stands in its place, or a file where its folder was: an earlier try did it. */
@@ -156,6 +168,7 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
     const intent = await readIntent(stage);
     try {
       if (intent !== null && (await wasTaken(context, stage, intent))) {
+        await refuseLinks(context.layout, foldersOfIntent(intent));
         await finishIntent(context, stage, intent);
         completed.push(intent.path);
       } else {

@@ -7,7 +7,7 @@ import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk } from '../model/disk-errors.ts';
 import { createActivity } from './activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
 import {
@@ -18,6 +18,7 @@ import {
   probeExchange,
   usable,
 } from './directory.ts';
+import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import { type ExamineDepth, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
 import { createInventory, type InventoryReading } from './inventory.ts';
@@ -60,10 +61,12 @@ export interface MirrorStore {
   /** The target that a path below `mirror/` belongs to; null for none. */
   readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
   /**
-   * Paths of trees that differ from their manifests, found at opening: in a directory that was copied or restored, as a backup
-   * taken while something was published may hold a tree and a manifest that do not belong together.
+   * Paths of trees that differ from their manifests: noted before, or found at opening in a directory that was copied or
+   * restored, as a backup taken while something was published may hold a tree and a manifest that do not belong together.
    */
   readonly drifted: readonly string[];
+  /** Notes the trees that are still to be put right, so that the next process knows. */
+  readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   readonly publish: (
     stage: Stage,
@@ -117,7 +120,10 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const recovered = await settle();
     const inventory = createInventory(layout);
     const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-    const drifted = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
+    const noted = await readDriftNote(layout);
+    const found = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
+    const drifted = [...new Set([...noted, ...found])];
+    await usable(layout.root, () => writeDriftNote(layout, drifted));
     return {
       layout,
       id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))),
@@ -125,12 +131,19 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       recovered,
       settle,
       published: async () => (await inventory.read()).published,
-      inventory: inventory.read,
+      inventory: async () => {
+        await lock.check();
+        return inventory.read();
+      },
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
       targetOf: (path) => targetOf(layout, path),
       findDrift: (path, signal) => findDrift(context, path, signal),
       drifted,
+      noteDrifted: async (paths) => {
+        await lock.check();
+        await onDisk('noting what differs', () => writeDriftNote(layout, paths));
+      },
       stage: async (currentPath) => {
         await lock.check();
         return openStage(layout, currentPath);
@@ -139,6 +152,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
       retire: (path) => retireTree(context, path),
       sweep: async (historyNowMs) => {
+        await lock.check();
         await onDisk('removing replaced trees', () =>
           sweepTrash(layout, options.now(), options.readerGraceMs),
         );
@@ -146,7 +160,10 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         return pruned.map(({ path, name }) => `${path}/${name}`);
       },
       approvals: () => readApprovals(layout),
-      withdrawApprovals: (approvals) => removeApprovals(layout, approvals),
+      withdrawApprovals: async (approvals) => {
+        await lock.check();
+        await removeApprovals(layout, approvals);
+      },
       close: lock.release,
     };
   } catch (error) {
@@ -182,7 +199,9 @@ async function findDrift(
 
 async function targetOf(layout: DirectoryLayout, path: string): Promise<string | null> {
   for (let folder = path; folder !== '.'; folder = dirname(folder)) {
-    if ((await unlessMissing(lstat(manifestPath(layout, folder)))) !== null) return folder;
+    // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
+    const found = await lstat(manifestPath(layout, folder)).catch(() => null);
+    if (found !== null) return folder;
   }
   return null;
 }
@@ -190,8 +209,10 @@ async function targetOf(layout: DirectoryLayout, path: string): Promise<string |
 async function findAllDrifted(context: PublishContext, published: readonly Published[]): Promise<string[]> {
   const drifted: string[] = [];
   for (const { path } of published) {
-    const found = await findDrift(context, path, new AbortController().signal);
-    if (found === 'changing' || found.length > 0) drifted.push(path);
+    const found = await findDrift(context, path, new AbortController().signal).catch(
+      () => 'unknown' as const,
+    );
+    if (typeof found === 'string' || found.length > 0) drifted.push(path);
   }
   return drifted;
 }

@@ -44,7 +44,7 @@ export async function executePlan<Stage extends StagePort>(
   const results: ActionResult[] = [];
   const gone: Retirement[] = [];
   await forEachConcurrently(pulls, policy.concurrency, async (action) => {
-    const result = await pullOne(execution, action);
+    const result = await pullNoted(execution, action);
     if (result === null) {
       gone.push({ action, target: action.target, reason: 'branch-gone' });
       return;
@@ -128,6 +128,22 @@ function renamed(manifest: Manifest, repository: Action['repository']): Manifest
   return { ...manifest, repository: { id, name, fullName, url }, files };
 }
 
+/**
+ * Pulls a target, and puts right with it what was known to differ in its tree. What is found to differ meanwhile waits for the
+ * next pass, as the pull may have looked at it before.
+ */
+async function pullNoted<Stage extends StagePort>(
+  execution: Execution<Stage>,
+  action: PullAction,
+): Promise<ActionResult | null> {
+  const { drifted } = execution.context;
+  const path = action.published?.path ?? action.path;
+  const wasDrifted = drifted.delete(path);
+  const result = await pullOne(execution, action);
+  if (wasDrifted && result !== null && result.outcome.kind !== 'pulled') drifted.add(path);
+  return result;
+}
+
 /** Pulls a target; null when the service has it no longer, and its time has come. */
 async function pullOne<Stage extends StagePort>(
   execution: Execution<Stage>,
@@ -156,7 +172,6 @@ async function pullOne<Stage extends StagePort>(
     }
     const { facts, manifest, isExamined } = pulled;
     const { skipped, publishedAtMs } = manifest;
-    context.drifted.delete(action.path);
     const changedFiles = facts.added + facts.changed + facts.removed;
     const [first] = skipped;
     if (first !== undefined && changedFiles > 0) {

@@ -1,7 +1,8 @@
 import { MirrorError } from '../model/errors.ts';
-import { holdRetirements, isApproved } from '../model/guard.ts';
+import { type HeldDeletion, holdRetirements, isApproved } from '../model/guard.ts';
 import type { Action, PullAction, RetireReason } from '../model/actions.ts';
-import { mirroredTargets } from '../model/plan.ts';
+import { isRestored, mirroredTargets } from '../model/plan.ts';
+import { emptyRecord } from '../model/record.ts';
 import { HEAD_BRANCH, targetKey } from '../model/service.ts';
 import { type ActionResult, type Execution, failed, resultOf } from './execution.ts';
 import type { StagePort } from './ports.ts';
@@ -70,15 +71,22 @@ export async function retireAll<Stage extends StagePort>(
   execution: Execution<Stage>,
   retirements: readonly Retirement[],
 ): Promise<ActionResult[]> {
-  const { plan, policy, approvals } = execution;
+  const { plan, policy, records, approvals } = execution;
   const total = mirroredTargets(plan);
-  // The branch HEAD gives way to a named branch that holds the same, a duplicate to its double: nothing is deleted.
+  // The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double: the target stays.
   const deletions = retirements.filter(({ reason }) => reason !== 'branch-known' && reason !== 'duplicate');
-  const held = new Set(holdRetirements(deletions, total, policy.guard.targets, approvals));
+  const heldBefore = (target: Retirement['target']): HeldDeletion | null =>
+    records.get(targetKey(target))?.held ?? null;
+  const limit = policy.guard.targets;
+  const held = new Set(holdRetirements(deletions, { total, others: 0, limit, approvals, heldBefore }));
   const results: ActionResult[] = [];
   for (const retirement of retirements) {
-    const { action } = retirement;
-    if (held.has(retirement)) {
+    const { action, target } = retirement;
+    const record = records.get(targetKey(target)) ?? emptyRecord(target);
+    if (isRestored(action.published, record, approvals)) {
+      const deletion = { subject: 'restored', deletions: 1, of: total, digest: null } as const;
+      results.push(resultOf(action, { kind: 'guarded', held: deletion, fingerprint: action.fingerprint }));
+    } else if (held.has(retirement)) {
       const deletion = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
       results.push(resultOf(action, { kind: 'guarded', held: deletion, fingerprint: action.fingerprint }));
     } else results.push(await retireOne(execution, retirement));

@@ -43,6 +43,7 @@ export async function runPass<Stage extends StagePort>(
     await reportUpstream(context, listing);
     const planned = await planPass(context, policy, listing, URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, planned, signal);
+    await context.store.noteDrifted([...context.drifted]);
     await sweepTrees(context, listing);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });

@@ -94,6 +94,8 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
   /** What persons approved and that did not go through yet. */
   readonly approvals: () => Promise<Approvals>;
+  /** Notes the trees that are still to be put right, for the next process. */
+  readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
 }
 

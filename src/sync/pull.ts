@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { trustOf } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
@@ -114,8 +115,7 @@ async function lookAtPublished<Stage extends StagePort>(
   if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
   const differences = await store.examine(path, manifest, depth, signal);
   if (differences === null) return { manifest, isDamaged: true, isTrusted: () => false };
-  const suspects = new Set(differences.map((each) => each.path));
-  return { manifest, isDamaged: suspects.size > 0, isTrusted: (file) => !suspects.has(file) };
+  return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }
 
 /** Publishes what differs from what is there, if anything does. @returns how */

@@ -1,4 +1,5 @@
 import type { Action } from '../model/actions.ts';
+import type { Approval } from '../model/guard.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import type { ActionResult, Execution } from './execution.ts';
@@ -26,15 +27,19 @@ export async function withdraw<Stage extends StagePort>(
   { context, approvals }: Execution<Stage>,
   results: readonly ActionResult[],
 ): Promise<void> {
-  const waiting = new Set(
-    results
-      .filter(
-        ({ outcome }) => outcome.kind !== 'retired' && outcome.kind !== 'pulled' && outcome.kind !== 'kept',
-      )
-      .map(({ action }) => targetKey(action.target)),
-  );
-  const used = [...approvals].filter(([key]) => !waiting.has(key)).map(([, approval]) => approval);
+  const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
+  const used = [...approvals].flatMap(([key, approval]) => {
+    const result = resultOf.get(key);
+    return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
+  });
   if (used.length > 0) await context.store.withdrawApprovals(used);
+}
+
+/** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
+function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
+  if (outcome.kind === 'guarded' || outcome.kind === 'missing' || outcome.kind === 'held') return true;
+  const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
+  return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
 }
 
 /** Remembers what became of actions. */

@@ -122,7 +122,9 @@ describe('the commands that look', () => {
 
   it('status and why tell how things stand and why', async () => {
     const embedded = await startEmbedded();
-    expect((await run(['status'], embedded.settings)).stdout).toContain('Nothing is mirrored yet.');
+    const before = await run(['status'], embedded.settings);
+    expect(before.exitCode).toBe(2);
+    expect(before.stderr).toContain('Name the folder that a mirror was made in');
     await run(['sync'], embedded.settings);
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(0);

@@ -1,9 +1,21 @@
 import { cpSync, renameSync } from 'node:fs';
-import { cp, lstat, mkdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { temporaryFolder } from '../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 
@@ -95,6 +107,22 @@ describe('a mirror that was restored from an older backup', () => {
     await mirror.expectExact();
   });
 
+  it('is still to be repaired when the first that opened it did not come to it', async () => {
+    const { service, mirror } = await startMirrored();
+    await mirror.whileClosed(async () => {
+      await rm(join(mirror.directory, '.workbook-mirror'), { recursive: true });
+      await writeFile(join(mirror.directory, 'mirror/Accounting/main/plan.xlsx'), 'of another time');
+    });
+    service.fault = () => ({ kind: 'status', status: 500 });
+    await mirror.failure();
+    service.fault = null;
+    await mirror.restart();
+    expect((await mirror.results())['Accounting/main']).toMatchObject({ reason: 'drift', outcome: 'pulled' });
+    await mirror.restart();
+    expect((await mirror.results())['Accounting/main']).toMatchObject({ outcome: 'kept' });
+    await mirror.expectExact();
+  });
+
   it('costs no download when it is whole', async () => {
     const { service, mirror } = await startMirrored();
     await mirror.whileClosed(() => rm(join(mirror.directory, '.workbook-mirror'), { recursive: true }));
@@ -134,8 +162,7 @@ describe('a directory that is not the one that was opened any more', () => {
       cpSync(aside, mirror.directory, { recursive: true, preserveTimestamps: true });
     };
     const before = await mirror.tree('Accounting/main');
-    const report = await mirror.results();
-    expect(report['Accounting/main']).toMatchObject({ outcome: 'failed' });
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.replaced' });
     expect(await mirror.tree('Accounting/main')).toEqual(before);
     await rm(mirror.directory, { recursive: true });
     await rename(aside, mirror.directory);
@@ -159,5 +186,31 @@ describe('a clock that jumps', () => {
     await mirror.pass();
     await mirror.pass({ aheadMs: DAY_MS });
     await mirror.expectExact();
+  });
+});
+
+describe('links that someone puts below the directory', () => {
+  it.each([
+    ['mirror/org', 'mirror'],
+    ['manifests/org', 'manifests'],
+    ['history/org', 'history'],
+  ])('are not followed: %s', async (link, folder) => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const repository = service.addRepository('org/plan.git', { 'plan.xlsx': 'v1' });
+    service.addRepository('Other', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    const outside = await temporaryFolder();
+    const place = join(mirror.directory, link);
+    const aside = join(outside, 'org');
+    if (folder === 'history') await mkdir(aside);
+    else await rename(place, aside);
+    await symlink(aside, place);
+    const before = await readdir(aside, { recursive: true });
+    service.write(repository, 'main', 'plan.xlsx', 'v2');
+    await mirror.pass().catch(() => {});
+    service.removeRepository(repository);
+    await mirror.pass().catch(() => {});
+    await mirror.pass().catch(() => {});
+    expect(await readdir(aside, { recursive: true })).toEqual(before);
   });
 });

@@ -49,6 +49,10 @@ describe('a pass in which too many targets are gone', () => {
 
     await expect(approveIn(mirror, ['C/main'])).rejects.toMatchObject({ code: 'target.not_held' });
     expect(await approveIn(mirror, ['mirror/A/main/'])).toMatchObject([{ target: 'A/main', deletions: 2 }]);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
+    await approveIn(mirror, null);
     expect((await mirror.pass()).exitCode).toBe(0);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
     await mirror.expectExact();

@@ -1,4 +1,14 @@
-import { appendFile, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -190,6 +200,43 @@ describe('trees that a newer state replaced', () => {
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();
     expect(await kept(mirror)).toEqual([]);
+  });
+});
+
+describe('a tree in the history that is not as it was', () => {
+  it('is restored all the same where its bytes are elsewhere: its link in the mirror was edited, or all times are lost', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
+    const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
+    await mirror.pass();
+    const [first] = [await mirror.files('mirror')];
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    const tree = join(mirror.directory, 'mirror/A/main');
+    await writeFile(join(tree, 'same.xlsx'), 'edited');
+    const settings = settingsOf(mirror);
+    const request = { target: 'A/main', atMs: null };
+    const folder = await temporaryFolder();
+    await expect(restoreHistory(settings, { ...request, to: join(folder, 'a') })).rejects.toMatchObject({
+      code: 'history.damaged',
+    });
+    await mirror.pass({ aheadMs: 2 * DAY_MS });
+    await mirror.expectExact();
+    const [entry] = await listHistory(settings, 'A/main');
+    await utimes(join(entry?.folder ?? '', 'plan.xlsx'), 1, 1);
+    await restoreHistory(settings, { ...request, to: join(folder, 'b') });
+    for (const [path, bytes] of first ?? []) {
+      expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
+    }
+    expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);
+    const long = Date.parse('2020-01-01');
+    await expect(
+      restoreHistory(settings, { target: 'A/main', atMs: long, to: join(folder, 'c') }),
+    ).rejects.toMatchObject({ code: 'history.not_found' });
+    const link = join(folder, 'link');
+    await symlink(join(mirror.directory, 'mirror'), link);
+    await expect(restoreHistory(settings, { ...request, to: join(link, 'evil') })).rejects.toMatchObject({
+      code: 'usage.invalid',
+    });
   });
 });
 

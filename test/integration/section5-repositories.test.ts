@@ -278,4 +278,22 @@ describe('two trees of one target', () => {
     expect((await mirror.files('history')).size).toBe(2);
     expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
   });
+
+  it.each(['Acc-old', 'Bcc'])(
+    'may be a copy that someone made, which never takes the place of the original (%s)',
+    async (copy) => {
+      const { service, mirror } = await startPair();
+      service.addRepository('B', { 'plan.xlsx': 'one' });
+      await mirror.pass();
+      for (const folder of ['mirror', 'manifests']) {
+        const from = join(mirror.directory, folder, 'B');
+        await cp(from, join(mirror.directory, folder, copy), { recursive: true, preserveTimestamps: true });
+      }
+      const before = await mirror.stamps();
+      await mirror.pass();
+      await mirror.expectExact();
+      const after = await mirror.stamps();
+      expect(after['B/main/plan.xlsx']).toBe(before['B/main/plan.xlsx']);
+    },
+  );
 });

@@ -7,9 +7,11 @@ import {
   type DeletionLimit,
   exceedsLimit,
   formatDeletionLimit,
+  type HeldDeletion,
   heldFiles,
   holdRetirements,
   parseDeletionLimit,
+  type RetirementFacts,
 } from '../../src/model/guard.ts';
 import { makePlan } from '../../src/model/plan.ts';
 import { targetKey } from '../../src/model/service.ts';
@@ -112,6 +114,12 @@ describe('the files of a target', () => {
     expect(heldFiles(before, moved, parseDeletionLimit('0'))).toBeNull();
   });
 
+  it('count one by one, also where they are equal', () => {
+    const same = files(names(10)).map((file) => ({ ...file, sha256: 'the same' }));
+    const one = same.slice(0, 1).map((file) => ({ ...file, path: 'elsewhere' }));
+    expect(heldFiles(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
+  });
+
   it('are approved for just the deletion that was shown', () => {
     const before = files(names(10));
     const [one, other, same] = [names(4), names(3), names(4)].map((left) =>
@@ -132,12 +140,33 @@ describe('the targets of a pass', () => {
       ]),
     );
 
-  it('are held all together when they are too many, except what was approved', () => {
-    const limit = parseDeletionLimit('1');
-    expect(holdRetirements(due, 10, limit, new Map())).toEqual(due);
-    expect(holdRetirements(due, 10, limit, approved('a'))).toEqual(due.slice(1));
-    expect(holdRetirements(due, 10, limit, approved('a', 'b'))).toEqual([]);
-    expect(holdRetirements(due, 10, parseDeletionLimit('3'), new Map())).toEqual([]);
+  const held = (limit: string, fields: Partial<RetirementFacts> = {}): readonly unknown[] =>
+    holdRetirements(due, {
+      total: 10,
+      others: 0,
+      limit: parseDeletionLimit(limit),
+      approvals: new Map(),
+      heldBefore: () => null,
+      ...fields,
+    });
+
+  it('are held all together when they are too many', () => {
+    expect(held('1')).toEqual(due);
+    expect(held('3')).toEqual([]);
+    expect(held('3', { others: 1 })).toEqual(due);
+    expect(held('off', { others: 9 })).toEqual([]);
+  });
+
+  it('go through when they are approved, and let no other one through', () => {
+    expect(held('1', { approvals: approved('a') })).toEqual(due.slice(1));
+    expect(held('1', { approvals: approved('a', 'b') })).toEqual(due.slice(2));
+    expect(held('1', { approvals: approved('a', 'b', 'c') })).toEqual([]);
+  });
+
+  it('stay held when the others are gone by now, until the limit is raised', () => {
+    const heldBefore = (): HeldDeletion => ({ subject: 'target', deletions: 4, of: 10, digest: null });
+    expect(held('3', { heldBefore })).toEqual(due);
+    expect(held('4', { heldBefore })).toEqual([]);
   });
 
   it('hold whoever waits for their places, too', () => {

@@ -162,6 +162,7 @@ describe('what is said of a target', () => {
       state: 'failing',
       held: null,
       drift: null,
+      restoredAtMs: null,
       isStale: false,
       verifiedAtMs: NOW_MS,
       changedAtMs: 7,

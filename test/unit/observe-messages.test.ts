@@ -99,7 +99,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { target: 'Accounting/main' },
     'Accounting/main: the published tree is what its manifest says again',
   ],
-  'drift.unwatched': [WRONG, 'published trees are looked at after every pass instead: It failed. Wait.'],
+  'drift.unwatched': [
+    WRONG,
+    'some published trees cannot be watched; they are looked at after the passes: It failed. Wait.',
+  ],
   'target.skipped_entries': [
     { target: 'Accounting/main', count: 2, first: 'a "link"' },
     String.raw`Accounting/main: left out 2 entries that are symbolic links or special files, the first is "a \"link\""`,
@@ -114,7 +117,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'history.pruned': [
     { entry: 'A/main/20260101T000000.000Z' },
-    'history/A/main/20260101T000000.000Z: kept for its time, and removed',
+    'history/A/main/20260101T000000.000Z: removed, as it is kept no longer',
   ],
   'publish.recovered': [
     { target: 'Accounting/main' },

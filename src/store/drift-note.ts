@@ -1,0 +1,28 @@
+import { readFile, rm } from 'node:fs/promises';
+
+import { z } from 'zod';
+
+import { unlessMissing } from '../model/disk-errors.ts';
+import { replaceFile } from './durable.ts';
+import type { DirectoryLayout } from './layout.ts';
+
+const noteSchema = z.array(z.string().min(1));
+
+/** Reads which trees are to be put right; none where there is no note, or none that can be understood. */
+export async function readDriftNote(layout: DirectoryLayout): Promise<readonly string[]> {
+  const text = (await unlessMissing(readFile(layout.driftNote, 'utf8'))) ?? '[]';
+  try {
+    return noteSchema.parse(JSON.parse(text));
+  } catch {
+    return [];
+  }
+}
+
+/** Writes which trees are to be put right, if that is not what the note says already. */
+export async function writeDriftNote(layout: DirectoryLayout, paths: readonly string[]): Promise<void> {
+  const wanted = [...paths].sort();
+  const present = await readDriftNote(layout);
+  if (JSON.stringify(wanted) === JSON.stringify(present)) return;
+  if (wanted.length === 0) await rm(layout.driftNote, { force: true });
+  else await replaceFile(layout.driftNote, `${JSON.stringify(wanted)}\n`, layout.staging);
+}
