@@ -38,10 +38,7 @@ export async function startDriftWatch(
   const { store, state } = mirror;
   const notes = new Map(Object.entries(await tolerateStateFailure(emit, state.drift, {})));
   let hasFailed = false;
-  const onUnseen = (error: unknown): void => {
-    const { code, message, hint } = toMirrorError(error);
-    emit({ name: 'drift.unwatched', code, message, hint: hint ?? null });
-  };
+  const onUnseen = unseenReporter(emit);
   const onUnwatched = (error: unknown): void => {
     hasFailed = true;
     onUnseen(error);
@@ -87,6 +84,13 @@ export async function startDriftWatch(
       await saved();
       await (await watching)?.close();
     },
+  };
+}
+
+function unseenReporter(emit: EventSink): (error: unknown) => void {
+  return (error) => {
+    const { code, message, hint } = toMirrorError(error);
+    emit({ name: 'drift.unwatched', code, message, hint: hint ?? null });
   };
 }
 

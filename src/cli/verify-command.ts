@@ -64,23 +64,21 @@ async function verifyAndRepair(
     const report = await verifyOnce(targets, flags.resume === true);
     if (!flags.json) printData(describeVerification(report));
     const damaged = damagedTargets(report);
-    const isToBeRepaired = flags.repair === true && report.isComplete && damaged.length > 0;
-    if (!isToBeRepaired) {
+    if (flags.repair !== true || !report.isComplete || damaged.length === 0) {
       if (flags.json) printJson(verificationData(report));
       return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
     }
     const { describeRepaired, repair, stillPublished } = await import('./repair.ts');
     const { progressOf } = await import('./sync.ts');
     const repaired = await repair(settings, damaged, needService, progressOf(settings), signal);
-    const names = await stillPublished(settings, damaged);
-    const after = names.length === 0 ? null : await verifyOnce(names, false);
+    const after = await verifyOnce(await stillPublished(settings, damaged), false);
     if (flags.json) {
-      printJson({ before: verificationData(report), repaired, after: after && verificationData(after) });
+      printJson({ before: verificationData(report), repaired, after: verificationData(after) });
     } else {
       printData(describeRepaired(repaired));
-      if (after !== null && !isClean(after)) printData(describeVerification(after));
+      if (!isClean(after)) printData(describeVerification(after));
     }
-    const isWell = (after === null || isClean(after)) && report.strays.length === 0;
+    const isWell = isClean(after) && report.strays.length === 0;
     return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
   } finally {
     stopListening();

@@ -21,7 +21,7 @@ import {
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import { type ExamineDepth, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
-import { createInventory, type InventoryReading } from './inventory.ts';
+import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
@@ -109,27 +109,16 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
     const context = await publishContext(options, layout, native, lock);
-    const settle = (): Promise<readonly string[]> =>
-      onDisk('settling interrupted work', async () => {
-        await lock.check();
-        const { completed, unsettled } = await settleStages(context);
-        context.unsettled.clear();
-        for (const [path, error] of unsettled) context.unsettled.set(path, error);
-        return completed;
-      });
-    const recovered = await settle();
+    const recovered = await settle(context);
     const inventory = createInventory(layout);
-    const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-    const noted = await readDriftNote(layout);
-    const found = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
-    const drifted = [...new Set([...noted, ...found])];
-    await usable(layout.root, () => writeDriftNote(layout, drifted));
+    const { id, drifted } = await identify(context, inventory);
     return {
       layout,
-      id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))),
+      id,
+      drifted,
       canExchange: context.canExchange,
       recovered,
-      settle,
+      settle: () => settle(context),
       published: async () => (await inventory.read()).published,
       inventory: async () => {
         await lock.check();
@@ -139,7 +128,6 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
       targetOf: (path) => targetOf(layout, path),
       findDrift: (path, signal) => findDrift(context, path, signal),
-      drifted,
       noteDrifted: async (paths) => {
         await lock.check();
         await onDisk('noting what differs', () => writeDriftNote(layout, paths));
@@ -151,14 +139,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
       retire: (path) => retireTree(context, path),
-      sweep: async (historyNowMs) => {
-        await lock.check();
-        await onDisk('removing replaced trees', () =>
-          sweepTrash(layout, options.now(), options.readerGraceMs),
-        );
-        const pruned = await pruneHistory(layout, options.retention, historyNowMs);
-        return pruned.map(({ path, name }) => `${path}/${name}`);
-      },
+      sweep: (historyNowMs) => sweep(context, options, historyNowMs),
       approvals: () => readApprovals(layout),
       withdrawApprovals: async (approvals) => {
         await lock.check();
@@ -170,6 +151,42 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     await lock.release();
     throw error;
   }
+}
+
+/** Brings to its end what was interrupted; gives the targets that it completed. */
+function settle(context: PublishContext): Promise<readonly string[]> {
+  return onDisk('settling interrupted work', async () => {
+    await context.checkDirectory();
+    const { completed, unsettled } = await settleStages(context);
+    context.unsettled.clear();
+    for (const [path, error] of unsettled) context.unsettled.set(path, error);
+    return completed;
+  });
+}
+
+/** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
+async function identify(
+  context: PublishContext,
+  inventory: Inventory,
+): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
+  const { layout } = context;
+  const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+  const noted = await usable(layout.root, () => readDriftNote(layout));
+  const found = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
+  const drifted = [...new Set([...noted, ...found])];
+  await usable(layout.root, () => writeDriftNote(layout, drifted));
+  return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
+}
+
+async function sweep(
+  { layout, checkDirectory }: PublishContext,
+  { now, readerGraceMs, retention }: StoreOptions,
+  historyNowMs: number,
+): Promise<readonly string[]> {
+  await checkDirectory();
+  await onDisk('removing replaced trees', () => sweepTrash(layout, now(), readerGraceMs));
+  const pruned = await pruneHistory(layout, retention, historyNowMs);
+  return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
 async function examine(

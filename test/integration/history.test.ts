@@ -208,7 +208,7 @@ describe('a tree in the history that is not as it was', () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
     const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
     await mirror.pass();
-    const [first] = [await mirror.files('mirror')];
+    const first = await mirror.files('mirror');
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();
     const tree = join(mirror.directory, 'mirror/A/main');
@@ -224,7 +224,7 @@ describe('a tree in the history that is not as it was', () => {
     const [entry] = await listHistory(settings, 'A/main');
     await utimes(join(entry?.folder ?? '', 'plan.xlsx'), 1, 1);
     await restoreHistory(settings, { ...request, to: join(folder, 'b') });
-    for (const [path, bytes] of first ?? []) {
+    for (const [path, bytes] of first) {
       expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
     }
     expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);

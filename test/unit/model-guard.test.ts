@@ -115,8 +115,8 @@ describe('the files of a target', () => {
   });
 
   it('count one by one, also where they are equal', () => {
-    const same = files(names(10)).map((file) => ({ ...file, sha256: 'the same' }));
-    const one = same.slice(0, 1).map((file) => ({ ...file, path: 'elsewhere' }));
+    const same = names(10).map((path) => manifestFile(path, { sha256: 'the same' }));
+    const one = [manifestFile('elsewhere', { sha256: 'the same' })];
     expect(heldFiles(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
   });
 
