@@ -1,37 +1,11 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
 import { fingerprintDigest, isSettled } from './fingerprint.ts';
-import { type Approvals, exceedsLimit, type GuardPolicy, holdRetirements, isApproved } from './guard.ts';
-import { HEAD_BRANCH, targetKey, type Listing, type TargetId } from './service.ts';
+import { exceedsLimit, isApproved } from './guard.ts';
+import type { PlanInput } from './plan-input.ts';
+import { guardRetirements, isRestored } from './retirements.ts';
+import { HEAD_BRANCH, targetKey, type TargetId } from './service.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
-import { findCandidates, type Candidate, type Published, type Selection } from './targets.ts';
-
-/** What the plan goes by, beside the facts. Durations in milliseconds. */
-export interface PlanPolicy {
-  readonly selection: Selection;
-  readonly fullCheckMs: number;
-  readonly processingPatienceMs: number;
-  /** Complete answers in a row that must lack a target before its tree is retired. */
-  readonly retireAfterPasses: number;
-  readonly guard: GuardPolicy;
-}
-
-/** All that a plan is computed from. */
-export interface PlanInput {
-  readonly listing: Listing;
-  readonly published: readonly Published[];
-  /** Paths whose manifest cannot be read just now. */
-  readonly unreadable: ReadonlySet<string>;
-  /** By {@link targetKey}. */
-  readonly records: ReadonlyMap<string, TargetRecord>;
-  readonly approvals: Approvals;
-  /** Paths of trees that were found to differ from their manifests. */
-  readonly drifted: ReadonlySet<string>;
-  readonly policy: PlanPolicy;
-  /** Milliseconds since the epoch. */
-  readonly nowMs: number;
-  /** True when a person asked for the pass: back-off is no reason to wait then. */
-  readonly urgent: boolean;
-}
+import { findCandidates, type Candidate, type Published } from './targets.ts';
 
 /** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
 export function makePlan(input: PlanInput): Action[] {
@@ -43,44 +17,6 @@ export function makePlan(input: PlanInput): Action[] {
     return action === null ? [] : [action];
   });
   return guardRetirements(plan, input);
-}
-
-/** How many targets are mirrored of those that are selected: what a share of them refers to. */
-export function mirroredTargets(plan: readonly Action[]): number {
-  return plan.filter((action) => action.published !== null && action.reason !== 'not-selected').length;
-}
-
-/** Holds the retirements of a pass when they are too many, and what was to take the places of their trees. */
-function guardRetirements(plan: readonly Action[], { policy, records, approvals }: PlanInput): Action[] {
-  const due = plan.filter((action) => action.kind === 'retire' && action.reason === 'repository-gone');
-  const total = mirroredTargets(plan);
-  const missingPasses = (action: Action): number => records.get(targetKey(action.target))?.missingPasses ?? 0;
-  // Branches that the service very likely has no longer: whether it has is asked in the same pass.
-  const others = plan.filter(
-    (action) => action.reason === 'confirm-gone' && missingPasses(action) + 1 >= policy.retireAfterPasses,
-  ).length;
-  const held = new Set<Action>(
-    holdRetirements(due, {
-      total,
-      others,
-      limit: policy.guard.targets,
-      approvals,
-      heldBefore: (target) => records.get(targetKey(target))?.held ?? null,
-    }),
-  );
-  const heldPaths = new Set([...held].map((action) => action.path));
-  return plan.map((action) => {
-    const { target, repository, path, published, fingerprint, moveFrom } = action;
-    const same = { target, repository, path, published, fingerprint };
-    if (held.has(action)) {
-      const guarded = { subject: 'target', deletions: held.size + others, of: total, digest: null } as const;
-      const reason = 'deletion-guard';
-      return { ...same, moveFrom, kind: 'hold', reason, untilMs: null, missing: false, guarded };
-    }
-    if (!heldPaths.has(path)) return action;
-    const reason = 'path-occupied';
-    return { ...same, moveFrom: null, kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
-  });
 }
 
 function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
@@ -124,14 +60,6 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput
       reason: 'repository-gone',
     }
   );
-}
-
-/** Whether a person brought a tree back from the history, the service has not had it since, and nobody let it go again. */
-export function isRestored(tree: Published | null, record: TargetRecord, approvals: Approvals): boolean {
-  if (tree === null || tree.restoredAtMs === null) return false;
-  if ((record.verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
-  const target = { repositoryId: tree.repository.id, branch: tree.branch };
-  return !isApproved(approvals, target, { subject: 'restored', digest: null });
 }
 
 function holdRestored(candidate: Candidate, { published }: PlanInput): Action {

@@ -1,7 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
 import { type HeldDeletion, holdRetirements, isApproved } from '../model/guard.ts';
 import type { Action, PullAction, RetireReason } from '../model/actions.ts';
-import { isRestored, mirroredTargets } from '../model/plan.ts';
+import { isRestored, mirroredTargets } from '../model/retirements.ts';
 import { emptyRecord } from '../model/record.ts';
 import { HEAD_BRANCH, targetKey } from '../model/service.ts';
 import { type ActionResult, type Execution, failed, resultOf } from './execution.ts';

@@ -1,6 +1,6 @@
 import type { ManifestFile } from '../../src/model/manifest.ts';
 import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
-import type { PlanInput, PlanPolicy } from '../../src/model/plan.ts';
+import type { PlanInput, PlanPolicy } from '../../src/model/plan-input.ts';
 import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/model/record.ts';
 import {
   type Listing,

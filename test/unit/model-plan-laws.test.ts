@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
 import type { Action } from '../../src/model/actions.ts';
-import { makePlan, type PlanInput } from '../../src/model/plan.ts';
+import { makePlan } from '../../src/model/plan.ts';
+import type { PlanInput } from '../../src/model/plan-input.ts';
 import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../../src/model/record.ts';
 import { HEAD_BRANCH, type Listing, targetKey } from '../../src/model/service.ts';
 import type { Published } from '../../src/model/targets.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Action } from '../../src/model/actions.ts';
-import { fullCheckDueMs, makePlan, type PlanInput } from '../../src/model/plan.ts';
+import { fullCheckDueMs, makePlan } from '../../src/model/plan.ts';
+import type { PlanInput } from '../../src/model/plan-input.ts';
 import { HEAD_BRANCH, type Listing } from '../../src/model/service.ts';
 import {
   allBut,

@@ -1,0 +1,32 @@
+import type { Approvals, GuardPolicy } from './guard.ts';
+import type { TargetRecord } from './record.ts';
+import type { Listing } from './service.ts';
+import type { Published, Selection } from './targets.ts';
+
+/** What the plan goes by, beside the facts. Durations in milliseconds. */
+export interface PlanPolicy {
+  readonly selection: Selection;
+  readonly fullCheckMs: number;
+  readonly processingPatienceMs: number;
+  /** Complete answers in a row that must lack a target before its tree is retired. */
+  readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
+}
+
+/** All that a plan is computed from. */
+export interface PlanInput {
+  readonly listing: Listing;
+  readonly published: readonly Published[];
+  /** Paths whose manifest cannot be read just now. */
+  readonly unreadable: ReadonlySet<string>;
+  /** By {@link targetKey}. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
+  /** Paths of trees that were found to differ from their manifests. */
+  readonly drifted: ReadonlySet<string>;
+  readonly policy: PlanPolicy;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  /** True when a person asked for the pass: back-off is no reason to wait then. */
+  readonly urgent: boolean;
+}
