@@ -50,7 +50,9 @@ export async function publishStage(
     if (treePresent && !isOurs) await refuseNested(context, path);
     const isPublished = isOurs && treePresent;
     const isEmptied = before.length > 0 && manifest.files.length === 0;
-    const isReplaced = isPublished && context.keepsReplaced && !isDamaged;
+    // A repair alone replaces no state: what someone wrote into the tree is none.
+    const isNewState = differences.added.length + differences.changed.length + differences.removed.length > 0;
+    const isReplaced = isPublished && context.keepsReplaced && isNewState;
     const method = choosePublishMethod({
       mode: context.mode,
       canExchange: context.canExchange,
@@ -136,6 +138,13 @@ async function foreignPaths(
 ): Promise<readonly string[]> {
   const { signal } = new AbortController();
   const { differences } = await examinePublished(layout, path, files, { depth: 'facts', signal });
+  const unreadable = differences.find((each) => each.kind === 'unreadable');
+  if (unreadable !== undefined) {
+    const where = JSON.stringify(join('mirror', path, unreadable.path));
+    throw new MirrorError('disk.failed', `What stands at ${where} cannot be read: ${unreadable.problem}.`, {
+      hint: 'Check the file system of the setting directory, and the permissions there; it is tried again by itself.',
+    });
+  }
   return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
 }
 
