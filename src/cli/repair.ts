@@ -1,11 +1,10 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { onDisk } from '../model/disk-errors.ts';
 import type { EventSink } from '../model/events.ts';
 import { counted, printable } from '../model/humanize.ts';
 import { layoutOf } from '../store/layout.ts';
 import { repairFromDisk } from '../store/repair.ts';
 import type { MirrorStore } from '../store/store.ts';
-import { manifestPaths } from '../store/strays.ts';
+import { manifestPaths } from '../store/inventory.ts';
 import { runPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openMirror, openMirrorStore, openStateOf } from './compose.ts';
@@ -90,9 +89,7 @@ export async function stillPublished(
   settings: SettingsFor<'directory'>,
   paths: readonly string[],
 ): Promise<string[]> {
-  const present = new Set(
-    await onDisk('listing the manifests', () => manifestPaths(layoutOf(settings.directory))),
-  );
+  const present = new Set(await manifestPaths(layoutOf(settings.directory)));
   return paths.filter((path) => present.has(path));
 }
 

@@ -5,16 +5,9 @@ import type { Difference } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import { nearest } from '../model/nearest.ts';
 import { examinePublished } from '../store/examine.ts';
+import { manifestPaths, manifestStamp } from '../store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
-import {
-  findStrays,
-  isStanding,
-  manifestPaths,
-  manifestStamp,
-  pathsInChange,
-  readStampedManifest,
-  type Stray,
-} from '../store/strays.ts';
+import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from '../store/strays.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
 import { refuseMissing } from './compose.ts';
 import { namedPath } from './target-name.ts';

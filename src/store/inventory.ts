@@ -1,10 +1,10 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-import type { Manifest } from '../model/manifest.ts';
+import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
-import { type DirectoryLayout, treePath } from './layout.ts';
+import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
 
 /** Reads what is published, from the manifests: the disk is the truth. */
@@ -28,15 +28,14 @@ interface Remembered {
 /** Makes an inventory that reads a manifest again only when its file changed. */
 export function createInventory(layout: DirectoryLayout): Inventory {
   const remembered = new Map<string, Remembered>();
-  const summarise = async (file: string, path: string): Promise<Omit<Published, 'treePresent'> | null> => {
-    const stats = await unlessMissing(lstat(file));
-    if (stats === null) return null;
-    const stamp = `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
-    const known = remembered.get(file);
+  const summarise = async (path: string): Promise<Omit<Published, 'treePresent'> | null> => {
+    const stamp = await manifestStamp(layout, path);
+    if (stamp === null) return null;
+    const known = remembered.get(path);
     if (known?.stamp === stamp) return known.summary;
-    const manifest = await readManifest(file);
+    const manifest = await readManifest(manifestPath(layout, path));
     const summary = manifest === null ? null : summaryOf(manifest, path);
-    remembered.set(file, { stamp, summary });
+    remembered.set(path, { stamp, summary });
     return summary;
   };
   return {
@@ -45,27 +44,38 @@ export function createInventory(layout: DirectoryLayout): Inventory {
         const published: Published[] = [];
         const unreadable: string[] = [];
         const seen = new Set<string>();
-        for (const file of await manifestFiles(layout.manifests)) {
-          seen.add(file);
-          const path = relative(layout.manifests, file).slice(0, -'.json'.length);
-          const summary = await summarise(file, path).catch(() => 'unreadable' as const);
+        for (const path of await manifestPaths(layout)) {
+          seen.add(path);
+          const summary = await summarise(path).catch(() => 'unreadable' as const);
           if (summary === 'unreadable') unreadable.push(path);
           if (summary === null || summary === 'unreadable') continue;
           const tree = await unlessMissing(lstat(treePath(layout, path)));
           published.push({ ...summary, treePresent: tree?.isDirectory() === true });
         }
-        for (const file of remembered.keys()) if (!seen.has(file)) remembered.delete(file);
+        for (const path of remembered.keys()) if (!seen.has(path)) remembered.delete(path);
         return { published, unreadable };
       }),
   };
 }
 
-async function manifestFiles(root: string): Promise<string[]> {
-  const entries = (await unlessMissing(readdir(root, { recursive: true, withFileTypes: true }))) ?? [];
-  return entries
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
+/** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */
+export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> {
+  return onDisk('listing the manifests', async () => {
+    const entries =
+      (await unlessMissing(readdir(layout.manifests, { recursive: true, withFileTypes: true }))) ?? [];
+    return entries
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
+      .map((entry) =>
+        relative(layout.manifests, join(entry.parentPath, entry.name)).slice(0, -'.json'.length),
+      )
+      .sort(byCodeUnits);
+  });
+}
+
+/** Tells one manifest of a target from the next; null where there is none. */
+export async function manifestStamp(layout: DirectoryLayout, path: string): Promise<string | null> {
+  const stats = await unlessMissing(lstat(manifestPath(layout, path)));
+  return stats === null ? null : `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
 }
 
 function summaryOf(manifest: Manifest, path: string): Omit<Published, 'treePresent'> {

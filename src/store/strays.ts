@@ -1,12 +1,13 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { type EntryKind, foldersWith } from '../model/drift.ts';
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import { kindOf } from './examine.ts';
 import { readIntent } from './intent.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
+import { manifestStamp } from './inventory.ts';
 import { readManifest } from './manifest-file.ts';
 
 /** A manifest as it is on disk now. */
@@ -23,26 +24,6 @@ export interface Stray {
   /** Below `mirror/`. */
   readonly path: string;
   readonly entry: EntryKind | 'unreadable';
-}
-
-/** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */
-export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> {
-  return onDisk('listing the manifests', async () => {
-    const entries =
-      (await unlessMissing(readdir(layout.manifests, { recursive: true, withFileTypes: true }))) ?? [];
-    return entries
-      .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
-      .map((entry) =>
-        relative(layout.manifests, join(entry.parentPath, entry.name)).slice(0, -'.json'.length),
-      )
-      .sort(byCodeUnits);
-  });
-}
-
-/** Tells one manifest of a target from the next; null where there is none. */
-export async function manifestStamp(layout: DirectoryLayout, path: string): Promise<string | null> {
-  const stats = await unlessMissing(lstat(manifestPath(layout, path)));
-  return stats === null ? null : `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
 }
 
 const NO_MANIFEST = 'it is no manifest that this version understands';
