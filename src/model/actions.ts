@@ -70,6 +70,6 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly untilMs: number | null;
   /** Whether the pass counts towards the target's retirement. */
   readonly missing: boolean;
-  /** The retirement that waits for a person's word, because too many targets are gone at once. */
+  /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
 }
