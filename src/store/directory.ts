@@ -6,7 +6,7 @@ import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { NativeCalls } from './native.ts';
+import type { NativeCalls } from '../native/file-calls.ts';
 
 /** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import type { NativeCalls } from './native.ts';
+import type { NativeCalls } from '../native/file-calls.ts';
 
 /** A held lock. */
 export interface DirectoryLock {

@@ -16,7 +16,7 @@ import type { DirectoryLayout } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
 import { foldName } from '../model/safe-path.ts';
 import type { Published } from '../model/targets.ts';
-import { bindNativeCalls } from './native.ts';
+import { bindNativeCalls } from '../native/file-calls.ts';
 import type { MirrorStore } from './store.ts';
 
 /** A tree of the history of which every byte is to be had. */

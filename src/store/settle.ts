@@ -7,7 +7,7 @@ import { type Intent, readIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
 import { readManifest } from './manifest-file.ts';
-import type { NativeCalls } from './native.ts';
+import type { NativeCalls } from '../native/file-calls.ts';
 
 /** What settling a stage works with. */
 export interface SettleContext {

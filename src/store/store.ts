@@ -25,7 +25,7 @@ import { createInventory, type Inventory, type InventoryReading } from './invent
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
-import { bindNativeCalls, type NativeCalls } from './native.ts';
+import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
 import { createExclusion, type PublishContext } from './commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish.ts';
 import { moveTree, retireTree } from './relocate.ts';

@@ -1,8 +1,6 @@
-import koffi, { type LibraryHandle } from 'koffi';
+import { absent, declare, errnoOf, lastError, openLibc } from './library.ts';
 
-type NativeFunction = ReturnType<LibraryHandle['func']>;
-
-/** The three system calls that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
+/** The three system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
 export interface NativeCalls {
   /** Swaps two names in one step: Linux `renameat2(2)` with RENAME_EXCHANGE. */
   readonly exchange: (one: string, other: string) => void;
@@ -16,33 +14,9 @@ const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
 const LOCK_EX_NB = 2 | 4;
 
-const ERROR_NAMES = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
-
-function systemError(call: string, errno: number): NodeJS.ErrnoException {
-  const code = ERROR_NAMES.get(errno) ?? 'UNKNOWN';
-  return Object.assign(new Error(`${code}: ${call} failed (errno ${errno})`), {
-    code,
-    errno: -errno,
-    syscall: call,
-  });
-}
-
-/** Says that this system has no such call, in the words of a file system that does not take it. */
-function absent(call: string): never {
-  throw systemError(call, koffi.os.errno['ENOSYS'] ?? 38);
-}
-
-function declare(library: LibraryHandle, prototype: string): NativeFunction | null {
-  try {
-    return library.func(prototype);
-  } catch {
-    return null;
-  }
-}
-
 /** Binds the calls in the C library that this process runs on already. */
 export function bindNativeCalls(): NativeCalls {
-  const libc = koffi.load(null);
+  const libc = openLibc();
   const renameat2 = declare(
     libc,
     'int renameat2(int olddirfd, const char *oldpath, int newdirfd, const char *newpath, unsigned int flags)',
@@ -53,8 +27,7 @@ export function bindNativeCalls(): NativeCalls {
   return {
     exchange: (one, other) => {
       if (renameat2 === null) absent('renameat2');
-      const failed = renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0;
-      if (failed) throw systemError('renameat2', koffi.errno());
+      if (renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0) throw lastError('renameat2');
     },
     syncFileSystem: (fd) =>
       new Promise((resolve, reject) => {
@@ -67,15 +40,15 @@ export function bindNativeCalls(): NativeCalls {
         syncfs.async(fd, (error: unknown, result: number) => {
           if (error instanceof Error) reject(error);
           else if (result === 0) resolve();
-          else reject(systemError('syncfs', koffi.errno()));
+          else reject(lastError('syncfs'));
         });
       }),
     tryLock: (fd) => {
       if (flock === null) absent('flock');
       if (flock(fd, LOCK_EX_NB) === 0) return true;
-      const errno = koffi.errno();
-      if (errno === koffi.os.errno['EWOULDBLOCK'] || errno === koffi.os.errno['EAGAIN']) return false;
-      throw systemError('flock', errno);
+      const error = lastError('flock');
+      if (-(error.errno ?? 0) === errnoOf('EWOULDBLOCK')) return false;
+      throw error;
     },
   };
 }
