@@ -17,6 +17,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'system',
+          include: ['system/**/*.test.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
           name: 'attack',
           include: ['attack/**/*.test.ts'],
           globalSetup: [join(import.meta.dirname, 'attack/build.ts')],

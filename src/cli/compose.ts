@@ -6,6 +6,7 @@ import type { PauseMemory } from '../client/pause.ts';
 import type { ReferenceMemory } from '../client/references.ts';
 import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
+import { secretsIn } from '../config/secrets.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
 import { MirrorError } from '../model/errors.ts';
@@ -25,14 +26,11 @@ const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
 const LEAST_STALENESS_MS = 15 * 60_000;
 
-/** The secrets as they are now, to keep them out of every output. */
+/** The secrets as they are now, to keep them out of every output: also the password alone of the store's address. */
 export function secretsOf(settings: SettingsFor<never>): string[] {
-  const { apiKey, apiToken } = settings.service;
-  const secrets = [apiKey, apiToken, settings.serve.apiKey, settings.serve.apiToken];
-  const known = secrets.flatMap((secret) => (secret === undefined ? [] : [secret.reveal()]));
-  return settings.state.store === 'sqlite'
-    ? known
-    : [...known, ...passwordOf(settings.state.address.reveal())];
+  const { state } = settings;
+  const passwords = state.store === 'sqlite' ? [] : passwordOf(state.address.reveal());
+  return [...secretsIn(settings), ...passwords];
 }
 
 /** The password in a store's address, as it stands there and as it is meant. */

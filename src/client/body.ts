@@ -17,6 +17,8 @@ export interface BodyBounds {
   /** Most bytes, after decoding. */
   readonly maxBytes: number;
   readonly stallTimeoutMs: number;
+  /** Called whenever bytes come. */
+  readonly onProgress?: (() => void) | undefined;
   readonly tooLarge: () => MirrorError;
   readonly tooSlow: (durationMs: number) => MirrorError;
 }
@@ -31,6 +33,7 @@ export async function readBounded(body: Readable, bounds: BodyBounds): Promise<B
     const pieces: AsyncIterable<unknown> = body;
     for await (const chunk of pieces) {
       if (!(chunk instanceof Uint8Array)) continue;
+      bounds.onProgress?.();
       sizeBytes += chunk.length;
       if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
       chunks.push(chunk);
@@ -52,6 +55,7 @@ export function createMeter(bounds: BodyBounds): Transform {
   }, periodMs);
   const meter = new Transform({
     transform: (chunk: Uint8Array, _encoding, done) => {
+      bounds.onProgress?.();
       sizeBytes += chunk.length;
       if (sizeBytes > bounds.maxBytes) done(bounds.tooLarge());
       else done(null, chunk);

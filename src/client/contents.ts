@@ -146,8 +146,8 @@ async function writeBody(
     );
   await rm(destination, { force: true });
   if ((announcedBytes(answer.headers) ?? 0) > maxArchiveBytes) throw tooLarge();
-  const { stallTimeoutMs } = transport.limits;
-  const meter = createMeter({ maxBytes: maxArchiveBytes, stallTimeoutMs, tooLarge, tooSlow });
+  const { stallTimeoutMs, onProgress } = transport.limits;
+  const meter = createMeter({ maxBytes: maxArchiveBytes, stallTimeoutMs, onProgress, tooLarge, tooSlow });
   const file = createWriteStream(destination, { flags: 'wx', highWaterMark: 1024 * 1024 });
   try {
     await pipeline(answer.body, meter, file);

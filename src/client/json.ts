@@ -21,7 +21,7 @@ export async function readJson(answer: Answer, limits: AnswerLimits): Promise<un
 
 async function readWhole(
   { body, headers, url }: Answer,
-  { maxAnswerBytes, stallTimeoutMs }: AnswerLimits,
+  { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
 ): Promise<Buffer> {
   const where = `${url.origin}${url.pathname}`;
   const tooLarge = (): MirrorError =>
@@ -38,7 +38,13 @@ async function readWhole(
     );
   if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge();
   try {
-    return await readBounded(body, { maxBytes: maxAnswerBytes, stallTimeoutMs, tooLarge, tooSlow });
+    return await readBounded(body, {
+      maxBytes: maxAnswerBytes,
+      stallTimeoutMs,
+      onProgress,
+      tooLarge,
+      tooSlow,
+    });
   } catch (error) {
     throw brokenOff(error, url);
   }

@@ -31,6 +31,8 @@ export interface TransportOptions {
   /** Called when a pause has begun or grown longer. */
   readonly onPause?: () => void;
   readonly onRetry?: (error: MirrorError, delayMs: number) => void;
+  /** Called whenever bytes of an answer came. */
+  readonly onProgress?: () => void;
 }
 
 /** A request, always GET. */
@@ -51,7 +53,7 @@ export interface Answer {
 }
 
 /** What bounds the answers in JSON. */
-export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeoutMs'>;
+export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeoutMs' | 'onProgress'>;
 
 /** The way to the service: one origin, pooled connections, retries. */
 export interface Transport {
@@ -120,7 +122,7 @@ export function createTransport(options: TransportOptions): Transport {
         }
       }
     },
-    limits: { maxAnswerBytes: options.maxAnswerBytes, stallTimeoutMs: options.stallTimeoutMs },
+    limits: options,
     close: () => agent.destroy(),
   };
 }

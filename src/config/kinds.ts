@@ -105,6 +105,12 @@ export function listen() {
   return settingType(fromText(parseListen), { kind: 'listen', valueHint: '<host:port>' });
 }
 
+/** An address to listen on, or `off`, which is null once parsed. */
+export function listenOrOff() {
+  const type = fromText((text) => (text === 'off' ? null : parseListen(text)));
+  return settingType(type, { kind: 'listen', valueHint: '<host:port|off>' });
+}
+
 /** The choice of the state cache. */
 export function state() {
   return settingType(fromText(parseState), { kind: 'state', valueHint: '<sqlite|address>' });

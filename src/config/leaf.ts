@@ -17,6 +17,7 @@ export type SettingKind =
   | 'integer'
   | 'choice'
   | 'list'
+  | 'command'
   | 'state'
   | 'listen'
   | 'schedule'

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
 import { section, setting, type Need } from './leaf.ts';
+import { httpSection } from './schema-http.ts';
 import { archiveSection, guardSection, historySection, retireSection } from './schema-safety.ts';
 import { serveSection, serviceSection } from './schema-service.ts';
 import type { Secret } from './secret.ts';
@@ -62,6 +63,10 @@ export const settingsSchema = z.strictObject({
       'what `run` does about published trees that someone changes: nothing until the full check, `report` it within' +
       ' seconds, or `repair` it at once by a pull',
   }),
+  stuckAfter: setting(duration({ min: '1s' }).prefault('15m'), {
+    description:
+      'a pass that makes no progress for so long is stuck: `/healthz` says so, and systemd is let restart the daemon',
+  }),
   retire: retireSection,
   guard: guardSection,
   history: historySection,
@@ -87,6 +92,7 @@ export const settingsSchema = z.strictObject({
       description: 'JSON lines, or lines for people; `auto` takes the latter on a terminal',
     }),
   }),
+  http: httpSection,
   serve: serveSection,
 });
 

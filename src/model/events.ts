@@ -3,7 +3,13 @@ import type { ErrorCode } from './errors.ts';
 import type { HeldDeletion } from './guard.ts';
 
 /** Why a pass starts. */
-export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift';
+export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift' | 'settings' | 'lease';
+
+/** The two generations of the service's API, each with its own credential. */
+export type CredentialKind = 'apiKey' | 'apiToken';
+
+/** Which of two secrets that are given for one purpose: the second one bridges a rotation. */
+export type CredentialPlace = 'first' | 'second';
 
 /** What went wrong, as an event carries it. */
 export interface EventFailure {
@@ -32,6 +38,14 @@ export interface EventFields {
   'pass.finished': PassFinished;
   'pass.failed': EventFailure & { trigger: Trigger; durationMs: number };
   'pass.abandoned': { trigger: Trigger; durationMs: number };
+  'listing.read': {
+    repositories: number;
+    /** Null where the service has no list of workbooks. */
+    workbooks: number | null;
+    /** Those that the service is not done with. */
+    processing: FlaggedWorkbooks;
+    failed: FlaggedWorkbooks;
+  };
   'listing.problem': { problem: string };
   'target.started': { target: string; reason: string };
   'target.pulled': TargetPulled;
@@ -54,6 +68,18 @@ export interface EventFields {
   'publish.fallback': { directory: string };
   'publish.sweep_failed': EventFailure;
   'service.retry': EventFailure & { delayMs: number };
+  'credentials.refused': { credential: CredentialKind; place: CredentialPlace; nextAttemptAtMs: number };
+  'credentials.accepted': { credential: CredentialKind; place: CredentialPlace };
+  'settings.reloaded': { changed: readonly string[] };
+  'settings.refused': EventFailure;
+  'settings.restart_needed': { settings: readonly string[] };
+  'log.level_changed': { level: string };
+  'http.listening': { address: string };
+  'lease.waited': { untilMs: number; holder: string };
+  'hook.finished': { hook: string; target: string; durationMs: number };
+  'hook.failed': EventFailure & { hook: string; target: string | null };
+  'notification.failed': EventFailure & { to: 'webhook' | 'heartbeat'; attempts: number };
+  'loop.stuck': { silentMs: number };
   'state.reset': { reason: string };
   'state.failed': EventFailure;
 }
@@ -85,6 +111,12 @@ export interface TargetPulled {
   changed: number;
   removed: number;
   durationMs: number;
+}
+
+/** Some of the workbooks that the service flags, and how many there are. */
+export interface FlaggedWorkbooks {
+  count: number;
+  first: readonly UpstreamWorkbook[];
 }
 
 /** A workbook that the service says something about. */
@@ -119,6 +151,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'pass.finished': 'info',
   'pass.failed': 'error',
   'pass.abandoned': 'warn',
+  'listing.read': 'debug',
   'listing.problem': 'warn',
   'target.started': 'debug',
   'target.pulled': 'info',
@@ -141,6 +174,18 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'publish.fallback': 'warn',
   'publish.sweep_failed': 'warn',
   'service.retry': 'warn',
+  'credentials.refused': 'error',
+  'credentials.accepted': 'info',
+  'settings.reloaded': 'info',
+  'settings.refused': 'error',
+  'settings.restart_needed': 'warn',
+  'log.level_changed': 'info',
+  'http.listening': 'info',
+  'lease.waited': 'info',
+  'hook.finished': 'debug',
+  'hook.failed': 'error',
+  'notification.failed': 'warn',
+  'loop.stuck': 'error',
   'state.reset': 'warn',
   'state.failed': 'error',
 };

@@ -1,5 +1,5 @@
-import type { MirrorEvent } from './events.ts';
-import type { WorkbookRow } from './service.ts';
+import type { EventFields, FlaggedWorkbooks, MirrorEvent } from './events.ts';
+import type { Listing, WorkbookRow } from './service.ts';
 
 /** A failure of a workbook that was reported: at which version and count. */
 export interface ReportedFailure {
@@ -36,4 +36,25 @@ export function reportFailures(
     }
   }
   return { events, reported: next };
+}
+
+/** How many flagged workbooks are named; of the others there is the number. */
+const FLAGGED_NAMED = 100;
+
+/** What a listing holds, and which workbooks the service flags in it. */
+export function flaggedIn({ repositories, workbooks }: Listing): EventFields['listing.read'] {
+  const flagged = (isFlagged: (row: WorkbookRow) => boolean): FlaggedWorkbooks => {
+    const rows = (workbooks ?? []).filter(isFlagged);
+    const first = rows.slice(0, FLAGGED_NAMED);
+    return {
+      count: rows.length,
+      first: first.map(({ id, versionId, branch }) => ({ workbookId: id, versionId, branch })),
+    };
+  };
+  return {
+    repositories: repositories.length,
+    workbooks: workbooks?.length ?? null,
+    processing: flagged((row) => row.processing > 0),
+    failed: flagged((row) => row.failure > 0),
+  };
 }

@@ -22,6 +22,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'pass.finished': describePass,
   'pass.failed': (event) => `pass failed: ${withHint(event)}`,
   'pass.abandoned': () => 'pass abandoned',
+  'listing.read': (event) =>
+    `the service lists ${counted(event.repositories, 'repository', 'repositories')}${event.workbooks === null ? '' : ` and ${counted(event.workbooks, 'workbook')}`}`,
   'listing.problem': (event) => event.problem,
   'target.started': (event) => `${event.target}: pulling (${event.reason})`,
   'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
@@ -54,6 +56,28 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
   'service.retry': (event) => `trying again in ${roughDuration(event.delayMs)}: ${event.message}`,
+  'credentials.refused': (event) =>
+    `the service refuses the ${event.place} key of service.${event.credential}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as it is another one`,
+  'credentials.accepted': (event) =>
+    `the service accepts the ${event.place} key of service.${event.credential}`,
+  'settings.reloaded': (event) =>
+    event.changed.length === 0
+      ? 'settings read again: nothing changed'
+      : `settings read again, in force now: ${event.changed.join(', ')}`,
+  'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
+  'settings.restart_needed': (event) =>
+    `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+  'log.level_changed': (event) => `the log level is ${event.level} now`,
+  'http.listening': (event) => `status page, health and metrics at ${event.address}`,
+  'lease.waited': (event) =>
+    `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
+  'hook.finished': (event) =>
+    `${event.target}: the hook ${event.hook} is done, in ${roughDuration(event.durationMs)}`,
+  'hook.failed': (event) =>
+    `${event.target === null ? '' : `${event.target}: `}the hook ${event.hook} failed: ${withHint(event)}`,
+  'notification.failed': (event) =>
+    `the ${event.to} was not reached, attempt ${event.attempts}: ${withHint(event)}`,
+  'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
   'state.failed': withHint,
 };

@@ -59,7 +59,12 @@ function count(counts: Counts, event: MirrorEvent): void {
     Object.assign(counts, { planned: event.pull, done: 0, bytes: 0, running: [] });
   } else if (event.name === 'target.started') {
     counts.running.push(event.target);
-  } else if (ENDS.has(event.name) && 'target' in event && counts.running.includes(event.target)) {
+  } else if (
+    ENDS.has(event.name) &&
+    'target' in event &&
+    event.target !== null &&
+    counts.running.includes(event.target)
+  ) {
     counts.running = counts.running.filter((target) => target !== event.target);
     counts.done += 1;
     if (event.name === 'target.pulled') counts.bytes += event.downloadedBytes;

@@ -58,7 +58,7 @@ export const reportedFailuresSchema = z.record(
   z.object({ versionId: z.string(), count: z.number().int().positive() }),
 );
 
-const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift']);
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease']);
 
 /** Trees that were found to differ from their manifests, by target. */
 export const driftSchema = z.record(

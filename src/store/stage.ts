@@ -38,8 +38,13 @@ export interface Stage {
 /**
  * Opens a stage for a target.
  * @param currentPath where the target's published tree stands, below `mirror/`
+ * @param onBytes called whenever bytes were written
  */
-export async function openStage(layout: DirectoryLayout, currentPath: string): Promise<Stage> {
+export async function openStage(
+  layout: DirectoryLayout,
+  currentPath: string,
+  onBytes: () => void = () => {},
+): Promise<Stage> {
   const folder = join(layout.staging, randomUUID());
   const tree = join(folder, STAGED.tree);
   const published = treePath(layout, currentPath);
@@ -53,7 +58,7 @@ export async function openStage(layout: DirectoryLayout, currentPath: string): P
     archivePath: join(folder, STAGED.archive),
     write: (path, mtimeMs, chunks) =>
       onDisk(`writing ${path}`, async () => {
-        const written = await writeFile(await ensureParent(path), mtimeMs, chunks);
+        const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onBytes);
         return { path, mtimeMs, ...written };
       }),
     drop: (path) => onDisk(`dropping ${path}`, () => unlink(join(tree, path))),
@@ -92,6 +97,7 @@ async function writeFile(
   destination: string,
   mtimeMs: number,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  onBytes: () => void,
 ): Promise<{ sizeBytes: number; sha256: string; mode: number }> {
   const hash = createHash('sha256');
   let sizeBytes = 0;
@@ -101,6 +107,7 @@ async function writeFile(
       hash.update(chunk);
       sizeBytes += chunk.byteLength;
       await writeAll(handle, chunk);
+      onBytes();
     }
     const mtime = new Date(mtimeMs);
     await handle.utimes(mtime, mtime);

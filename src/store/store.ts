@@ -19,7 +19,7 @@ import {
   usable,
 } from './directory.ts';
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
-import { type ExamineDepth, examinePublished } from './examine.ts';
+import { type ExamineDepth, type ExamineOptions, examinePublished } from './examine.ts';
 import { pruneHistory } from './history.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
@@ -96,6 +96,8 @@ export interface StoreOptions {
   readonly retention: RetentionPolicy;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** Called whenever bytes were read or written for a pass. */
+  readonly onProgress?: () => void;
 }
 
 /**
@@ -105,6 +107,7 @@ export interface StoreOptions {
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory);
   const native = bindNativeCalls();
+  const onBytes = options.onProgress ?? (() => {});
   await prepareDirectory(layout);
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
@@ -125,7 +128,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         return inventory.read();
       },
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-      examine: (path, manifest, depth, signal) => examine(layout, path, manifest, depth, signal),
+      examine: (path, manifest, depth, signal) => examine(layout, path, manifest, { depth, signal, onBytes }),
       targetOf: (path) => targetOf(layout, path),
       findDrift: (path, signal) => findDrift(context, path, signal),
       noteDrifted: async (paths) => {
@@ -134,7 +137,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       },
       stage: async (currentPath) => {
         await lock.check();
-        return openStage(layout, currentPath);
+        return openStage(layout, currentPath, onBytes);
       },
       publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
       move: (from, to, manifest) => moveTree(context, from, to, manifest),
@@ -193,10 +196,9 @@ async function examine(
   layout: DirectoryLayout,
   path: string,
   { files }: Manifest,
-  depth: ExamineDepth,
-  signal: AbortSignal,
+  options: ExamineOptions,
 ): Promise<readonly Difference[] | null> {
-  const { isGone, differences } = await examinePublished(layout, path, files, { depth, signal });
+  const { isGone, differences } = await examinePublished(layout, path, files, options);
   return isGone ? null : differences;
 }
 
@@ -209,7 +211,7 @@ async function findDrift(
   if (before === null) return 'changing';
   const manifest = await onDisk('reading a manifest', () => readManifest(manifestPath(layout, path)));
   if (manifest === null) return [];
-  const differences = await examine(layout, path, manifest, 'facts', signal);
+  const differences = await examine(layout, path, manifest, { depth: 'facts', signal });
   if (activity.stateOf(path) !== before) return 'changing';
   return differences ?? [{ path: '.', kind: 'missing' }];
 }

@@ -6,7 +6,7 @@ import type { Action } from '../model/actions.ts';
 import { makePlan } from '../model/plan.ts';
 import type { PlanPolicy } from '../model/plan-input.ts';
 import type { Listing } from '../model/service.ts';
-import { reportFailures } from '../model/upstream.ts';
+import { flaggedIn, reportFailures } from '../model/upstream.ts';
 import { executePlan } from './execute.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { tolerateStateFailure } from './state-failures.ts';
@@ -41,6 +41,7 @@ export async function runPass<Stage extends StagePort>(
   try {
     for (const target of await context.store.settle()) context.emit({ name: 'publish.recovered', target });
     const listing = await context.service.poll(signal);
+    context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
     const planned = await planPass(context, policy, listing, URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, planned, signal);

@@ -29,7 +29,7 @@ function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.Pr
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('WORKBOOK_MIRROR_') && name !== 'CREDENTIALS_DIRECTORY',
   );
-  return { ...Object.fromEntries(inherited), NO_COLOR: '1', ...settings };
+  return { ...Object.fromEntries(inherited), NO_COLOR: '1', WORKBOOK_MIRROR_HTTP_LISTEN: 'off', ...settings };
 }
 
 /** Starts the program; it is killed when the running test is finished. */

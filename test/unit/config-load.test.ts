@@ -82,6 +82,7 @@ describe('the parsed settings', () => {
       processingPatience: 900_000,
       shutdownTimeout: 30_000,
       drift: 'report',
+      stuckAfter: 900_000,
       retire: { afterPasses: 2 },
       guard: { targets: { kind: 'share', percent: 20 }, files: { kind: 'share', percent: 50 } },
       history: { retired: { kind: 'age', ageMs: 2_592_000_000 }, replaced: { kind: 'off' } },
@@ -96,6 +97,7 @@ describe('the parsed settings', () => {
       branches: { include: ['**'], exclude: [] },
       targets: [],
       log: { level: 'info', format: 'auto' },
+      http: { listen: { host: '127.0.0.1', port: 9480 } },
       serve: { listen: { host: '127.0.0.1', port: 9400 }, pageSize: 100 },
     });
   });

@@ -60,6 +60,7 @@ describe('the names', () => {
     expect(secrets.map(({ name }) => name)).toEqual([
       'service.apiKey',
       'service.apiToken',
+      'http.token',
       'serve.apiKey',
       'serve.apiToken',
     ]);

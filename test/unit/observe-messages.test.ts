@@ -132,6 +132,49 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'replaced trees cannot be removed: It is busy.',
   ],
   'service.retry': [{ ...WRONG, delayMs: 2000 }, 'trying again in 2.0 s: It failed.'],
+  'listing.read': [
+    { repositories: 1, workbooks: 2, processing: { count: 0, first: [] }, failed: { count: 0, first: [] } },
+    'the service lists 1 repository and 2 workbooks',
+  ],
+  'credentials.refused': [
+    { credential: 'apiKey', place: 'first', nextAttemptAtMs: NOW_MS },
+    'the service refuses the first key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as it is another one',
+  ],
+  'credentials.accepted': [
+    { credential: 'apiToken', place: 'second' },
+    'the service accepts the second key of service.apiToken',
+  ],
+  'settings.reloaded': [
+    { changed: ['schedule', 'log.level'] },
+    'settings read again, in force now: schedule, log.level',
+  ],
+  'settings.refused': [WRONG, 'the new settings are refused, the old ones stay: It failed. Wait.'],
+  'settings.restart_needed': [
+    { settings: ['directory'] },
+    'these settings changed, but need a restart: directory',
+  ],
+  'log.level_changed': [{ level: 'debug' }, 'the log level is debug now'],
+  'http.listening': [
+    { address: 'http://127.0.0.1:9480' },
+    'status page, health and metrics at http://127.0.0.1:9480',
+  ],
+  'lease.waited': [
+    { untilMs: NOW_MS, holder: 'restic' },
+    'publishing waits for the lease of restic, at most until 2025-06-02T10:00:00Z',
+  ],
+  'hook.finished': [
+    { hook: 'afterPublish', target: 'Accounting/main', durationMs: 1400 },
+    'Accounting/main: the hook afterPublish is done, in 1.4 s',
+  ],
+  'hook.failed': [
+    { ...WRONG, hook: 'afterPublish', target: 'Accounting/main' },
+    'Accounting/main: the hook afterPublish failed: It failed. Wait.',
+  ],
+  'notification.failed': [
+    { ...WRONG, to: 'webhook', attempts: 2 },
+    'the webhook was not reached, attempt 2: It failed. Wait.',
+  ],
+  'loop.stuck': [{ silentMs: 1400 }, 'the pass in hand has made no progress for 1.4 s'],
   'state.reset': [{ reason: 'it was damaged' }, 'the state cache begins anew: it was damaged'],
   'state.failed': [WRONG, 'It failed. Wait.'],
 };

@@ -1,0 +1,70 @@
+import type { TargetStatus } from './status.ts';
+
+/** Why a target keeps the mirror from being ready. */
+export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' | 'restored';
+
+/** Whether the mirror may be read for what the service has. */
+export interface Readiness {
+  readonly isReady: boolean;
+  /** False until a pass of this process came to its end: before that nobody knows which targets there are. */
+  readonly isListed: boolean;
+  readonly notReady: readonly {
+    readonly target: string;
+    readonly reason: NotReadyReason;
+    /** Milliseconds since the epoch; null for never. */
+    readonly verifiedAtMs: number | null;
+  }[];
+}
+
+/**
+ * Judges readiness: every selected target was verified against the service within `maxStaleness`, and its tree is what its
+ * manifest says. A target that fails, or is held, is ready for as long as that is so.
+ * @param isListed whether a pass of this process came to its end
+ */
+export function readinessOf(targets: readonly TargetStatus[], isListed: boolean): Readiness {
+  const notReady = targets.flatMap((status) => {
+    const reason = whyNotReady(status);
+    const { target, verifiedAtMs } = status;
+    return reason === null ? [] : [{ target, reason, verifiedAtMs }];
+  });
+  return { isReady: isListed && notReady.length === 0, isListed, notReady };
+}
+
+function whyNotReady(status: TargetStatus): NotReadyReason | null {
+  if (status.state === 'unselected') return null;
+  if (status.verifiedAtMs === null) return 'never-verified';
+  if (status.state === 'damaged') return 'damaged';
+  if (status.restoredAtMs !== null) return 'restored';
+  if (status.isStale) return 'stale';
+  return status.drift === null ? null : 'drifted';
+}
+
+/** What the loop is doing. */
+export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
+
+/** Whether the loop moves. */
+export interface Liveness {
+  readonly isAlive: boolean;
+  readonly state: LoopState;
+  /** How long the pass in hand has made no progress, in milliseconds; 0 between passes. */
+  readonly silentMs: number;
+}
+
+/** Judges liveness. @param stuckAfterMs a pass without progress for so long is stuck, in milliseconds */
+export function livenessOf(
+  { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },
+  silentMs: number,
+  stuckAfterMs: number,
+): Liveness {
+  const isStuck = isPassing && silentMs > stuckAfterMs;
+  const state = isStuck
+    ? 'stuck'
+    : isStopping
+      ? 'stopping'
+      : isPassing
+        ? 'passing'
+        : hasStarted
+          ? 'idle'
+          : 'starting';
+  return { isAlive: !isStuck, state, silentMs: isPassing ? silentMs : 0 };
+}
