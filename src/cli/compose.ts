@@ -1,12 +1,8 @@
 import { readdir } from 'node:fs/promises';
 
 import { type ArchiveLimits, openArchive } from '../archive/archive.ts';
-import { createClient, type ServiceClient } from '../client/client.ts';
-import type { PauseMemory } from '../client/pause.ts';
-import type { ReferenceMemory } from '../client/references.ts';
-import { createTransport } from '../client/transport.ts';
+import type { ServiceClient } from '../client/client.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { secretsIn } from '../config/secrets.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
 import { MirrorError } from '../model/errors.ts';
@@ -15,65 +11,15 @@ import type { StatusPolicy } from '../model/status.ts';
 import { openState, type State } from '../state/state.ts';
 import { type MirrorStore, openStore, readStore } from '../store/store.ts';
 import type { PassPolicy } from '../sync/pass.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
 import type { PassContext } from '../sync/ports.ts';
+import { connect, recallInstallation, rememberer } from './installation.ts';
 
-type ServiceSettings = SettingsFor<'service'>;
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
 /** Wait after a target's first failure, and the longest wait, in milliseconds. */
 const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
 const LEAST_STALENESS_MS = 15 * 60_000;
-
-/** The secrets as they are now, to keep them out of every output: also the password alone of the store's address. */
-export function secretsOf(settings: SettingsFor<never>): string[] {
-  const { state } = settings;
-  const passwords = state.store === 'sqlite' ? [] : passwordOf(state.address.reveal());
-  return [...secretsIn(settings), ...passwords];
-}
-
-/** The password in a store's address, as it stands there and as it is meant. */
-function passwordOf(address: string): string[] {
-  const password = URL.parse(address)?.password ?? '';
-  return password === '' ? [] : [password, decodeURIComponent(password)];
-}
-
-/** What is known of an installation; outlives the process where there is a state to keep it in. */
-type InstallationMemory = ReferenceMemory & PauseMemory;
-
-/**
- * Opens the way to the service.
- * @param onPause called when the service has asked for no requests for a while, which `memory` then holds
- */
-export function connect(
-  settings: ServiceSettings,
-  memory: InstallationMemory,
-  emit: EventSink,
-  onPause: () => void = () => {},
-): ServiceClient {
-  const { service } = settings;
-  const { apiToken } = service;
-  const transport = createTransport({
-    baseUrl: service.baseUrl,
-    credentials: {
-      current: () => service.apiKey.reveal(),
-      v1: apiToken === undefined ? null : () => apiToken.reveal(),
-    },
-    connectTimeoutMs: service.connectTimeout,
-    headersTimeoutMs: service.headersTimeout,
-    stallTimeoutMs: service.stallTimeout,
-    connections: settings.concurrency + 2,
-    retries: service.retries,
-    maxRetryDelayMs: service.maxRetryDelay,
-    maxAnswerBytes: service.maxAnswerSize,
-    pause: memory,
-    onPause,
-    onRetry: ({ code, message, hint }, delayMs) =>
-      emit({ name: 'service.retry', code, message, hint: hint ?? null, delayMs }),
-  });
-  return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
-}
 
 /** What passes go by, from the settings. */
 export function policyOf(settings: SettingsFor<never>): PassPolicy {
@@ -110,18 +56,35 @@ export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
 
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
-  readonly context: PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
+  /** What a pass works with: to be asked for at the beginning of each, as it changes with the settings. */
+  readonly context: MirrorContext;
+  readonly policy: PassPolicy;
   readonly store: MirrorStore;
   readonly state: State;
-  readonly policy: PassPolicy;
+  /** Makes everything ready for other settings; nothing changes before they are taken. */
+  readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
+  /** Closes what settings before had opened: to be called between passes. */
+  readonly closeReplaced: () => Promise<void>;
   /** Remembers what a pass found out about the installation. */
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
+type MirrorContext = PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
+
+/** Settings that all was made ready for: one of the two is to be called. */
+export interface PreparedSettings {
+  readonly take: () => void;
+  readonly abandon: () => Promise<void>;
+}
+
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
-export function openMirrorStore(settings: SettingsFor<'directory'>): Promise<MirrorStore> {
+export function openMirrorStore(
+  settings: SettingsFor<'directory'>,
+  onProgress: () => void = () => {},
+): Promise<MirrorStore> {
   return openStore({
+    onProgress,
     directory: settings.directory,
     publish: settings.publish,
     readerGraceMs: settings.readerGrace,
@@ -132,37 +95,55 @@ export function openMirrorStore(settings: SettingsFor<'directory'>): Promise<Mir
 
 /**
  * Opens directory, state and service for passes.
+ * @param onProgress called whenever the work of a pass has moved on
  * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
  */
-export async function openMirror(settings: MirrorSettings, emit: EventSink): Promise<Mirror> {
-  const store = await openMirrorStore(settings);
+export async function openMirror(
+  settings: MirrorSettings,
+  emit: EventSink,
+  onProgress: () => void = () => {},
+): Promise<Mirror> {
+  const store = await openMirrorStore(settings, onProgress);
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
     const state = await openStateOf(settings, store, false, emit);
-    const memory = await recallInstallation(state, settings.service.baseUrl, emit);
-    const rememberInstallation = rememberer(settings.service.baseUrl, state, memory, emit);
-    // A pause is remembered at once: a pass that fails by it, or is killed meanwhile, must not be the last to know.
-    const client = connect(settings, memory, emit, () => void rememberInstallation());
+    const lasting = {
+      store,
+      state,
+      emit,
+      now: Date.now,
+      random: Math.random,
+      knownProblems: new Set<string>(),
+      drifted: new Set(store.drifted),
+    };
+    let present = await setUp(settings, state, emit, onProgress);
+    const replaced: Setup[] = [];
+    const closeReplaced = async (): Promise<void> => {
+      for (const setup of replaced.splice(0)) await setup.close();
+    };
     return {
-      context: {
-        service: client,
-        store,
-        state,
-        openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
-        emit,
-        now: Date.now,
-        random: Math.random,
-        knownProblems: new Set(),
-        drifted: new Set(store.drifted),
+      get context() {
+        return { ...lasting, service: present.client, openArchive: present.openArchive };
+      },
+      get policy() {
+        return present.policy;
       },
       store,
       state,
-      policy: policyOf(settings),
-      rememberInstallation,
+      prepare: async (next) => {
+        const setup = await setUp(next, state, emit, onProgress);
+        const take = (): void => {
+          replaced.push(present);
+          present = setup;
+        };
+        return { take, abandon: setup.close };
+      },
+      closeReplaced,
+      rememberInstallation: () => present.rememberInstallation(),
       close: async () => {
-        await client.close();
-        await rememberInstallation();
+        await closeReplaced();
+        await present.close();
         await state.close();
         await store.close();
       },
@@ -173,36 +154,38 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink): Pro
   }
 }
 
-/** What is remembered of the installation at an address; nothing of another one. */
-export async function recallInstallation(
-  state: State,
-  baseUrl: string,
-  emit: EventSink,
-): Promise<InstallationMemory> {
-  const installation = await tolerateStateFailure(emit, () => state.installation(), null);
-  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null };
-  return { form: installation.referenceForm, pausedUntilMs: installation.pausedUntilMs ?? null };
+/** What follows from settings that may change while the daemon runs. */
+interface Setup {
+  readonly client: ServiceClient;
+  readonly policy: PassPolicy;
+  readonly openArchive: PassContext['openArchive'];
+  readonly rememberInstallation: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
-/** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
-function rememberer(
-  baseUrl: string,
+async function setUp(
+  settings: MirrorSettings,
   state: State,
-  memory: InstallationMemory,
   emit: EventSink,
-): () => Promise<void> {
-  let known = { ...memory };
-  let written = Promise.resolve();
-  const write = async (): Promise<void> => {
-    const { form, pausedUntilMs } = memory;
-    if (form === known.form && pausedUntilMs === known.pausedUntilMs) return;
-    const found = { baseUrl, referenceForm: form, pausedUntilMs: pausedUntilMs ?? null };
-    await tolerateStateFailure(emit, () => state.saveInstallation(found), undefined);
-    known = { ...memory, form, pausedUntilMs: found.pausedUntilMs };
-  };
-  return () => {
-    written = written.then(write);
-    return written;
+  onProgress: () => void,
+): Promise<Setup> {
+  const { baseUrl } = settings.service;
+  const memory = await recallInstallation(state, baseUrl, emit);
+  const rememberInstallation = rememberer(baseUrl, state, memory, emit);
+  const client = connect(settings, memory, emit, {
+    // A pause is remembered at once: a pass that fails by it, or is killed meanwhile, must not be the last to know.
+    onPause: () => void rememberInstallation(),
+    onProgress,
+  });
+  return {
+    client,
+    policy: policyOf(settings),
+    openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
+    rememberInstallation,
+    close: async () => {
+      await client.close();
+      await rememberInstallation();
+    },
   };
 }
 

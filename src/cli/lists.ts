@@ -4,7 +4,7 @@ import type { WorkbookList } from '../client/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { counted, printable } from '../model/humanize.ts';
-import { connect } from './compose.ts';
+import { connect } from './installation.ts';
 import { table, tell } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 

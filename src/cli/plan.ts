@@ -2,7 +2,8 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, printable, roughSize } from '../model/humanize.ts';
 import type { Action } from '../model/actions.ts';
 import { planPass } from '../sync/pass.ts';
-import { connect, openReader, policyOf, recallInstallation } from './compose.ts';
+import { openReader, policyOf } from './compose.ts';
+import { connect, recallInstallation } from './installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 

@@ -5,7 +5,8 @@ import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/
 import type { EventSink, Trigger } from '../model/events.ts';
 import { createEventLog } from '../observe/logger.ts';
 import { runPass } from '../sync/pass.ts';
-import { type Mirror, openMirror, secretsOf } from './compose.ts';
+import { type Mirror, openMirror } from './compose.ts';
+import { secretsOf } from './secrets-of.ts';
 import { type DriftWatch, startDriftWatch } from './drift-watch.ts';
 import { STOP_SIGNALS } from './signals.ts';
 import { packageVersion } from './version.ts';

@@ -2,7 +2,8 @@ import type { SettingsFor } from '../config/schema.ts';
 import type { ExitCode } from '../model/errors.ts';
 import { createProgress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
-import { openMirror, secretsOf } from './compose.ts';
+import { openMirror } from './compose.ts';
+import { secretsOf } from './secrets-of.ts';
 import { abortOnSignal } from './signals.ts';
 import type { EventSink } from '../model/events.ts';
 

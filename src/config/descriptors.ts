@@ -31,6 +31,8 @@ export interface SettingDescriptor {
   readonly example: string | undefined;
   /** Which part of the settings is incomplete without it. */
   readonly need: Need | undefined;
+  /** Whether a change of it while the daemon runs waits for a restart. */
+  readonly needsRestart: boolean;
   /** For `service.apiKeyFile`: `service.apiKey`, the secret that is in the file. */
   readonly fileOf: string | undefined;
 }
@@ -106,6 +108,7 @@ function describe(
     choices: facts.choices,
     example: facts.example,
     need: facts.need,
+    needsRestart: facts.needsRestart === true,
     fileOf: facts.fileOf === undefined ? undefined : name.replace(/[^.]*$/, facts.fileOf),
   };
 }

@@ -8,6 +8,7 @@ import { printable, type SettingSource } from './problems.ts';
 import type { SettingSources } from './resolve.ts';
 import type { Settings } from './schema.ts';
 import { Secret } from './secret.ts';
+import { settingValue } from './setting-value.ts';
 import { inlineYaml } from './yaml-text.ts';
 
 /** One setting as it is in force, fit for JSON and for printing: spelled as in the file, secrets masked. */
@@ -26,7 +27,10 @@ export function effectiveSettings(
   return Object.fromEntries(
     settingDescriptors.map((descriptor) => {
       const source = sources[descriptor.name] ?? NO_SOURCE;
-      return [descriptor.name, { value: spelled(descriptor, valueOf(settings, descriptor.name)), source }];
+      return [
+        descriptor.name,
+        { value: spelled(descriptor, settingValue(settings, descriptor.name)), source },
+      ];
     }),
   );
 }
@@ -51,14 +55,6 @@ export function renderEffective(settings: Settings, sources: SettingSources): st
 
 function describeSource({ kind, detail }: SettingSource): string {
   return kind === 'default' ? 'default' : printable(`${kind} ${detail}`);
-}
-
-function valueOf(settings: Settings, name: string): unknown {
-  let value: unknown = settings;
-  for (const part of name.split('.')) {
-    value = isRecord(value) ? value[part] : undefined;
-  }
-  return value;
 }
 
 function spelled({ kind }: SettingDescriptor, value: unknown): EffectiveSetting['value'] {

@@ -46,6 +46,8 @@ export interface SettingFacts {
   readonly example?: string;
   /** Which commands cannot do without it. */
   readonly need?: Need;
+  /** Whether a change of it while the daemon runs waits for a restart. */
+  readonly needsRestart?: true;
   /** The sibling that this one is the file of: `apiKey` for `apiKeyFile`. */
   readonly fileOf?: string;
 }

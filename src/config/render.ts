@@ -64,7 +64,11 @@ export function renderJsonSchema(): string {
 function exampleLines({ name, description, comment: more, ...descriptor }: SettingDescriptor): string[] {
   const indent = name.includes('.') ? '  ' : '';
   const key = name.slice(name.lastIndexOf('.') + 1);
-  const text = [`${capitalized(description)}.`, ...(more === undefined ? [] : [more])].join(' ');
+  const text = [
+    `${capitalized(description)}.`,
+    ...(more === undefined ? [] : [more]),
+    ...(descriptor.needsRestart ? ['A change needs a restart.'] : []),
+  ].join(' ');
   const value = inlineYaml(descriptor.defaultInput ?? descriptor.example);
   const mark = descriptor.need === undefined ? '#' : '';
   return [...comment(text.replaceAll('`', ''), indent), `${indent}${mark}${key}: ${value}`];

@@ -6,6 +6,7 @@ export const httpSection = section('Status page, health and metrics of the daemo
     description:
       'where `run` serves the status page, `/metrics`, `/healthz`, `/readyz` and `/api/status`: `host:port`, or `off`',
     comment: 'Whoever reaches it can read names, times and errors of targets; give a token beyond loopback.',
+    needsRestart: true,
   }),
   token: setting(secret().optional(), {
     description: 'token that the status page, `/metrics` and `/api/status` ask for; health needs none',

@@ -29,10 +29,12 @@ export const historySection = section(
   {
     retired: setting(retention().prefault('30d'), {
       description: 'how long trees are kept that are gone from the service',
+      needsRestart: true,
     }),
     replaced: setting(retention().prefault('off'), {
       description:
         'how many, or for how long, trees are kept that a newer version replaced; unchanged files are hard links',
+      needsRestart: true,
     }),
   },
 );

@@ -21,6 +21,7 @@ export const settingsSchema = z.strictObject({
     comment: 'A relative path in this file starts at the folder of this file.',
     example: '/var/lib/workbook-mirror',
     need: 'directory',
+    needsRestart: true,
   }),
   schedule: setting(schedule().prefault('*/5 * * * *'), {
     description: 'when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds)',
@@ -33,12 +34,14 @@ export const settingsSchema = z.strictObject({
       ' `rediss://`, `valkeys://`)',
     comment:
       'Losing the cache costs requests, never data. A password in the address is masked in every output.',
+    needsRestart: true,
   }),
   concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
   publish: setting(choice(['auto', 'exchange', 'rename']).prefault('auto'), {
     description:
       'how a change becomes visible: `exchange` always swaps in a new tree, `rename` goes file by file with a journal' +
       ' (for file systems without exchange), `auto` decides',
+    needsRestart: true,
   }),
   fullCheck: setting(duration({ min: '1m', max: YEAR }).prefault('24h'), {
     description: "how often every target's contents are compared whole; spread over that time",
@@ -50,6 +53,7 @@ export const settingsSchema = z.strictObject({
   }),
   readerGrace: setting(duration().prefault('2m'), {
     description: 'how long a replaced tree stays whole for readers that are still in it',
+    needsRestart: true,
   }),
   processingPatience: setting(duration().prefault('15m'), {
     description:
@@ -62,6 +66,7 @@ export const settingsSchema = z.strictObject({
     description:
       'what `run` does about published trees that someone changes: nothing until the full check, `report` it within' +
       ' seconds, or `repair` it at once by a pull',
+    needsRestart: true,
   }),
   stuckAfter: setting(duration({ min: '1s' }).prefault('15m'), {
     description:
@@ -90,6 +95,7 @@ export const settingsSchema = z.strictObject({
     }),
     format: setting(choice(['auto', 'json', 'pretty']).prefault('auto'), {
       description: 'JSON lines, or lines for people; `auto` takes the latter on a terminal',
+      needsRestart: true,
     }),
   }),
   http: httpSection,
