@@ -24,6 +24,7 @@ export type HoldReason =
   | 'restored'
   | 'manifest-unreadable'
   | 'superseded'
+  | 'lease'
   | 'repository-missing'
   | 'no-repositories-listed'
   | 'listing-incomplete'

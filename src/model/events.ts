@@ -75,6 +75,7 @@ export interface EventFields {
   'settings.restart_needed': { settings: readonly string[] };
   'log.level_changed': { level: string };
   'http.listening': { address: string };
+  'http.failed': EventFailure & { path: string | null };
   'lease.waited': { untilMs: number; holder: string };
   'hook.finished': { hook: string; target: string; durationMs: number };
   'hook.failed': EventFailure & { hook: string; target: string | null };
@@ -181,6 +182,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'settings.restart_needed': 'warn',
   'log.level_changed': 'info',
   'http.listening': 'info',
+  'http.failed': 'error',
   'lease.waited': 'info',
   'hook.finished': 'debug',
   'hook.failed': 'error',

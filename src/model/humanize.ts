@@ -69,3 +69,12 @@ export function driftSentence({ added, missing, modified, first }: DriftSummary)
   ];
   return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
 }
+
+/**
+ * What to type to let a held deletion go. The name is quoted so that a shell takes it as it is (POSIX, 2.2.2): it comes from
+ * the service, and may hold anything that a shell would obey within double quotes.
+ */
+export function approveCommand(target: string): string {
+  const end = target.startsWith('-') ? '-- ' : '';
+  return `workbook-mirror approve ${end}'${target.replaceAll("'", `'\\''`)}'`;
+}

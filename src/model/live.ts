@@ -180,11 +180,40 @@ function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
       return withPass(live, ended, nowMs);
     }
     default:
-      return 'target' in event && event.target !== null ? withoutPull(live, event.target) : live;
+      return endsPull(event) ? withoutPull(live, event.target) : live;
   }
 }
 
-/** The ends of a pull have several names; what is being pulled is none of the others. */
+/** The ends that a pull may have. */
+type PullEnd = Extract<
+  MirrorEvent,
+  {
+    name:
+      | 'target.pulled'
+      | 'target.failed'
+      | 'target.absent'
+      | 'target.missing'
+      | 'target.held'
+      | 'target.retired'
+      | 'deletion.held';
+  }
+>;
+
+const PULL_ENDS: ReadonlySet<string> = new Set<PullEnd['name']>([
+  'target.pulled',
+  'target.failed',
+  'target.absent',
+  'target.missing',
+  'target.held',
+  'target.retired',
+  'deletion.held',
+]);
+
+/** Whether an event says that a pull is over, if there was one of its target. */
+export function endsPull(event: MirrorEvent): event is PullEnd {
+  return PULL_ENDS.has(event.name);
+}
+
 function withoutPull(live: Live, target: string): Live {
   const { pass } = live;
   if (pass === null || !pass.pulling.includes(target)) return live;

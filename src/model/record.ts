@@ -265,8 +265,8 @@ function guardedRecord(
   };
 }
 
-/** Holds because an answer proves nothing; the others know that the target is, or may be, there. */
-const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed']);
+/** Holds because an answer proves nothing, or has had no effect; the others know that the target is, or may be, there. */
+const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed', 'lease']);
 
 function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
   return {

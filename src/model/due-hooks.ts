@@ -1,0 +1,134 @@
+import { type FileChange, foldChanges } from './changed-files.ts';
+import type { Published } from './targets.ts';
+
+/** A tree as the command after publishing was told of it. */
+export interface ToldTree {
+  readonly repositoryId: string;
+  readonly repository: string;
+  readonly branch: string;
+  /** Tells one state of the tree from the next. Milliseconds since the epoch. */
+  readonly publishedAtMs: number;
+  readonly fingerprint: string | null;
+}
+
+/** What the command is to be told: that a tree has a new state, has moved, or has left the mirror. */
+export interface DueHook {
+  readonly event: 'published' | 'moved' | 'retired';
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly target: string;
+  /** Where the tree stood before, if it moved. */
+  readonly movedFrom: string | null;
+  /** The tree that stands there, or the one that left. */
+  readonly tree: ToldTree;
+  /** What the command was last told of this target; null for nothing. */
+  readonly before: ToldTree | null;
+}
+
+/** What the command is told of a tree. */
+export function toldTree({
+  repository,
+  branch,
+  publishedAtMs,
+  fingerprint,
+}: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>): ToldTree {
+  return {
+    repositoryId: repository.id,
+    repository: repository.fullName,
+    branch,
+    publishedAtMs,
+    fingerprint,
+  };
+}
+
+/** Whether two trees are of one target. */
+export function isSameTarget(a: ToldTree, b: ToldTree): boolean {
+  return a.repositoryId === b.repositoryId && a.branch === b.branch;
+}
+
+/**
+ * Everything that the command has not been told to its success: what stands is compared with what it was told, so that
+ * nothing is forgotten across crashes, restarts and failures. What moved comes first, what left the mirror last.
+ * @param unreadable paths of which the disk does not say what stands there: nothing is due for them
+ * @param told by path
+ */
+export function dueHooks(
+  published: readonly Published[],
+  unreadable: ReadonlySet<string>,
+  told: ReadonlyMap<string, ToldTree>,
+): DueHook[] {
+  const standing = new Set([...published.map(({ path }) => path), ...unreadable]);
+  const left = new Map<string, string>();
+  for (const [path, tree] of told) if (!standing.has(path)) left.set(keyOf(tree), path);
+  const moved: DueHook[] = [];
+  const changed: DueHook[] = [];
+  for (const each of published) {
+    if (!each.treePresent) continue;
+    const tree = toldTree(each);
+    const from = left.get(keyOf(tree));
+    const before = from === undefined ? undefined : told.get(from);
+    if (from !== undefined && before !== undefined && !isTold(told.get(each.path), tree)) {
+      left.delete(keyOf(tree));
+      moved.push({ event: 'moved', target: each.path, movedFrom: from, tree, before });
+    } else {
+      const due = dueForTree(each.path, tree, told);
+      if (due !== null) changed.push(due);
+    }
+  }
+  const retired = [...left.values()].flatMap((target): DueHook[] => {
+    const tree = told.get(target);
+    return tree === undefined ? [] : [{ event: 'retired', target, movedFrom: null, tree, before: tree }];
+  });
+  return [...moved, ...changed, ...retired];
+}
+
+/** What is due for a tree that stands; null for nothing. */
+export function dueForTree(
+  target: string,
+  tree: ToldTree,
+  told: ReadonlyMap<string, ToldTree>,
+): DueHook | null {
+  const known = told.get(target);
+  if (isTold(known, tree)) return null;
+  const before = known !== undefined && isSameTarget(known, tree) ? known : null;
+  return { event: 'published', target, movedFrom: null, tree, before };
+}
+
+function isTold(known: ToldTree | undefined, tree: ToldTree): boolean {
+  return known !== undefined && isSameTarget(known, tree) && known.publishedAtMs === tree.publishedAtMs;
+}
+
+function keyOf({ repositoryId, branch }: ToldTree): string {
+  return JSON.stringify([repositoryId, branch]);
+}
+
+/** The changes that lead from one state of a tree to a later one. States are named by their `publishedAtMs`. */
+export interface ChangeSpan {
+  /** Null where nothing stood before. */
+  readonly since: number | null;
+  readonly until: number;
+  readonly changes: readonly FileChange[];
+}
+
+/** One span after the other as one; the later one alone where they do not meet. */
+export function joinSpans(earlier: ChangeSpan | undefined, later: ChangeSpan): ChangeSpan {
+  if (earlier?.until !== later.since) return later;
+  const changes = foldChanges(earlier.changes, later.changes);
+  return { since: earlier.since, until: later.until, changes };
+}
+
+/**
+ * The changed files of what is due, if they are known: a span must lead from just what the command was told last to just what
+ * stands there. Null where they are not known, so that the command has to look at the whole tree.
+ */
+export function knownChanges(
+  { event, before, tree }: Omit<DueHook, 'target' | 'movedFrom'>,
+  occupant: ToldTree | undefined,
+  span: ChangeSpan | undefined,
+): readonly FileChange[] | null {
+  if (event === 'retired') return null;
+  // Whatever the command was told of another repository's tree in this place is no basis for a list.
+  if (occupant !== undefined && !isSameTarget(occupant, tree)) return null;
+  const base = before?.publishedAtMs ?? null;
+  if (base === tree.publishedAtMs) return [];
+  return span?.since === base && span.until === tree.publishedAtMs ? span.changes : null;
+}

@@ -1,0 +1,99 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { livenessOf, readinessOf } from '../../src/model/health.ts';
+import type { TargetStatus } from '../../src/model/status.ts';
+
+const NOW_MS = 1_750_000_000_000;
+
+function status(facts: Partial<TargetStatus> = {}): TargetStatus {
+  return {
+    target: 'A/main',
+    repository: 'A',
+    branch: 'main',
+    state: 'fresh',
+    isStale: false,
+    verifiedAtMs: NOW_MS,
+    changedAtMs: NOW_MS,
+    checkedAtMs: NOW_MS,
+    nextFullCheckAtMs: null,
+    nextAttemptAtMs: null,
+    fingerprint: null,
+    files: 1,
+    sizeBytes: 1,
+    failure: null,
+    held: null,
+    drift: null,
+    restoredAtMs: null,
+    ...facts,
+  };
+}
+
+const DRIFT = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
+
+describe('a mirror is ready', () => {
+  it.each<[string, Partial<TargetStatus>]>([
+    ['when its target is fresh', {}],
+    ['when its target fails, but was verified lately', { state: 'failing' }],
+    ['when a deletion is held, but the target was verified lately', { state: 'held' }],
+    ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
+    ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
+  ])('%s', (_when, facts) => {
+    expect(readinessOf([status(facts)], true)).toStrictEqual({ isReady: true, isListed: true, notReady: [] });
+  });
+
+  it('when there are no targets at all, once that is known', () => {
+    expect(readinessOf([], true).isReady).toBe(true);
+  });
+});
+
+describe('a mirror is not ready', () => {
+  it('before a pass came to its end, however fresh it looks', () => {
+    expect(readinessOf([status()], false)).toStrictEqual({ isReady: false, isListed: false, notReady: [] });
+  });
+
+  it.each<[string, Partial<TargetStatus>, string]>([
+    ['never verified', { state: 'pending', verifiedAtMs: null, isStale: true }, 'never-verified'],
+    ['stale', { state: 'stale', isStale: true }, 'stale'],
+    ['held for so long that it is stale', { state: 'held', isStale: true }, 'stale'],
+    ['failing for so long that it is stale', { state: 'failing', isStale: true }, 'stale'],
+    ['gone from the disk', { state: 'damaged', isStale: true }, 'damaged'],
+    ['restored from the history', { state: 'held', isStale: true, restoredAtMs: NOW_MS }, 'restored'],
+    ['changed by someone', { state: 'drifted', drift: DRIFT }, 'drifted'],
+    ['changed by someone, and failing', { state: 'failing', drift: DRIFT }, 'drifted'],
+  ])('when a target is %s', (_when, facts, reason) => {
+    const { isReady, notReady } = readinessOf([status(), status({ target: 'B/main', ...facts })], true);
+    expect(isReady).toBe(false);
+    expect(notReady).toMatchObject([{ target: 'B/main', reason }]);
+  });
+});
+
+describe('the loop', () => {
+  const idle = { hasStarted: true, isPassing: false, isStopping: false };
+
+  it.each([
+    ['starting', { ...idle, hasStarted: false }, 0, true],
+    ['idle', idle, 0, true],
+    ['passing', { ...idle, isPassing: true }, 1000, true],
+    ['stuck', { ...idle, isPassing: true }, 1001, false],
+    ['stopping', { ...idle, isStopping: true }, 0, true],
+    ['stuck', { hasStarted: false, isPassing: true, isStopping: true }, 5000, false],
+  ])('is %s', (state, facts, silentMs, isAlive) => {
+    expect(livenessOf(facts, silentMs, 1000)).toMatchObject({ state, isAlive });
+  });
+
+  it('is never stuck while no pass is in hand', () => {
+    fc.assert(
+      fc.property(
+        fc.boolean(),
+        fc.boolean(),
+        fc.nat(),
+        fc.nat(),
+        (hasStarted, isStopping, silentMs, limitMs) => {
+          const { isAlive } = livenessOf({ hasStarted, isStopping, isPassing: false }, silentMs, limitMs);
+          expect(isAlive).toBe(true);
+        },
+      ),
+    );
+  });
+});
