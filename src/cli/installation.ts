@@ -1,19 +1,23 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import { createClient, type ServiceClient } from '../client/client.ts';
+import type { KeyChange, KeySource, RefusalMemory } from '../client/keyring.ts';
 import type { PauseMemory } from '../client/pause.ts';
 import type { ReferenceMemory } from '../client/references.ts';
 import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import type { EventSink } from '../model/events.ts';
+import type { Secret } from '../config/secret.ts';
+import type { EventSink, MirrorEvent } from '../model/events.ts';
 import type { State } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 
 /** What is known of an installation; outlives the process where there is a state to keep it in. */
-export type InstallationMemory = ReferenceMemory & PauseMemory;
+export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;
 
 /** Who is told of what happens on the way to the service. */
 interface ConnectionListeners {
-  /** The service has asked for no requests for a while, which the memory holds now. */
-  readonly onPause?: () => void;
+  /** The service has said something that the next process must know at once: the memory holds it now. */
+  readonly onWarning?: () => void;
   /** Bytes came. */
   readonly onProgress?: () => void;
 }
@@ -23,15 +27,19 @@ export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  listeners: ConnectionListeners = {},
+  { onWarning, onProgress }: ConnectionListeners = {},
 ): ServiceClient {
   const { service } = settings;
-  const { apiToken } = service;
   const transport = createTransport({
     baseUrl: service.baseUrl,
-    credentials: {
-      current: () => service.apiKey.reveal(),
-      v1: apiToken === undefined ? null : () => apiToken.reveal(),
+    keys: {
+      current: keysFrom(service.apiKey, service.apiKeySecond),
+      v1: keysFrom(service.apiToken, service.apiTokenSecond),
+    },
+    refusals: memory,
+    onKeyChange: (change) => {
+      emit(eventOf(change));
+      onWarning?.();
     },
     connectTimeoutMs: service.connectTimeout,
     headersTimeoutMs: service.headersTimeout,
@@ -41,11 +49,28 @@ export function connect(
     maxRetryDelayMs: service.maxRetryDelay,
     maxAnswerBytes: service.maxAnswerSize,
     pause: memory,
-    ...listeners,
+    ...(onWarning === undefined ? {} : { onPause: onWarning }),
+    ...(onProgress === undefined ? {} : { onProgress }),
     onRetry: ({ code, message, hint }, delayMs) =>
       emit({ name: 'service.retry', code, message, hint: hint ?? null, delayMs }),
   });
   return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
+}
+
+function keysFrom(first: Secret | undefined, second: Secret | undefined): KeySource[] {
+  const places = [
+    ['first', first],
+    ['second', second],
+  ] as const;
+  return places.flatMap(([place, key]) => (key === undefined ? [] : [{ place, reveal: () => key.reveal() }]));
+}
+
+function eventOf(change: KeyChange): MirrorEvent {
+  const { place } = change;
+  const credential = change.generation === 'current' ? 'apiKey' : 'apiToken';
+  return change.kind === 'accepted'
+    ? { name: 'credentials.accepted', credential, place }
+    : { name: 'credentials.refused', credential, place, nextAttemptAtMs: change.nextAttemptAtMs };
 }
 
 /** What is remembered of the installation at an address; nothing of another one. */
@@ -55,8 +80,9 @@ export async function recallInstallation(
   emit: EventSink,
 ): Promise<InstallationMemory> {
   const installation = await tolerateStateFailure(emit, () => state.installation(), null);
-  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null };
-  return { form: installation.referenceForm, pausedUntilMs: installation.pausedUntilMs ?? null };
+  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
+  const { referenceForm, pausedUntilMs, refused } = installation;
+  return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
 }
 
 /** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
@@ -66,14 +92,16 @@ export function rememberer(
   memory: InstallationMemory,
   emit: EventSink,
 ): () => Promise<void> {
-  let known = { ...memory };
+  let known: InstallationMemory = { ...memory };
   let written = Promise.resolve();
   const write = async (): Promise<void> => {
-    const { form, pausedUntilMs } = memory;
-    if (form === known.form && pausedUntilMs === known.pausedUntilMs) return;
-    const found = { baseUrl, referenceForm: form, pausedUntilMs: pausedUntilMs ?? null };
-    await tolerateStateFailure(emit, () => state.saveInstallation(found), undefined);
-    known = { ...memory, form, pausedUntilMs: found.pausedUntilMs };
+    const { form, pausedUntilMs = null, refused = null } = memory;
+    const found = { form, pausedUntilMs, refused };
+    if (isDeepStrictEqual(found, known)) return;
+    const { form: referenceForm, ...rest } = found;
+    const save = (): Promise<void> => state.saveInstallation({ baseUrl, referenceForm, ...rest });
+    await tolerateStateFailure(emit, save, undefined);
+    known = found;
   };
   return () => {
     written = written.then(write);

@@ -19,8 +19,11 @@ export interface ServiceClient {
   readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
   /** Null where the service has no v1. */
   readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
-  /** The complete answer of a poll. */
-  readonly poll: (signal: AbortSignal) => Promise<Listing>;
+  /**
+   * The complete answer of a poll.
+   * @param isUrgent a person waits: keys that the service refused, and that therefore wait, are tried once more
+   */
+  readonly poll: (signal: AbortSignal, isUrgent?: boolean) => Promise<Listing>;
   readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
   readonly exists: (
     request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
@@ -49,7 +52,8 @@ export function createClient(
   return {
     repositories: (signal) => readRepositories(transport, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
-    poll: async (signal) => {
+    poll: async (signal, isUrgent = false) => {
+      transport.admit(isUrgent);
       const takenAtMs = Date.now();
       const repositories = await readRepositories(transport, signal);
       const workbooks = await readWorkbooks(transport, signal);

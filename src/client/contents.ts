@@ -49,7 +49,7 @@ export async function downloadContents(
     const headers = request.etag === null ? {} : { 'if-none-match': request.etag };
     const target = contentsPath(reference.text, undefined, branchParameter(request.branch));
     return context.transport.send(
-      { generation: 'current', target, headers, signal: request.signal },
+      { generation: 'current', judgesKey: false, target, headers, signal: request.signal },
       async (answer) => {
         if (isAbsent(answer.status)) absences.set(reference.form, answer.status);
         return receiveArchive(answer, request, context);
@@ -74,7 +74,7 @@ export async function contentsExist(
   const reference = bestReference(context, repository);
   if (reference === null) return false;
   const target = contentsPath(reference.text, path, branchParameter(branch));
-  return context.transport.send({ generation: 'current', target, signal }, (answer) =>
+  return context.transport.send({ generation: 'current', judgesKey: false, target, signal }, (answer) =>
     Promise.resolve(isThere(answer, path)),
   );
 }

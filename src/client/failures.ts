@@ -1,5 +1,8 @@
 import { CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
+import type { CredentialKind, CredentialPlace } from '../model/events.ts';
+import { utcTime } from '../model/humanize.ts';
+import { credentialSetting } from '../model/refusals.ts';
 
 const TIMEOUTS = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
@@ -72,19 +75,59 @@ export function brokenOff(error: unknown, url: URL): unknown {
   );
 }
 
-/** The error for a credential that the service refuses (service specification, section 5). */
-export function credentialRefused(generation: Generation, status: number, url: URL): MirrorError {
-  const [what, setting] =
-    generation === 'current'
-      ? ['personal API key of the current API', 'service.apiKey']
-      : ['personal API token of v1', 'service.apiToken'];
+const CREDENTIALS = {
+  current: { kind: 'apiKey', name: 'personal API key of the current API' },
+  v1: { kind: 'apiToken', name: 'personal API token of v1' },
+} as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
+
+/**
+ * The error for keys that the service refuses (service specification, section 5).
+ * @param places where the keys that were tried come from
+ * @param untilMs when they are tried again, in milliseconds since the epoch; null where nothing waits for it
+ */
+export function credentialRefused(
+  generation: Generation,
+  status: number,
+  url: URL,
+  places: readonly CredentialPlace[],
+  untilMs: number | null = null,
+): MirrorError {
   return new MirrorError(
     'credentials.refused',
-    `${url.origin}${url.pathname} refuses the ${what} (status ${status}): setting ${setting}.`,
-    {
-      hint: `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from: the setting, its file, variable or credential. A group key will not do.`,
-    },
+    `${url.origin}${url.pathname} refuses the ${CREDENTIALS[generation].name} (status ${status}): ${settingsOf(generation, places)}.`,
+    { hint: renewalHint(generation, places, untilMs) },
   );
+}
+
+/** The error while keys that were refused wait: nothing was sent. Parameters as above. */
+export function credentialStalled(
+  generation: Generation,
+  places: readonly CredentialPlace[],
+  untilMs: number | null,
+): MirrorError {
+  return new MirrorError(
+    'credentials.refused',
+    `The service refused the ${CREDENTIALS[generation].name}, and was not asked again: ${settingsOf(generation, places)}.`,
+    { hint: renewalHint(generation, places, untilMs) },
+  );
+}
+
+function settingsOf(generation: Generation, places: readonly CredentialPlace[]): string {
+  const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
+  return `${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}`;
+}
+
+function renewalHint(
+  generation: Generation,
+  places: readonly CredentialPlace[],
+  untilMs: number | null,
+): string {
+  const setting = credentialSetting(CREDENTIALS[generation].kind, places[0] ?? 'first');
+  const renewal =
+    `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
+    ' the setting, its file, variable or credential. A group key will not do.';
+  if (untilMs === null) return renewal;
+  return `${renewal} A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
 }
 
 /** The error for a status that is neither success nor one that the caller understands. */

@@ -23,15 +23,14 @@ export interface RepositoryList {
  * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
  */
 export function readRepositories(transport: Transport, signal: AbortSignal): Promise<RepositoryList> {
-  return transport.send({ generation: 'current', target: REPOSITORIES_PATH, signal }, (answer) =>
-    readList(answer, transport.limits),
-  );
+  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
+  return transport.send(request, (answer) => readList(answer, transport.limits));
 }
 
 async function readList(answer: Answer, limits: AnswerLimits): Promise<RepositoryList> {
   const theirsMs = serviceTimeMs(answer.headers['date']);
   const clock = clockProblem(theirsMs, Date.now());
-  if (answer.status === 403) throw credentialRefused('current', 403, answer.url);
+  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, [answer.keyPlace]);
   if (answer.status === 404) {
     throw new MirrorError(
       'service.not_found',

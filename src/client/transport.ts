@@ -5,16 +5,17 @@ import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 import { type Generation, requestHeaders } from '../api/requests.ts';
 import { backOffDelayMs, retryAfterMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
+import type { CredentialPlace } from '../model/events.ts';
+import { askWithKeys, type Asked, type KeyRequest } from './asking.ts';
 import { decoded } from './decoding.ts';
-import { credentialRefused, statusError, transportError } from './failures.ts';
+import { statusError, transportError } from './failures.ts';
+import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 
 /** How requests are made. Durations in milliseconds. */
-export interface TransportOptions {
+export interface TransportOptions extends KeyringOptions {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
-  /** Gives the credential of a generation at the time of the request; null where none is configured. */
-  readonly credentials: Readonly<Record<Generation, (() => string) | null>>;
   readonly connectTimeoutMs: number;
   readonly headersTimeoutMs: number;
   /** An answer that gives no byte for so long is given up. */
@@ -36,8 +37,7 @@ export interface TransportOptions {
 }
 
 /** A request, always GET. */
-export interface TransportRequest {
-  readonly generation: Generation;
+export interface TransportRequest extends KeyRequest {
   /** Below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
@@ -50,6 +50,8 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly url: URL;
   readonly body: Readable;
+  /** Which of the keys the request was sent with. */
+  readonly keyPlace: CredentialPlace;
 }
 
 /** What bounds the answers in JSON. */
@@ -59,9 +61,16 @@ export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeo
 export interface Transport {
   readonly hasCredential: (generation: Generation) => boolean;
   /**
+   * To be asked before a poll, so that no request at all is sent while the keys of either generation all wait.
+   * @param isUrgent a person waits: keys that wait are tried once more
+   * @throws MirrorError `credentials.refused` while all keys of a generation wait
+   */
+  readonly admit: (isUrgent: boolean) => void;
+  /**
    * Sends a request and lets `consume` read the answer; what fails in either and may be retried is retried, from the
    * beginning. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
-   * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once.
+   * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
+   * status 401 the other key is tried, if there is one; no key is sent while it waits because it was refused.
    * @throws MirrorError `service.*`, `credentials.refused`, `pass.abandoned`, and what `consume` throws
    */
   readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
@@ -84,20 +93,26 @@ export function createTransport(options: TransportOptions): Transport {
     bodyTimeout: options.stallTimeoutMs,
   });
 
-  const attempt = async <T>(sent: TransportRequest, consume: (answer: Answer) => Promise<T>): Promise<T> => {
+  const keyring = new Keyring(options);
+
+  const askOnce = async <T>(
+    sent: TransportRequest,
+    key: Key,
+    consume: (answer: Answer) => Promise<T>,
+  ): Promise<Asked<T>> => {
     const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
     await waitOut(options.pause, options.maxRetryDelayMs, url, sent.signal);
-    const answer = await sendFollowing(agent, base, url, sent, options);
+    const answer = await sendFollowing(agent, base, url, sent, key);
     try {
       const nowMs = Date.now();
       const waitMs = retryAfterMs(answer.headers['retry-after'], nowMs);
       const isPause = waitMs !== undefined && pausesOrigin(answer.status);
       if (isPause && extendPause(options.pause, waitMs, nowMs)) options.onPause?.();
-      if (answer.status === 401) throw credentialRefused(sent.generation, answer.status, url);
+      if (answer.status === 401) return { kind: 'refused', url, retryAfterMs: waitMs ?? 0 };
       if (answer.status === 408 || answer.status === 425 || answer.status === 429 || answer.status >= 500) {
         throw statusError(answer.status, url, waitMs);
       }
-      return await consume(answer);
+      return { kind: 'answered', status: answer.status, value: await consume(answer) };
     } catch (error) {
       throw transportError(error, url);
     } finally {
@@ -106,11 +121,12 @@ export function createTransport(options: TransportOptions): Transport {
   };
 
   return {
-    hasCredential: (generation) => options.credentials[generation] !== null,
+    hasCredential: (generation) => keyring.hasKey(generation),
+    admit: (isUrgent) => keyring.admit(isUrgent),
     send: async (sent, consume) => {
       for (let attempts = 1; ; attempts += 1) {
         try {
-          return await attempt(sent, consume);
+          return await askWithKeys(keyring, sent, (key) => askOnce(sent, key, consume));
         } catch (error) {
           if (sent.signal.aborted) {
             throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
@@ -151,11 +167,11 @@ async function sendFollowing(
   base: URL,
   first: URL,
   sent: TransportRequest,
-  options: TransportOptions,
+  key: Key,
 ): Promise<Answer> {
   let url = first;
   for (let redirects = 0; ; redirects += 1) {
-    const answer = await sendOnce(agent, base, url, sent, options);
+    const answer = await sendOnce(agent, base, url, sent, key);
     const { location } = answer.headers;
     const isRedirect = answer.status >= 300 && answer.status < 400 && answer.status !== 304;
     if (!isRedirect) return answer;
@@ -191,16 +207,15 @@ async function sendOnce(
   base: URL,
   url: URL,
   sent: TransportRequest,
-  options: TransportOptions,
+  key: Key,
 ): Promise<Answer> {
-  const credential = options.credentials[sent.generation];
-  if (credential === null || url.origin !== base.origin) {
+  if (url.origin !== base.origin) {
     throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
   }
   try {
     const response = await request(url, {
       dispatcher: agent,
-      headers: { ...requestHeaders(sent.generation, credential()), ...sent.headers },
+      headers: { ...requestHeaders(sent.generation, key.value), ...sent.headers },
       signal: sent.signal,
       highWaterMark: 1024 * 1024,
     });
@@ -209,7 +224,7 @@ async function sendOnce(
       const body = decoded(response.body, headers['content-encoding'], url);
       // A body can fail before its reader has come, or when nobody reads it: that must not end the program.
       body.on('error', () => {});
-      return { status: response.statusCode, headers, url, body };
+      return { status: response.statusCode, headers, url, body, keyPlace: key.place };
     } catch (error) {
       response.body.on('error', () => {}).destroy();
       throw error;

@@ -81,8 +81,9 @@ async function readAllPages(
   let isCut = false;
   let target: string | URL | null = path;
   while (target !== null) {
-    const page: Page | null = await transport.send({ generation: 'v1', target, signal }, (answer) =>
-      readPage(answer, transport.limits),
+    const page: Page | null = await transport.send(
+      { generation: 'v1', judgesKey: true, target, signal },
+      (answer) => readPage(answer, transport.limits),
     );
     if (page === null) {
       if (visited.size === 0) return null;
@@ -130,7 +131,7 @@ interface Page {
 
 async function readPage(answer: Answer, limits: AnswerLimits): Promise<Page | null> {
   if (answer.status === 404) return null;
-  if (answer.status === 403) throw credentialRefused('v1', 403, answer.url);
+  if (answer.status === 403) throw credentialRefused('v1', 403, answer.url, [answer.keyPlace]);
   if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
   const parsed = pageSchema.safeParse(await readJson(answer, limits));
   if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);

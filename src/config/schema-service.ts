@@ -24,6 +24,16 @@ export const serviceSection = section('The service that is mirrored.', {
     comment: ROTATION,
     fileOf: 'apiKey',
   }),
+  apiKeySecond: setting(secret().optional(), {
+    description: 'second API key, current API, tried when `service.apiKey` is refused',
+    comment: 'To rotate without a gap: whichever of the two works is used until it is refused.',
+    example: 'your-next-personal-api-key',
+  }),
+  apiKeySecondFile: setting(path().optional(), {
+    description: 'path of a file that holds `service.apiKeySecond`',
+    comment: ROTATION,
+    fileOf: 'apiKeySecond',
+  }),
   apiToken: setting(secret().optional(), {
     description:
       'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
@@ -34,6 +44,16 @@ export const serviceSection = section('The service that is mirrored.', {
     description: 'path of a file that holds `service.apiToken`',
     comment: ROTATION,
     fileOf: 'apiToken',
+  }),
+  apiTokenSecond: setting(secret().optional(), {
+    description: 'second API token, v1, tried when `service.apiToken` is refused',
+    comment: 'To rotate without a gap, as with apiKeySecond.',
+    example: 'your-next-personal-api-token',
+  }),
+  apiTokenSecondFile: setting(path().optional(), {
+    description: 'path of a file that holds `service.apiTokenSecond`',
+    comment: ROTATION,
+    fileOf: 'apiTokenSecond',
   }),
   connectTimeout: setting(duration({ min: '1ms' }).prefault('10s'), {
     description: 'how long connecting may take',

@@ -94,10 +94,32 @@ export const lastPassSchema = z.object({
   failure: z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() }).nullable(),
 });
 
+/** A tree as the command after publishing was told of it, with the path of its target. */
+export const toldTreeSchema = z.object({
+  target: z.string(),
+  repositoryId: z.string(),
+  repository: z.string(),
+  branch: z.string(),
+  publishedAtMs: time,
+  fingerprint: z.string().nullable(),
+});
+
+/** Troubles that were told, by what has them. */
+export const troublesSchema = z.record(z.string(), z.string());
+
+const refusedKeysSchema = z.object({
+  salt: z.string().min(1),
+  refusals: z
+    .array(z.object({ digest: z.string(), attempts: z.number().int().positive(), nextAttemptAtMs: time }))
+    .readonly(),
+});
+
 /** What was found out about the installation. */
 export const installationSchema = z.object({
   baseUrl: z.string(),
   referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
   /** Until when the service asked for no requests (Retry-After). */
   pausedUntilMs: time.nullish().catch(null),
+  /** Keys that the service refused, by salted digests. */
+  refused: refusedKeysSchema.nullish().catch(null),
 });

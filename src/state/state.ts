@@ -5,6 +5,7 @@ import { Keyv } from 'keyv';
 import type { z } from 'zod';
 
 import { MirrorError } from '../model/errors.ts';
+import type { ToldTree } from '../model/due-hooks.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { type TargetId, targetKey } from '../model/service.ts';
 import type { DriftNotes } from '../model/status.ts';
@@ -16,6 +17,8 @@ import {
   lastPassSchema,
   recordSchema,
   reportedFailuresSchema,
+  toldTreeSchema,
+  troublesSchema,
 } from './schemas.ts';
 import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
 
@@ -32,6 +35,13 @@ export interface State {
   /** Trees that were found to differ from their manifests, by target. */
   readonly drift: () => Promise<DriftNotes>;
   readonly saveDrift: (drift: DriftNotes) => Promise<void>;
+  /** The trees that the command after publishing was told of, by the path of their target. */
+  readonly toldTrees: () => Promise<Map<string, ToldTree>>;
+  /** Notes what the command was told of a target; null for nothing any more. */
+  readonly saveToldTree: (target: string, tree: ToldTree | null) => Promise<void>;
+  /** The troubles that the webhook was told and that are not over. */
+  readonly troubles: () => Promise<Readonly<Record<string, string>>>;
+  readonly saveTroubles: (troubles: Readonly<Record<string, string>>) => Promise<void>;
   readonly lastPass: () => Promise<StoredPass | null>;
   readonly savePass: (pass: StoredPass) => Promise<void>;
   readonly installation: () => Promise<Installation | null>;
@@ -63,6 +73,7 @@ export async function openState(options: StateOptions): Promise<State> {
   };
   const targets = await open('targets');
   const service = await open('service');
+  const told = await open('told');
   const document = <Schema extends z.ZodType>(key: string, schema: Schema) => ({
     read: () =>
       attempt(async () => {
@@ -76,6 +87,7 @@ export async function openState(options: StateOptions): Promise<State> {
   });
   const failures = document('reported-failures', reportedFailuresSchema);
   const drift = document('drift', driftSchema);
+  const troubles = document('troubles', troublesSchema);
   const lastPass = document('last-pass', lastPassSchema);
   const installation = document('installation', installationSchema);
   return {
@@ -95,6 +107,15 @@ export async function openState(options: StateOptions): Promise<State> {
     saveReportedFailures: (reported) => failures.write({ ...reported }),
     drift: async () => (await drift.read()) ?? {},
     saveDrift: (notes) => drift.write({ ...notes }),
+    toldTrees: () => attempt(() => readToldTrees(told)),
+    saveToldTree: (target, tree) =>
+      attempt(async () => {
+        const key = digestOf(target);
+        if (tree === null) await told.delete(key);
+        else await told.set(key, { target, ...tree });
+      }),
+    troubles: async () => (await troubles.read()) ?? {},
+    saveTroubles: (present) => troubles.write({ ...present }),
     lastPass: lastPass.read,
     savePass: lastPass.write,
     installation: installation.read,
@@ -143,7 +164,23 @@ function emptyBackend(): Backend {
 
 /** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
 function recordKey(target: TargetId): string {
-  return createHash('sha256').update(targetKey(target)).digest('hex');
+  return digestOf(targetKey(target));
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+async function readToldTrees(told: Keyv): Promise<Map<string, ToldTree>> {
+  const trees = new Map<string, ToldTree>();
+  const entries: AsyncIterable<readonly unknown[]> = told.iterator();
+  for await (const [, value] of entries) {
+    const parsed = toldTreeSchema.safeParse(value);
+    if (!parsed.success) continue;
+    const { target, ...tree } = parsed.data;
+    trees.set(target, tree);
+  }
+  return trees;
 }
 
 async function readRecords(targets: Keyv): Promise<Map<string, TargetRecord>> {

@@ -195,6 +195,9 @@ export class FakeService {
   fault: ((path: string) => Fault | null) | null = null;
   apiKey = API_KEY;
   apiToken = API_TOKEN;
+  /** Further keys and tokens that are accepted: may be changed at any time, as may the two above. */
+  readonly moreKeys = new Set<string>();
+  readonly moreTokens = new Set<string>();
   /** Grows with every change; part of what the list says of a version. */
   sequence = 0;
   private readonly server: Server;
@@ -336,11 +339,16 @@ export class FakeService {
     return this.requests
       .filter(({ path, headers }) => {
         const isV1 = path.startsWith('/api/v1/');
-        const expected = isV1 ? this.apiToken : this.apiKey;
         const { 'x-api-key': key, authorization: token } = headers;
-        return (isV1 ? token : key) !== expected || (isV1 ? key : token) !== undefined;
+        return !this.accepts(isV1, isV1 ? token : key) || (isV1 ? key : token) !== undefined;
       })
       .map(({ method, path }) => `${method} ${path}`);
+  }
+
+  private accepts(isV1: boolean, credential: string | string[] | undefined): boolean {
+    if (typeof credential !== 'string') return false;
+    const [one, more] = isV1 ? [this.apiToken, this.moreTokens] : [this.apiKey, this.moreKeys];
+    return credential === one || more.has(credential);
   }
 
   private branch(repository: FakeRepository, name: string): FakeBranch {
@@ -387,8 +395,7 @@ export class FakeService {
     const credential = isV1 ? request.headers.authorization : request.headers['x-api-key'];
     if (!pathname.startsWith('/api/')) return html(404);
     if (isV1 && this.knobs.v1 !== 'on') return html(this.knobs.v1 === 'html-200' ? 200 : 404);
-    if (credential !== (isV1 ? this.apiToken : this.apiKey))
-      return json(401, { detail: 'not authenticated' });
+    if (!this.accepts(isV1, credential)) return json(401, { detail: 'not authenticated' });
     if (pathname === '/api/repos') return json(200, this.repositoryList());
     if (pathname === '/api/v1/workbooks') return this.page(new URLSearchParams(search));
     const contents = /^\/api\/repos\/(?<reference>.+?)\/contents(?:\/(?<inner>.*))?$/.exec(pathname)?.groups;

@@ -1,0 +1,176 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+import type { Generation } from '../api/requests.ts';
+import type { MirrorError } from '../model/errors.ts';
+import type { CredentialPlace } from '../model/events.ts';
+import {
+  attemptsOf,
+  type Refusal,
+  refusedUntilMs,
+  triedAnew,
+  withoutRefusal,
+  withRefusal,
+} from '../model/refusals.ts';
+import { credentialStalled } from './failures.ts';
+
+/** Where a key comes from. */
+export interface KeySource {
+  readonly place: CredentialPlace;
+  /** Gives the key as it is now: it may change at any time. */
+  readonly reveal: () => string;
+}
+
+/** Which keys were refused; outlives the process where it is remembered. */
+export interface RefusalMemory {
+  /** Replaced as a whole when it changes; absent or null while nothing was refused. */
+  refused?: RefusedKeys | null;
+}
+
+/** Keys that were refused, by digests that are worth nothing without the keys. */
+export interface RefusedKeys {
+  readonly salt: string;
+  readonly refusals: readonly Refusal[];
+}
+
+/** What the service said of a key. Time in milliseconds since the epoch. */
+export type KeyChange = { readonly generation: Generation; readonly place: CredentialPlace } & (
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'refused'; readonly nextAttemptAtMs: number }
+);
+
+/** What a keyring works with. */
+export interface KeyringOptions {
+  /** The keys of each generation, the first one first; none where none is configured. */
+  readonly keys: Readonly<Record<Generation, readonly KeySource[]>>;
+  /** Which keys were refused: read before each request, written to as the service refuses and accepts. */
+  readonly refusals: RefusalMemory;
+  /** Called when what is known of a key has changed, not for every request. */
+  readonly onKeyChange?: (change: KeyChange) => void;
+}
+
+/** A key as it was when it was chosen. */
+export interface Key {
+  readonly generation: Generation;
+  readonly place: CredentialPlace;
+  readonly value: string;
+  /** Salted, of the generation and the value. */
+  readonly digest: string;
+  /** How often it had been refused in a row when it was chosen. */
+  readonly attemptsBefore: number;
+}
+
+/** The keys, and what the service said of them. */
+export class Keyring {
+  readonly #options: KeyringOptions;
+  readonly #salt: string;
+  /** Which place gave the key that worked last. */
+  readonly #preferred = new Map<Generation, CredentialPlace>();
+  /** What was said last, by generation and place. */
+  readonly #announced = new Map<string, string>();
+
+  constructor(options: KeyringOptions) {
+    this.#options = options;
+    this.#salt = options.refusals.refused?.salt ?? randomBytes(16).toString('hex');
+  }
+
+  /** Whether a key of this generation is configured. */
+  hasKey(generation: Generation): boolean {
+    return this.#options.keys[generation].length > 0;
+  }
+
+  /**
+   * To be asked before a poll, so that no request at all is sent while the keys of either generation all wait.
+   * @param isUrgent a person waits: keys that wait are tried once more
+   * @throws MirrorError `credentials.refused` while all keys of a generation wait
+   */
+  admit(isUrgent: boolean): void {
+    for (const generation of ['current', 'v1'] as const) {
+      const keys = this.#keysOf(generation);
+      if (keys.length === 0 || keys.some((key) => this.#waitsUntilMs(key) === null)) continue;
+      if (!isUrgent) throw this.stalled(generation);
+      const digests = keys.map(({ digest }) => digest);
+      this.#remember(triedAnew(this.#refusals, digests, Date.now()));
+    }
+  }
+
+  /** The key to send: the one that worked last, else the first one that does not wait and was not declined just now. */
+  choose(generation: Generation, declined: readonly Key[]): Key | null {
+    const left = this.#keysOf(generation).filter(
+      (key) => this.#waitsUntilMs(key) === null && !declined.some(({ digest }) => digest === key.digest),
+    );
+    return left.find(({ place }) => place === this.#preferred.get(generation)) ?? left[0] ?? null;
+  }
+
+  /** Notes that the service refused a key: it waits from now on. `retryAfterMs`: what the answer asked for, 0 if nothing. */
+  refuse(key: Key, retryAfterMs: number): void {
+    const { digest, attemptsBefore } = key;
+    const refused = { digest, attemptsBefore, nowMs: Date.now(), random: Math.random(), retryAfterMs };
+    this.#remember(withRefusal(this.#refusals, refused));
+    this.#announceRefusal(key);
+  }
+
+  /** Notes that the service accepted a key. */
+  accept(key: Key): void {
+    const { digest, generation, place, attemptsBefore } = key;
+    // A long download that began before the key was refused says nothing of now.
+    if (attemptsOf(this.#refusals, digest) !== attemptsBefore) return;
+    if (attemptsBefore > 0) this.#remember(withoutRefusal(this.#refusals, digest));
+    this.#preferred.set(generation, place);
+    this.#announce(key, { kind: 'accepted', generation, place });
+  }
+
+  /** The error while all keys of a generation wait. */
+  stalled(generation: Generation): MirrorError {
+    const keys = this.#keysOf(generation);
+    for (const key of keys) this.#announceRefusal(key);
+    return credentialStalled(generation, this.places(generation), this.nextAttemptAtMs(generation));
+  }
+
+  /** Where the keys of a generation come from. */
+  places(generation: Generation): CredentialPlace[] {
+    return this.#options.keys[generation].map(({ place }) => place);
+  }
+
+  /** When a key of a generation that waits may be sent again, in milliseconds since the epoch; null when none waits. */
+  nextAttemptAtMs(generation: Generation): number | null {
+    const times = this.#keysOf(generation).map((key) => this.#waitsUntilMs(key));
+    const known = times.filter((time) => time !== null);
+    return known.length === 0 ? null : Math.min(...known);
+  }
+
+  get #refusals(): readonly Refusal[] {
+    return this.#options.refusals.refused?.refusals ?? [];
+  }
+
+  #remember(refusals: readonly Refusal[]): void {
+    if (refusals === this.#refusals) return;
+    this.#options.refusals.refused = refusals.length === 0 ? null : { salt: this.#salt, refusals };
+  }
+
+  #keysOf(generation: Generation): Key[] {
+    return this.#options.keys[generation].map(({ place, reveal }) => {
+      const value = reveal();
+      const digest = createHmac('sha256', this.#salt).update(`${generation} ${value}`).digest('hex');
+      return { generation, place, value, digest, attemptsBefore: attemptsOf(this.#refusals, digest) };
+    });
+  }
+
+  #waitsUntilMs({ digest }: Key): number | null {
+    return refusedUntilMs(this.#refusals, digest, Date.now());
+  }
+
+  #announceRefusal(key: Key): void {
+    const nextAttemptAtMs = this.#waitsUntilMs(key);
+    const { generation, place } = key;
+    if (nextAttemptAtMs !== null)
+      this.#announce(key, { kind: 'refused', generation, place, nextAttemptAtMs });
+  }
+
+  #announce({ digest }: Key, change: KeyChange): void {
+    const about = `${change.generation} ${change.place}`;
+    const what = JSON.stringify([digest, change]);
+    if (this.#announced.get(about) === what) return;
+    this.#announced.set(about, what);
+    this.#options.onKeyChange?.(change);
+  }
+}
