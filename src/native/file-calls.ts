@@ -1,6 +1,6 @@
 import { absent, declare, errnoOf, lastError, openLibc } from './library.ts';
 
-/** The three system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
+/** The system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
 export interface NativeCalls {
   /** Swaps two names in one step: Linux `renameat2(2)` with RENAME_EXCHANGE. */
   readonly exchange: (one: string, other: string) => void;
@@ -8,10 +8,13 @@ export interface NativeCalls {
   readonly syncFileSystem: (fd: number) => Promise<void>;
   /** Takes an exclusive lock that ends with the process, or says that somebody else has it: `flock(2)`. */
   readonly tryLock: (fd: number) => boolean;
+  /** As `tryLock`, a lock that many may have at once, but none beside an exclusive one. */
+  readonly tryLockShared: (fd: number) => boolean;
 }
 
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
+const LOCK_SH_NB = 1 | 4;
 const LOCK_EX_NB = 2 | 4;
 
 /** Binds the calls in the C library that this process runs on already. */
@@ -24,6 +27,13 @@ export function bindNativeCalls(): NativeCalls {
   const syncfs = declare(libc, 'int syncfs(int fd)');
   const sync = declare(libc, 'void sync(void)');
   const flock = declare(libc, 'int flock(int fd, int operation)');
+  const lock = (fd: number, operation: number): boolean => {
+    if (flock === null) absent('flock');
+    if (flock(fd, operation) === 0) return true;
+    const error = lastError('flock');
+    if (-(error.errno ?? 0) === errnoOf('EWOULDBLOCK')) return false;
+    throw error;
+  };
   return {
     exchange: (one, other) => {
       if (renameat2 === null) absent('renameat2');
@@ -43,12 +53,7 @@ export function bindNativeCalls(): NativeCalls {
           else reject(lastError('syncfs'));
         });
       }),
-    tryLock: (fd) => {
-      if (flock === null) absent('flock');
-      if (flock(fd, LOCK_EX_NB) === 0) return true;
-      const error = lastError('flock');
-      if (-(error.errno ?? 0) === errnoOf('EWOULDBLOCK')) return false;
-      throw error;
-    },
+    tryLock: (fd) => lock(fd, LOCK_EX_NB),
+    tryLockShared: (fd) => lock(fd, LOCK_SH_NB),
   };
 }

@@ -3,11 +3,13 @@ import { join, relative } from 'node:path';
 
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
+import { LeasedError } from '../model/lease.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { HistoryKind } from '../model/retention.ts';
 import type { PublishActivity } from './activity.ts';
 import { type Intent, removeIntent, writeIntent } from './intent.ts';
 import { historyName } from './layout.ts';
+import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
 import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
 
@@ -19,6 +21,8 @@ export interface PublishContext extends SettleContext {
   readonly keepsReplaced: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** What everything passes that readers may notice. */
+  readonly gate: PublishGate;
   /** Runs one at a time what makes and removes folders that several targets share. */
   readonly exclusively: (work: () => Promise<void>) => Promise<void>;
   /** Targets whose last publish could not be completed, with why. */
@@ -41,7 +45,9 @@ export function createExclusion(): PublishContext['exclusively'] {
 
 /**
  * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
- * after it the stage stays, to be brought to its end before anything else happens to the target.
+ * after it the stage stays, to be brought to its end before anything else happens to the target. Only who has passed the
+ * gate may call this.
+ * @throws MirrorError `directory.replaced`, `disk.*`
  */
 export async function commit(context: PublishContext, stage: string, intent: Intent): Promise<void> {
   const folder = await open(stage, 'r');
@@ -80,6 +86,7 @@ function touchedBy(intent: Intent): string[] {
 export function refuseUnsettled(context: PublishContext, path: string): void {
   const cause = context.unsettled.get(path);
   if (cause === undefined) return;
+  if (cause instanceof LeasedError) throw cause;
   const why = cause instanceof Error ? cause.message : 'for an unknown reason';
   throw new MirrorError('disk.failed', `An earlier publish of ${path} could not be completed: ${why}.`, {
     cause,

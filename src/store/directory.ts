@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, lstat, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { access, constants, lstat, mkdir, open, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -15,10 +15,12 @@ const CACHEDIR_TAG =
 /** Makes the folders of a directory. @throws MirrorError `directory.unusable` */
 export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
   try {
-    for (const folder of [layout.mirror, layout.manifests, layout.history, layout.staging, layout.trash]) {
+    const { mirror, manifests, history, staging, trash, leases } = layout;
+    for (const folder of [mirror, manifests, history, staging, trash, leases]) {
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
+    await (await open(layout.gate, 'a')).close();
     await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
   } catch (error) {
     throw unusable(error, layout.root);

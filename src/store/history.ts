@@ -3,8 +3,10 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { diskError, onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { LeasedError } from '../model/lease.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
 import { removeEmptyFolders } from './durable.ts';
+import type { PublishGate } from './gate.ts';
 import { refuseLinks } from './links.ts';
 import { type DirectoryLayout, parseHistoryName } from './layout.ts';
 
@@ -51,11 +53,13 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
 }
 
 /**
- * Removes what the history keeps no longer: the tree out of sight in one step, then its manifest, then the rest.
+ * Removes what the history keeps no longer: the tree out of sight in one step, then its manifest, then the rest. A lease that is
+ * taken meanwhile leaves what is left of it to the next time.
  * @returns what was removed
  */
 export async function pruneHistory(
   layout: DirectoryLayout,
+  gate: PublishGate,
   policy: RetentionPolicy,
   nowMs: number,
 ): Promise<HistoryEntry[]> {
@@ -63,9 +67,10 @@ export async function pruneHistory(
   let failure: unknown = null;
   for (const entry of prunable(await readHistory(layout), policy, nowMs)) {
     try {
-      await remove(layout, entry);
+      await gate.pass(() => remove(layout, entry));
       removed.push(entry);
     } catch (error) {
+      if (error instanceof LeasedError) break;
       failure ??= error;
     }
   }

@@ -58,6 +58,8 @@ export const STAGED = {
   /** Links to the published tree as it was, where the history is to keep it. */
   kept: 'kept',
   keptManifest: 'kept.json',
+  /** The whole new tree as someone is shown it before it is published. */
+  view: 'view',
 } as const;
 
 /** Writes a stage's intent, flushed. All that it vouches for must be durable before. */

@@ -16,6 +16,10 @@ export interface DirectoryLayout {
   readonly approvals: string;
   /** Names the trees that are to be put right. */
   readonly driftNote: string;
+  /** Promises that nothing is published for a while, one file each. */
+  readonly leases: string;
+  /** Locked by whoever publishes, and by whoever takes a lease, for as long as it takes. */
+  readonly gate: string;
   readonly lockFile: string;
   readonly stateFile: string;
 }
@@ -33,6 +37,8 @@ export function layoutOf(root: string): DirectoryLayout {
     trash: join(internal, 'trash'),
     approvals: join(internal, 'approvals'),
     driftNote: join(internal, 'drifted.json'),
+    leases: join(internal, 'leases'),
+    gate: join(internal, 'publish.lock'),
     lockFile: join(internal, 'lock'),
     stateFile: join(internal, 'state.db'),
   };

@@ -181,6 +181,19 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
   return { completed, unsettled };
 }
 
+/**
+ * The targets whose publish was begun and not completed: by a program that was killed, or that a disk failed. To be called only
+ * behind the gate, where no publish is going on.
+ */
+export async function interruptedPublishes(layout: DirectoryLayout): Promise<string[]> {
+  const paths: string[] = [];
+  for (const name of (await unlessMissing(readdir(layout.staging))) ?? []) {
+    const intent = await readIntent(join(layout.staging, name));
+    if (intent !== null) paths.push(intent.path);
+  }
+  return paths;
+}
+
 async function exists(path: string): Promise<boolean> {
   return (await unlessMissing(access(path).then(() => true))) ?? false;
 }

@@ -31,6 +31,8 @@ export interface Stage {
   readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
   /** Makes a tree of hard links to the published files, beside the new tree. */
   readonly keepPublished: (paths: readonly string[]) => Promise<void>;
+  /** Makes the whole new tree of hard links beside it, to be looked at: staged files, and published ones where none is staged. */
+  readonly makeView: (paths: readonly string[]) => Promise<string>;
   /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
   readonly discard: () => Promise<void>;
 }
@@ -72,6 +74,18 @@ export async function openStage(
         const place = parentMaker(kept);
         // A file that someone took away has nothing to keep.
         for (const path of paths) await unlessMissing(link(join(published, path), await place(path)));
+      }),
+    makeView: (paths) =>
+      onDisk('showing the new tree', async () => {
+        const view = join(folder, STAGED.view);
+        await mkdir(view);
+        const place = parentMaker(view);
+        for (const path of paths) {
+          const to = await place(path);
+          const isStaged = await unlessMissing(link(join(tree, path), to).then(() => true));
+          if (isStaged === null) await link(join(published, path), to);
+        }
+        return view;
       }),
     discard: async () => {
       if (!(await hasIntent(folder))) await rm(folder, { recursive: true, force: true });

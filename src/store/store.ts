@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 
 import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
+import { type Lease, LeasedError } from '../model/lease.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
@@ -20,8 +21,10 @@ import {
 } from './directory.ts';
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import { type ExamineDepth, type ExamineOptions, examinePublished } from './examine.ts';
+import { createGate } from './gate.ts';
 import { pruneHistory } from './history.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
+import { readLeases, sweepLeases } from './lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
@@ -29,7 +32,8 @@ import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
 import { createExclusion, type PublishContext } from './commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish.ts';
 import { moveTree, retireTree } from './relocate.ts';
-import { settleStages } from './settle.ts';
+import { interruptedPublishes, type Settled, settleStages } from './settle.ts';
+import { showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
 
 /** The mirror directory, locked by this process and writable. */
@@ -68,6 +72,8 @@ export interface MirrorStore {
   /** Notes the trees that are still to be put right, so that the next process knows. */
   readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
   readonly stage: (currentPath: string) => Promise<Stage>;
+  /** See `showStage`. */
+  readonly show: typeof showStage;
   readonly publish: (
     stage: Stage,
     path: string,
@@ -82,6 +88,8 @@ export interface MirrorStore {
    * @returns what the history lost, as `<target>/<name>`
    */
   readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
+  /** The leases that publishing waits for. @throws MirrorError `disk.failed` */
+  readonly leases: () => Promise<readonly Lease[]>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -139,10 +147,15 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         await lock.check();
         return openStage(layout, currentPath, onBytes);
       },
-      publish: (stage, path, manifest, repair) => publishStage(context, stage, path, manifest, repair),
-      move: (from, to, manifest) => moveTree(context, from, to, manifest),
-      retire: (path) => retireTree(context, path),
+      show: async (...args) => {
+        await context.gate.refuseLeased();
+        return showStage(...args);
+      },
+      publish: (...args) => throughGate(context, () => publishStage(context, ...args)),
+      move: (...args) => throughGate(context, () => moveTree(context, ...args)),
+      retire: (path) => throughGate(context, () => retireTree(context, path)),
       sweep: (historyNowMs) => sweep(context, options, historyNowMs),
+      leases: () => leasesIn(layout, options.now()),
       approvals: () => readApprovals(layout),
       withdrawApprovals: async (approvals) => {
         await lock.check();
@@ -156,15 +169,31 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
-/** Brings to its end what was interrupted; gives the targets that it completed. */
+async function throughGate<T>({ gate, checkDirectory }: PublishContext, step: () => Promise<T>): Promise<T> {
+  await checkDirectory();
+  return gate.pass(step);
+}
+
+/**
+ * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds it waits, and so does
+ * whatever else is to be published there.
+ */
 function settle(context: PublishContext): Promise<readonly string[]> {
   return onDisk('settling interrupted work', async () => {
     await context.checkDirectory();
-    const { completed, unsettled } = await settleStages(context);
+    const { completed, unsettled } = await context.gate
+      .pass(() => settleStages(context))
+      .catch((error: unknown) => settleLater(context.layout, error));
     context.unsettled.clear();
     for (const [path, error] of unsettled) context.unsettled.set(path, error);
     return completed;
   });
+}
+
+async function settleLater(layout: DirectoryLayout, error: unknown): Promise<Settled> {
+  if (!(error instanceof LeasedError)) throw error;
+  const paths = await interruptedPublishes(layout);
+  return { completed: [], unsettled: new Map(paths.map((path) => [path, error])) };
 }
 
 /** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
@@ -182,13 +211,15 @@ async function identify(
 }
 
 async function sweep(
-  { layout, checkDirectory }: PublishContext,
+  context: PublishContext,
   { now, readerGraceMs, retention }: StoreOptions,
   historyNowMs: number,
 ): Promise<readonly string[]> {
-  await checkDirectory();
-  await onDisk('removing replaced trees', () => sweepTrash(layout, now(), readerGraceMs));
-  const pruned = await pruneHistory(layout, retention, historyNowMs);
+  const { layout, gate } = context;
+  await context.checkDirectory();
+  await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
+  await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs));
+  const pruned = await pruneHistory(layout, gate, retention, historyNowMs);
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
@@ -251,6 +282,7 @@ async function publishContext(
     canExchange,
     keepsReplaced: retention.replaced.kind !== 'off',
     now,
+    gate: createGate(layout, native, now),
     exclusively: createExclusion(),
     unsettled: new Map(),
     activity: createActivity(),
@@ -264,7 +296,9 @@ async function publishContext(
  */
 export async function readStore(
   directory: string,
-): Promise<Pick<MirrorStore, 'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'approvals'>> {
+): Promise<
+  Pick<MirrorStore, 'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'leases' | 'approvals'>
+> {
   const layout = layoutOf(directory);
   const inventory = createInventory(layout);
   return {
@@ -273,15 +307,26 @@ export async function readStore(
     published: async () => (await inventory.read()).published,
     inventory: inventory.read,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+    leases: () => leasesIn(layout, Date.now()),
     approvals: () => readApprovals(layout),
   };
 }
 
-/** Removes what is due, and what a clock that was ahead would keep for ever. */
-async function sweepTrash(layout: DirectoryLayout, nowMs: number, readerGraceMs: number): Promise<void> {
-  for (const name of await readdir(layout.trash)) {
+async function leasesIn(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
+  return (await onDisk('reading the leases', () => readLeases(layout, nowMs))).inForce;
+}
+
+/** Removes what is due, and what a clock that was ahead would keep for ever; nothing more once a lease holds. */
+async function sweepTrash({ layout, gate, now }: PublishContext, readerGraceMs: number): Promise<void> {
+  const nowMs = now();
+  const due = (await readdir(layout.trash)).filter((name) => {
     const untilMs = Number(name.slice(0, name.indexOf('-')));
-    const isKept = untilMs > nowMs && untilMs <= nowMs + readerGraceMs;
-    if (!isKept) await rm(join(layout.trash, name), { recursive: true, force: true });
+    return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
+  });
+  try {
+    for (const name of due)
+      await gate.pass(() => rm(join(layout.trash, name), { recursive: true, force: true }));
+  } catch (error) {
+    if (!(error instanceof LeasedError)) throw error;
   }
 }

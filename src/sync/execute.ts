@@ -1,6 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
-import type { Action, HoldAction, PullAction } from '../model/actions.ts';
+import { type Lease, lastLease } from '../model/lease.ts';
+import type { Action, HoldAction, PullAction, PullReason } from '../model/actions.ts';
 import type { Outcome } from '../model/record.ts';
 import { byRepository, type Listing } from '../model/service.ts';
 import { forEachConcurrently } from '../model/concurrency.ts';
@@ -9,6 +10,7 @@ import {
   type ExecutePolicy,
   type Execution,
   failed,
+  heldByLease,
   type PlannedPass,
   resultOf,
 } from './execution.ts';
@@ -39,6 +41,7 @@ export async function executePlan<Stage extends StagePort>(
     rows: listing.workbooks === null ? null : byRepository(listing.workbooks),
     plan,
     signal,
+    noteLease: once(({ untilMs, holder }: Lease) => context.emit({ name: 'lease.waited', untilMs, holder })),
   };
   const { settled, pulls } = await settleWithoutContents(execution);
   const results: ActionResult[] = [];
@@ -54,7 +57,9 @@ export async function executePlan<Stage extends StagePort>(
   });
   // A gone repository's tree stays in its place until the new one's, which was to take it, is there.
   const failedPaths = new Set(
-    results.filter(({ outcome }) => outcome.kind === 'failed').map(({ action }) => action.path),
+    results
+      .filter(({ outcome }) => outcome.kind === 'failed' || outcome.kind === 'held')
+      .map(({ action }) => action.path),
   );
   const due = plan.flatMap((action) =>
     action.kind === 'retire' && !failedPaths.has(action.path)
@@ -81,7 +86,7 @@ async function settleWithoutContents<Stage extends StagePort>(
   const pulls: PullAction[] = [];
   for (const action of execution.plan) {
     const obstacle = await moveFirst(execution, action);
-    if (obstacle !== null) settled.push(resultOf(action, obstacle));
+    if (obstacle !== null) settled.push(obstacle);
     else if (action.kind === 'keep') settled.push(resultOf(action, { kind: 'kept' }));
     else if (action.kind === 'hold') settled.push(resultOf(action, outcomeOfHold(action)));
     else if (action.kind === 'pull') pulls.push(action);
@@ -95,11 +100,12 @@ function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
   return { kind: missing ? 'missing' : 'held' };
 }
 
-/** Moves the tree of a renamed repository. Gives the failure, if that does not go. */
+/** Moves the tree of a renamed repository. Gives what became of the action, if that does not go. */
 async function moveFirst<Stage extends StagePort>(
-  { context, signal }: Execution<Stage>,
+  execution: Execution<Stage>,
   action: Action,
-): Promise<Outcome | null> {
+): Promise<ActionResult | null> {
+  const { context } = execution;
   const from = action.moveFrom;
   if (from === null) return null;
   try {
@@ -109,7 +115,7 @@ async function moveFirst<Stage extends StagePort>(
     context.emit({ name: 'target.moved', from, target: action.path });
     return null;
   } catch (error) {
-    return failed(error, action, signal);
+    return failed(execution, action, error);
   }
 }
 
@@ -144,6 +150,9 @@ async function pullNoted<Stage extends StagePort>(
   return result;
 }
 
+/** Pulls that most often find nothing to publish; the others are not downloaded while a lease keeps them from being published. */
+const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version-list', 'confirm-gone']);
+
 /** Pulls a target; null when the service has it no longer, and its time has come. */
 async function pullOne<Stage extends StagePort>(
   execution: Execution<Stage>,
@@ -152,8 +161,10 @@ async function pullOne<Stage extends StagePort>(
   const { context, listing, repositories, rows, approvals, policy, signal } = execution;
   const repository = repositories.get(action.target.repositoryId);
   if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${action.path}.`);
-  context.emit({ name: 'target.started', target: action.path, reason: action.reason });
   try {
+    const lease = WORTH_A_LOOK.has(action.reason) ? null : lastLease(await context.store.leases());
+    if (lease !== null) return heldByLease(execution, action, lease);
+    context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     const repositoryRows = rows === null ? null : (rows.get(repository.fullName) ?? []);
     const pulled = await pullTarget(context, {
       action,
@@ -190,6 +201,15 @@ async function pullOne<Stage extends StagePort>(
       changedFiles,
     };
   } catch (error) {
-    return resultOf(action, failed(error, action, signal));
+    return failed(execution, action, error);
   }
+}
+
+/** Makes a function that does something the first time only. */
+function once<Value>(work: (value: Value) => void): (value: Value) => void {
+  let isDone = false;
+  return (value) => {
+    if (!isDone) work(value);
+    isDone = true;
+  };
 }

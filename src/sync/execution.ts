@@ -1,6 +1,7 @@
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { Approvals, GuardPolicy } from '../model/guard.ts';
-import type { Action } from '../model/actions.ts';
+import type { Action, HoldAction } from '../model/actions.ts';
+import { type Lease, LeasedError } from '../model/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../model/record.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 import type { PassContext, StagePort } from './ports.ts';
@@ -37,6 +38,8 @@ export interface Execution<Stage extends StagePort> extends PlannedPass {
   readonly repositories: ReadonlyMap<string, Repository>;
   readonly rows: ReadonlyMap<string, readonly WorkbookRow[]> | null;
   readonly signal: AbortSignal;
+  /** Reports the lease that something waits for, the first time. */
+  readonly noteLease: (lease: Lease) => void;
 }
 
 /** The result of an action that moved no bytes. */
@@ -44,13 +47,42 @@ export function resultOf(action: Action, outcome: Outcome): ActionResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
 }
 
+/** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
+export function heldByLease(
+  { noteLease }: Pick<Execution<StagePort>, 'noteLease'>,
+  { target, repository, path, published, fingerprint, moveFrom }: Action,
+  lease: Lease,
+): ActionResult {
+  noteLease(lease);
+  const action: HoldAction = {
+    kind: 'hold',
+    target,
+    repository,
+    path,
+    published,
+    fingerprint,
+    moveFrom,
+    reason: 'lease',
+    untilMs: lease.untilMs,
+    missing: false,
+    guarded: null,
+  };
+  return resultOf(action, { kind: 'held' });
+}
+
 /** What an action that failed came to. @throws MirrorError what ends the whole pass */
-export function failed(error: unknown, action: Action, signal: AbortSignal): Outcome {
+export function failed(
+  execution: Pick<Execution<StagePort>, 'noteLease' | 'signal'>,
+  action: Action,
+  error: unknown,
+): ActionResult {
   const mirrorError = toMirrorError(error);
-  if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
+  if (execution.signal.aborted)
+    throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
   if (mirrorError.code === 'credentials.refused') throw mirrorError;
+  if (error instanceof LeasedError) return heldByLease(execution, action, error.lease);
   const { code, message, hint, retryAfterMs } = mirrorError;
-  return {
+  return resultOf(action, {
     kind: 'failed',
     code,
     action: mirrorError.action,
@@ -58,5 +90,5 @@ export function failed(error: unknown, action: Action, signal: AbortSignal): Out
     hint: hint ?? null,
     retryAfterMs: retryAfterMs ?? 0,
     fingerprint: action.fingerprint,
-  };
+  });
 }

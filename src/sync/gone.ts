@@ -96,9 +96,10 @@ export async function retireAll<Stage extends StagePort>(
 
 /** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
 async function retireOne<Stage extends StagePort>(
-  { context, approvals, signal }: Execution<Stage>,
+  execution: Execution<Stage>,
   { action, target, reason }: Retirement,
 ): Promise<ActionResult> {
+  const { context, approvals } = execution;
   try {
     const manifest = await context.store.manifest(action.path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
@@ -111,6 +112,6 @@ async function retireOne<Stage extends StagePort>(
     }
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
-    return resultOf(action, failed(error, action, signal));
+    return failed(execution, action, error);
   }
 }

@@ -40,7 +40,7 @@ export async function runPass<Stage extends StagePort>(
   context.emit({ name: 'pass.started', trigger });
   try {
     for (const target of await context.store.settle()) context.emit({ name: 'publish.recovered', target });
-    const listing = await context.service.poll(signal);
+    const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
     const planned = await planPass(context, policy, listing, URGENT.has(trigger));

@@ -1,16 +1,20 @@
 import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
 import type { Difference } from '../model/drift.ts';
+import type { ChangeSpan } from '../model/due-hooks.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
+import type { Lease } from '../model/lease.ts';
 import type { Manifest, ManifestFile, SkippedEntry } from '../model/manifest.ts';
 import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository } from '../model/service.ts';
+import type { StagedState } from '../model/staged-state.ts';
 import type { Published } from '../model/targets.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
 import type { ErrorCode } from '../model/errors.ts';
 
 /** The service, as a pass needs it. Errors are MirrorErrors. */
 export interface ServicePort {
-  readonly poll: (signal: AbortSignal) => Promise<Listing>;
+  /** `isUrgent`: a person waits, so that a key which the service refused is tried once more. */
+  readonly poll: (signal: AbortSignal, isUrgent: boolean) => Promise<Listing>;
   readonly download: (request: DownloadRequest) => Promise<DownloadAnswer>;
   /** Whether a path exists in the contents of a branch. */
   readonly exists: (
@@ -82,6 +86,13 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     signal: AbortSignal,
   ) => Promise<readonly Difference[] | null>;
   readonly stage: (currentPath: string) => Promise<Stage>;
+  /** Shows someone the whole new tree of a stage, to be read only. Gives whether it still is what its manifest says. */
+  readonly show: (
+    stage: Stage,
+    manifest: Manifest,
+    look: (folder: string) => Promise<void>,
+    signal: AbortSignal,
+  ) => Promise<boolean>;
   readonly publish: (
     stage: Stage,
     path: string,
@@ -92,6 +103,8 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly retire: (path: string) => Promise<void>;
   /** Removes what is kept no longer; gives what the history lost. */
   readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
+  /** The leases that publishing waits for: what would be published fails with a `LeasedError`. */
+  readonly leases: () => Promise<readonly Lease[]>;
   /** What persons approved and that did not go through yet. */
   readonly approvals: () => Promise<Approvals>;
   /** Notes the trees that are still to be put right, for the next process. */
@@ -128,6 +141,10 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly store: StorePort<Stage>;
   readonly state: StatePort;
   readonly openArchive: (path: string) => Promise<ArchivePort>;
+  /** Is shown every new state before anybody else, and refuses it by throwing; null where nobody wants to see it. */
+  readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
+  /** Is told of every new state once it is durable and visible, and how it differs from the one before. */
+  readonly onPublished: (target: string, span: ChangeSpan) => void;
   readonly emit: (event: MirrorEvent) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { changedFiles } from '../model/changed-files.ts';
 import { trustOf } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
@@ -14,6 +15,7 @@ import {
 import { type Manifest, type ManifestFile, treeChanges } from '../model/manifest.ts';
 import type { PullAction } from '../model/actions.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
+import type { StagedState } from '../model/staged-state.ts';
 import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
 import { type Unpacked, unpack } from './unpack.ts';
 
@@ -74,7 +76,7 @@ export async function pullTarget<Stage extends StagePort>(
       context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     }
     const { rewritten } = unpacked;
-    const method = await publishChanges(context, stage, action.path, manifest, before, rewritten);
+    const method = await publishChanges(context, request, stage, manifest, before, rewritten);
     const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
     const facts: TargetPulled = {
       target: action.path,
@@ -118,18 +120,45 @@ async function lookAtPublished<Stage extends StagePort>(
   return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }
 
-/** Publishes what differs from what is there, if anything does. @returns how */
+/** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
 async function publishChanges<Stage extends StagePort>(
-  { store }: PassContext<Stage>,
+  context: PassContext<Stage>,
+  { action: { path }, signal }: PullRequest,
   stage: Stage,
-  path: string,
   manifest: Manifest,
-  before: Before,
+  { manifest: previous, isDamaged }: Before,
   rewritten: readonly string[],
 ): Promise<string> {
-  const { isDamaged } = before;
-  if (!isDamaged && !needsPublishing(manifest, before.manifest)) return 'none';
-  return (await store.publish(stage, path, manifest, { rewritten, isDamaged })).method;
+  if (!isDamaged && !needsPublishing(manifest, previous)) return 'none';
+  const isNew = previous === null || !isSameTree(previous, manifest);
+  if (isNew) await askBefore(context, stage, { target: path, manifest, previous }, signal);
+  const { method } = await context.store.publish(stage, path, manifest, { rewritten, isDamaged });
+  if (isNew) {
+    const changes = changedFiles(previous?.files ?? [], manifest.files);
+    context.onPublished(path, {
+      since: previous?.publishedAtMs ?? null,
+      until: manifest.publishedAtMs,
+      changes,
+    });
+  }
+  return method;
+}
+
+/** Has a new state looked at by whoever may refuse it. A tree that was changed in doing so is put right by the next pass. */
+async function askBefore<Stage extends StagePort>(
+  { beforePublish, store, drifted }: PassContext<Stage>,
+  stage: Stage,
+  state: Omit<StagedState, 'folder'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (beforePublish === null) return;
+  const look = (folder: string): Promise<void> => beforePublish({ ...state, folder }, signal);
+  const isAsItWas = await store.show(stage, state.manifest, look, signal);
+  if (isAsItWas) return;
+  if (state.previous !== null) drifted.add(state.target);
+  throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
+    hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
+  });
 }
 
 /** The new state: from the archive, or, where the service says that nothing changed, from what is published. */
@@ -212,8 +241,8 @@ function withVersions(
   });
 }
 
-function isSameTree(previous: Manifest, unpacked: Unpacked): boolean {
-  const { added, changed, removed } = treeChanges(previous.files, unpacked.files);
+function isSameTree(previous: Manifest, next: Pick<Manifest, 'files'>): boolean {
+  const { added, changed, removed } = treeChanges(previous.files, next.files);
   return added.length + changed.length + removed.length === 0;
 }
 

@@ -69,6 +69,9 @@ export async function record<Stage extends StagePort>(
   await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
 }
 
+/** Holds that an event of their own tells of. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease']);
+
 function report<Stage extends StagePort>(
   context: PassContext<Stage>,
   action: Action,
@@ -90,7 +93,7 @@ function report<Stage extends StagePort>(
   if (outcome.kind === 'absent' && before.absentSinceMs === null)
     context.emit({ name: 'target.absent', target });
   const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
-  if (outcome.kind === 'held' && isNews && action.kind === 'hold' && action.reason !== 'deletion-guard') {
+  if (outcome.kind === 'held' && isNews && action.kind === 'hold' && !TOLD_ELSEWHERE.has(action.reason)) {
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
   }
 }

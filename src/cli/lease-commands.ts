@@ -1,0 +1,108 @@
+import type { Command } from 'commander';
+
+import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { declare } from './declare.ts';
+import { printData, printJson, tell } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Takes the exit code of a command that may be that of any program. */
+type SetAnyExitCode = (code: number) => void;
+
+/** Declares the commands that have publishing wait: `lease acquire`, `lease release`, `lease list`. */
+export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode): void {
+  const lease = program
+    .command('lease')
+    .summary('have publishing wait, while a backup runs')
+    .description(
+      'Have publishing wait, so that a backup, or whoever else reads for long, sees one state of the whole mirror.',
+    );
+  addAcquire(lease, setExitCode);
+  declare(
+    lease,
+    'release',
+    'mirror',
+    'end a lease before its time',
+    'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
+  )
+    .argument('[id]', 'as `lease acquire` printed it, or as in `lease list`')
+    .option('--all', 'end all of them')
+    .option('--json', 'print the leases that were ended as JSON')
+    .action(async (id: string | undefined, options: { all?: true; json?: true }, command: Command) => {
+      if ((id === undefined) !== (options.all === true)) {
+        throw new MirrorError('usage.invalid', 'lease release needs an id, or --all.', {
+          hint: '`workbook-mirror lease list` shows the leases.',
+        });
+      }
+      const { settings } = settingsOf(command, ['directory']);
+      const { release } = await import('./lease.ts');
+      const released = await release(settings, id ?? null);
+      if (options.json) printJson(released);
+      else
+        printData(
+          released.length === 0
+            ? 'No lease is in force.'
+            : `Released ${released.map((each) => each.id).join(', ')}.`,
+        );
+    });
+  declare(
+    lease,
+    'list',
+    'mirror',
+    'show the leases that publishing waits for',
+    'Example: workbook-mirror lease list --json',
+  )
+    .option('--json', 'print the leases as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['directory']);
+      const { describeLeases, listLeases } = await import('./lease.ts');
+      const { inForce, unreadable } = await listLeases(settings);
+      if (options.json) printJson(inForce);
+      else printData(describeLeases(inForce, Date.now()));
+      // What has no ending is being written.
+      for (const name of unreadable.filter((each) => each.endsWith('.json')))
+        tell(
+          `! .workbook-mirror/leases/${JSON.stringify(name)} is no lease that can be read: it holds nothing`,
+        );
+    });
+}
+
+function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
+  declare(
+    lease,
+    'acquire',
+    'mirror',
+    'take a lease: nothing is published while it lasts',
+    'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
+      'if the lease ended before the command, as that may have read two states. Without one, prints the id of the lease. When it ' +
+      'starts the command, or prints the id, no publish is going on.\n\n' +
+      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches /var/lib/workbook-mirror',
+  )
+    .argument('[command...]', 'what to run, after --')
+    .requiredOption('--for <duration>', 'when it ends by itself at the latest; at most 24h')
+    .option('--holder <name>', 'who takes it, for people')
+    .option('--json', 'without a command: print the lease as JSON')
+    .action(
+      async (asked: string[], flags: { for: string; holder?: string; json?: true }, command: Command) => {
+        const { settings } = settingsOf(command, ['directory']);
+        if (asked.length > 0) {
+          if (flags.json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
+          const { runUnderLease } = await import('./lease-holder.ts');
+          setExitCode(await runUnderLease(settings, flags, asked));
+          return;
+        }
+        const { acquire } = await import('./lease.ts');
+        const { abortOnSignal } = await import('./signals.ts');
+        const { signal, stopListening } = abortOnSignal();
+        try {
+          const taken = await acquire(settings, flags, [], signal);
+          if (flags.json) printJson(taken);
+          else printData(taken.id);
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          setExitCode(EXIT_CODES.incomplete);
+        } finally {
+          stopListening();
+        }
+      },
+    );
+}

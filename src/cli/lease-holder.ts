@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { systemCode } from '../model/disk-errors.ts';
+import { EXIT_CODES, MirrorError, toMirrorError } from '../model/errors.ts';
+import { printable } from '../model/humanize.ts';
+import type { Lease } from '../model/lease.ts';
+import { layoutOf } from '../store/layout.ts';
+import { releaseLease, watchLease } from '../store/lease.ts';
+import { acquire, type AcquireFlags } from './lease.ts';
+import { tell } from './output.ts';
+
+/** What is passed on to the command instead of ending this program. */
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Exit codes of a shell for what cannot be started (POSIX, Shell Command Language, 2.8.2). */
+const NOT_FOUND_CODE = 127;
+const NOT_EXECUTABLE_CODE = 126;
+const SIGNAL_CODE_BASE = 128;
+
+/**
+ * Runs a command under a lease, with this program's own standard input, output and error, and ends the lease when the command
+ * has ended.
+ * @returns the command's exit code, or 128 and the number of the signal that ended it, as a shell has it
+ * @throws MirrorError `lease.lost` when the command succeeded and the lease had ended before; what `acquire` throws
+ */
+export async function runUnderLease(
+  settings: SettingsFor<'directory'>,
+  flags: AcquireFlags,
+  command: readonly string[],
+): Promise<number> {
+  const stop = new AbortController();
+  const running: { child: ChildProcess | null; signal: NodeJS.Signals | null } = {
+    child: null,
+    signal: null,
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    running.signal ??= signal;
+    if (running.child === null) stop.abort();
+    else forward(running.child, signal);
+  };
+  for (const signal of FORWARDED) process.on(signal, onSignal);
+  try {
+    const lease = await acquire(settings, flags, command, stop.signal);
+    return await holdWhile(settings, lease, command, () => {
+      stop.signal.throwIfAborted();
+      running.child = start(command);
+      return ended(running.child, command);
+    });
+  } catch (error) {
+    if (stop.signal.aborted && running.signal !== null) return signalCode(running.signal);
+    throw error;
+  } finally {
+    for (const signal of FORWARDED) process.off(signal, onSignal);
+  }
+}
+
+/** Releases a lease when some work is done, and says what it is worth. */
+async function holdWhile(
+  settings: SettingsFor<'directory'>,
+  lease: Lease,
+  command: readonly string[],
+  work: () => Promise<number>,
+): Promise<number> {
+  const layout = layoutOf(settings.directory);
+  const over = new AbortController();
+  const watch = watchLease(layout, lease, Date.now, over.signal).then((state) => {
+    if (state === 'lost' && !over.signal.aborted) tell(lostMessage(command, 'is still running'));
+    return state;
+  });
+  try {
+    const exitCode = await work();
+    over.abort();
+    if ((await watch) === 'held') return exitCode;
+    if (exitCode === EXIT_CODES.ok) throw lost(command);
+    tell(lostMessage(command, 'has failed'));
+    return exitCode;
+  } finally {
+    over.abort();
+    await releaseLease(layout, lease.id).catch(tellUnreleased);
+  }
+}
+
+function start([program = '', ...args]: readonly string[]): ChildProcess {
+  return spawn(program, args, { stdio: 'inherit' });
+}
+
+async function ended(child: ChildProcess, [program = '']: readonly string[]): Promise<number> {
+  try {
+    await once(child, 'exit');
+  } catch (error) {
+    const isMissing = systemCode(error) === 'ENOENT';
+    const why = isMissing ? 'there is no such program' : String(error);
+    tell(printable(`workbook-mirror: cannot start ${program}: ${why}`));
+    return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
+  }
+  return child.signalCode === null ? (child.exitCode ?? EXIT_CODES.defect) : signalCode(child.signalCode);
+}
+
+/** A terminal sends the signals of its keys to the command, too, which is not to get them twice. */
+function forward(child: ChildProcess, signal: NodeJS.Signals): void {
+  const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
+}
+
+function signalCode(signal: NodeJS.Signals): number {
+  return SIGNAL_CODE_BASE + constants.signals[signal];
+}
+
+function lostMessage([program = '']: readonly string[], how: string): string {
+  return printable(
+    `workbook-mirror: the lease ended before ${program}, which ${how}: what it reads may be of two states.`,
+  );
+}
+
+function lost([program = '']: readonly string[]): MirrorError {
+  return new MirrorError(
+    'lease.lost',
+    printable(`${program} succeeded, but the lease had ended before it: what it read may be of two states.`),
+    {
+      hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
+    },
+  );
+}
+
+function tellUnreleased(error: unknown): void {
+  const { message } = toMirrorError(error);
+  tell(`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
+}

@@ -1,0 +1,134 @@
+import { hostname, userInfo } from 'node:os';
+import { basename } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { onDisk } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
+import { printable, roughDuration, utcTime } from '../model/humanize.ts';
+import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
+import { nearest } from '../model/nearest.ts';
+import { formatDuration, parseDuration } from '../model/units.ts';
+import { bindNativeCalls } from '../native/file-calls.ts';
+import { layoutOf } from '../store/layout.ts';
+import { acquireLease, releaseLease } from '../store/lease.ts';
+import { type LeaseFiles, readLeases } from '../store/lease-files.ts';
+import { refuseMissing } from './compose.ts';
+import { table, tell } from './output.ts';
+
+/** What `lease acquire` is asked for. */
+export interface AcquireFlags {
+  /** A duration such as `30m`. */
+  readonly for: string;
+  readonly holder?: string;
+}
+
+/** How long a lease is to last, in milliseconds. @throws MirrorError `usage.invalid` */
+function durationOf(text: string): number {
+  const durationMs = parseFor(text);
+  if (durationMs > 0 && durationMs <= LONGEST_LEASE_MS) return durationMs;
+  throw new MirrorError(
+    'usage.invalid',
+    `--for takes a duration of more than nothing and at most ${formatDuration(LONGEST_LEASE_MS)}.`,
+    { hint: 'Whatever becomes of its holder, publishing goes on when a lease has run out.' },
+  );
+}
+
+function parseFor(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw new MirrorError('usage.invalid', `--for: ${error instanceof Error ? error.message : ''}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Who takes a lease, if nobody says so. Of the command only its name: its arguments may hold a secret. */
+function defaultHolder(command: readonly string[]): string {
+  const who = `${userName()}@${hostname()}`;
+  const [program] = command;
+  return program === undefined ? who : `${basename(program)} of ${who}`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry, as in containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+/**
+ * Takes a lease, and tells of what is not as it should be in spite of it.
+ * @param command what is to run under it; empty for nothing
+ * @throws MirrorError `usage.invalid`, `directory.unusable`, `lease.not_granted`, `disk.*`
+ */
+export async function acquire(
+  settings: SettingsFor<'directory'>,
+  flags: AcquireFlags,
+  command: readonly string[],
+  signal: AbortSignal,
+): Promise<Lease> {
+  const durationMs = durationOf(flags.for);
+  await refuseMissing(settings.directory);
+  const request = { holder: flags.holder ?? defaultHolder(command), durationMs, signal };
+  const layout = layoutOf(settings.directory);
+  const { lease, interrupted } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+  for (const path of interrupted) {
+    tell(
+      printable(
+        `! ${path}: a publish was interrupted and is completed after the lease; its manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
+      ),
+    );
+  }
+  return lease;
+}
+
+/** The leases of a directory, and what in their folder cannot be understood. @throws MirrorError `directory.unusable`, `disk.failed` */
+export async function listLeases(
+  settings: SettingsFor<'directory'>,
+): Promise<Pick<LeaseFiles, 'inForce' | 'unreadable'>> {
+  await refuseMissing(settings.directory);
+  return onDisk('reading the leases', () => readLeases(layoutOf(settings.directory), Date.now()));
+}
+
+/** The list for a person. */
+export function describeLeases(leases: readonly Lease[], nowMs: number): string {
+  if (leases.length === 0) return 'No lease is in force.';
+  const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [
+    id,
+    utcTime(takenAtMs),
+    utcTime(untilMs),
+    roughDuration(untilMs - nowMs),
+    printable(holder),
+  ]);
+  return table(['ID', 'TAKEN', 'ENDS BY ITSELF', 'IN', 'HOLDER'], rows);
+}
+
+/**
+ * Ends leases.
+ * @param id which; null for all
+ * @returns those that were in force
+ * @throws MirrorError `lease.not_found`, `directory.unusable`, `disk.*`
+ */
+export async function release(settings: SettingsFor<'directory'>, id: string | null): Promise<Lease[]> {
+  const { inForce } = await listLeases(settings);
+  const chosen = id === null ? inForce : inForce.filter((lease) => lease.id === id);
+  if (id !== null && chosen.length === 0) throw notFound(id, inForce);
+  for (const lease of chosen) await releaseLease(layoutOf(settings.directory), lease.id);
+  return [...chosen];
+}
+
+function notFound(id: string, inForce: readonly Lease[]): MirrorError {
+  const ids = inForce.map((lease) => lease.id);
+  const close = nearest(id, ids) ?? (ids.length === 1 ? ids[0] : undefined);
+  return new MirrorError('lease.not_found', `No lease ${JSON.stringify(id)} is in force.`, {
+    hint:
+      ids.length === 0
+        ? 'There is none at all: it may have run out, or was released.'
+        : close === undefined
+          ? '`lease list` shows all of them.'
+          : `The nearest is ${close}; \`lease list\` shows all of them.`,
+  });
+}

@@ -1,0 +1,174 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { run, start } from '../support/program.ts';
+import { stampsOf } from '../support/stamps.ts';
+
+/** A schedule that does not come during a test. */
+const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+
+const acquire = ['lease', 'acquire', '--for'] as const;
+
+describe('lease acquire with a command', () => {
+  it('ends as the command does, and releases the lease however that is', async () => {
+    const { settings, directory } = await startEmbedded();
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    const endings: [string[], number][] = [
+      [['sh', '-c', 'echo out; echo err >&2'], 0],
+      [['sh', '-c', 'exit 7'], 7],
+      [['sh', '-c', 'kill -KILL $$'], 137],
+      [['no-such-program-anywhere'], 127],
+      [['/etc/passwd'], 126],
+    ];
+    for (const [command, code] of endings) {
+      const { exitCode, stdout } = await run([...acquire, '1m', '--', ...command], settings);
+      expect({ command, exitCode }).toEqual({ command, exitCode: code });
+      expect(stdout).toBe(code === 0 ? 'out\n' : '');
+      expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+    }
+  });
+
+  it('runs our own commands, which see the lease', async () => {
+    const { settings } = await startEmbedded();
+    await run(['sync'], settings);
+    const main = join(import.meta.dirname, '../../src/main.ts');
+    const inner = [process.execPath, main, 'lease', 'list', '--json'];
+    const { exitCode, stdout } = await run(
+      [...acquire, '1m', '--holder', 'nightly', '--', ...inner],
+      settings,
+    );
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject([{ holder: 'nightly' }]);
+  });
+
+  it('passes SIGTERM and SIGINT on to the command and ends with it', async () => {
+    const { settings, directory } = await startEmbedded();
+    await run(['sync'], settings);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const script = `trap 'echo got ${signal}; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`;
+      const held = start([...acquire, '1m', '--', 'sh', '-c', script], settings);
+      await held.prints(/ready/);
+      held.child.kill(signal);
+      const { exitCode, stdout } = await held.ended;
+      expect({ exitCode, stdout }).toEqual({ exitCode: 9, stdout: `ready\ngot ${signal}\n` });
+      expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+    }
+  });
+
+  it('says that it is worth nothing when the lease ran out or was taken away before the command ended', async () => {
+    const { settings } = await startEmbedded();
+    await run(['sync'], settings);
+    const late = await run([...acquire, '500ms', '--', 'sleep', '1'], settings);
+    expect(late.exitCode).toBe(1);
+    expect(late.stderr).toContain('the lease had ended before it');
+    const failed = await run([...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5'], settings);
+    expect(failed.exitCode).toBe(5);
+    expect(failed.stderr).toContain('the lease ended before sh');
+    const taken = start([...acquire, '1m', '--', 'sh', '-c', 'echo ready; sleep 3'], settings);
+    await taken.prints(/ready/);
+    expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);
+    expect((await taken.ended).exitCode).toBe(1);
+  });
+
+  it('leaves a lease that others see when it is killed', async () => {
+    const { settings } = await startEmbedded();
+    await run(['sync'], settings);
+    const held = start([...acquire, '10m', '--', 'sh', '-c', 'echo ready; exec sleep 1'], settings);
+    await held.prints(/ready/);
+    held.child.kill('SIGKILL');
+    await held.ended;
+    expect((await run(['lease', 'list'], settings)).stdout).toContain('sh of ');
+    expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);
+    expect((await run(['lease', 'list'], settings)).stdout).toBe('No lease is in force.\n');
+  });
+
+  it('holds nothing any longer when its time is over, although nobody has ended it', async () => {
+    const { settings, writer, differences } = await startEmbedded();
+    await run(['sync'], settings);
+    const { stdout } = await run([...acquire, '200ms', '--json'], settings);
+    const { untilMs } = JSON.parse(stdout) as { untilMs: number };
+    await writer.edit();
+    await sleep(Math.max(0, untilMs - Date.now()) + 1);
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    expect(await differences()).toEqual([]);
+  });
+
+  it('refuses what makes no sense', async () => {
+    const { settings, directory } = await startEmbedded();
+    expect((await run([...acquire, '1m', '--', 'true'], settings)).exitCode).toBe(2);
+    await run(['sync'], settings);
+    for (const args of [
+      ['lease', 'acquire', '--', 'true'],
+      [...acquire, '25h', '--', 'true'],
+      [...acquire, '0s'],
+      [...acquire, 'soon'],
+      [...acquire, '1m', '--json', '--', 'true'],
+      ['lease', 'release'],
+      ['lease', 'release', 'x', '--all'],
+      ['lease', 'release', '../../lock'],
+    ]) {
+      expect({ args, exitCode: (await run(args, settings)).exitCode }).toEqual({ args, exitCode: 2 });
+    }
+    expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+  });
+});
+
+describe('a lease without a command', () => {
+  it('is printed, shown by status and lease list, held by sync and verify --repair, and released', async () => {
+    const { settings, directory, writer, differences } = await startEmbedded();
+    await run(['sync'], settings);
+    const { exitCode, stdout } = await run([...acquire, '10m', '--holder', 'nightly'], settings);
+    expect(exitCode).toBe(0);
+    const id = stdout.trim();
+    expect((await run(['status'], settings)).stdout).toContain(`the lease of nightly (${id})`);
+    const { leases } = JSON.parse((await run(['status', '--json'], settings)).stdout) as {
+      leases: unknown[];
+    };
+    expect(leases).toMatchObject([{ id, holder: 'nightly' }]);
+    await writer.edit();
+    const before = await stampsOf(join(directory, 'mirror'));
+    const held = await run(['sync'], settings);
+    expect(held.exitCode).toBe(1);
+    expect(held.stderr).toContain('publishing waits for the lease of nightly');
+    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
+    const [target = ''] = await readdir(join(directory, 'mirror'));
+    await writeFile(join(directory, 'mirror', target, 'main', 'stranger.txt'), 'x');
+    const repair = await run(['verify', '--repair'], settings);
+    expect(repair.exitCode).toBe(1);
+    expect(repair.stderr).toContain(id);
+    expect((await run(['lease', 'release', id], settings)).exitCode).toBe(0);
+    expect((await run(['lease', 'release', id], settings)).exitCode).toBe(2);
+    expect((await run(['verify', '--repair'], settings)).exitCode).toBe(0);
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    expect(await differences()).toEqual([]);
+  });
+});
+
+describe('the daemon beside leases', () => {
+  it('holds what changed, publishes it as soon as the lease is released, and is blocked by nobody who was killed', async () => {
+    const { settings, writer, directory, differences } = await startEmbedded();
+    const daemon = start(['run'], { ...settings, ...NEVER });
+    await daemon.prints(/"pass\.finished"/);
+    const before = await stampsOf(join(directory, 'mirror'));
+    const id = (await run([...acquire, '10m'], settings)).stdout.trim();
+    await writer.edit();
+    daemon.child.kill('SIGHUP');
+    await daemon.prints(/"lease\.waited"/);
+    await daemon.prints(/"trigger":"signal"[^\n]*"held":1/);
+    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
+    daemon.child.kill('SIGKILL');
+    await daemon.ended;
+    const next = start(['run'], { ...settings, ...NEVER });
+    await next.prints(/"lease\.waited"/);
+    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
+    await run(['lease', 'release', id], settings);
+    await next.prints(/"trigger":"lease"[^\n]*"pulled":1/);
+    expect(await differences()).toEqual([]);
+    next.child.kill('SIGTERM');
+    expect((await next.ended).exitCode).toBe(0);
+  });
+});
