@@ -1,0 +1,61 @@
+import { isWebhookFilter } from '../model/notifications.ts';
+import { command, duration, list, path, secretAddress, secretKey } from './kinds.ts';
+import { section, setting } from './leaf.ts';
+
+const ARGUMENTS =
+  'A list: the program and its arguments. No shell reads it. In a variable or a flag it is a JSON list, or one word.';
+
+const MASKED = 'The address counts as a secret, as whoever has it can often use it.';
+
+export const hooksSection = section('What is run or told when something happens.', {
+  afterPublish: setting(command().optional(), {
+    description: 'command that runs after a target was published, moved or retired',
+    comment: ARGUMENTS,
+    example: ['/usr/local/bin/after-publish'],
+  }),
+  beforePublish: setting(command().optional(), {
+    description:
+      'command that looks at every new state of a target before it is published, and may refuse it',
+    comment: ARGUMENTS,
+    example: ['/usr/local/bin/before-publish'],
+  }),
+  timeout: setting(duration({ min: '100ms' }).prefault('5m'), {
+    description: 'how long a command may take before it is stopped',
+  }),
+  webhook: setting(secretAddress().optional(), {
+    description: 'address that is told of what happens, by POST requests',
+    comment: `${MASKED} Or webhookFile, a variable, or a credential, as for service.apiKey.`,
+    example: 'https://alerts.example.com/workbooks',
+  }),
+  webhookFile: setting(path().optional(), {
+    description: 'path of a file that holds `hooks.webhook`',
+    fileOf: 'webhook',
+  }),
+  webhookSecret: setting(secretKey().optional(), {
+    description:
+      'key that the requests to `hooks.webhook` are signed with: `whsec_` and 24 to 64 bytes in base64',
+    comment: 'Without whsec_ it is taken as base64, too. `openssl rand -base64 32` makes one.',
+    example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+  }),
+  webhookSecretFile: setting(path().optional(), {
+    description: 'path of a file that holds `hooks.webhookSecret`',
+    fileOf: 'webhookSecret',
+  }),
+  webhookEvents: setting(list({ min: 1, check: eventProblem }).prefault(['*']), {
+    description: 'what `hooks.webhook` is told of: types, a group of them as `target.*`, or `*` for all',
+  }),
+  heartbeat: setting(secretAddress().optional(), {
+    description: 'address that is asked for, by GET, after every pass that leaves the whole mirror fresh',
+    comment: `${MASKED} Or heartbeatFile. Made for services that sound an alarm when such a request does not come.`,
+    example: 'https://heartbeats.example.com/any-long-random-text',
+  }),
+  heartbeatFile: setting(path().optional(), {
+    description: 'path of a file that holds `hooks.heartbeat`',
+    fileOf: 'heartbeat',
+  }),
+});
+
+function eventProblem(entry: string): string | undefined {
+  if (isWebhookFilter(entry)) return undefined;
+  return 'expected a type of notification such as target.failed, a group such as target.*, or *';
+}
