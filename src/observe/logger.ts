@@ -2,28 +2,45 @@ import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 
 import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
+import { type LogLevel, withPriority } from './journal.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from './scrub.ts';
 
 /** How the log is written. */
 export interface LoggerOptions {
-  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+  /** The least severe lines that are written. */
+  readonly level: LogLevel;
   readonly format: 'json' | 'pretty';
   readonly colors: boolean;
+  /** Whether every line begins with its priority, as the journal reads it. */
+  readonly priorities: boolean;
   /** The secrets as they are now: none of them ever reaches the log. */
   readonly secrets: () => readonly string[];
   /** Takes a line with its line feed; written at once, so that a process that is killed has lost none. */
   readonly write: (line: string) => void;
 }
 
-/** Makes a log of events: the event's name in `event`, its fields beside it, a sentence in `msg`. */
-export function createEventLog(options: LoggerOptions): EventSink {
+/** A log of events. */
+export interface EventLog {
+  /** Takes events, and writes those that are loud enough. */
+  readonly sink: EventSink;
+  readonly level: () => LogLevel;
+  /** Has the lines from now on be written down to this level. */
+  readonly setLevel: (level: LogLevel) => void;
+}
+
+/**
+ * Makes a log of events: the event's name in `event`, its fields beside it, a sentence in `msg`. Times are UTC, in JSON lines
+ * with milliseconds (RFC 3339).
+ */
+export function createEventLog(options: LoggerOptions): EventLog {
   const pretty = prettyFactory({
     colorize: options.colors,
     ignore: 'pid,event',
     hideObject: true,
-    translateTime: 'SYS:HH:MM:ss',
+    translateTime: "UTC:yyyy-mm-dd'T'HH:MM:ss'Z'",
   });
+  let levelInHand: LogLevel = options.level;
   const log = pino(
     {
       level: options.level,
@@ -34,12 +51,22 @@ export function createEventLog(options: LoggerOptions): EventSink {
     {
       write: (line) => {
         const clean = scrub(line, options.secrets());
-        options.write(options.format === 'pretty' ? pretty(clean) : clean);
+        const text = options.format === 'pretty' ? pretty(clean) : clean;
+        options.write(options.priorities ? withPriority(text, levelInHand) : text);
       },
     },
   );
-  return (event) => {
-    const { name, ...fields } = event;
-    log[EVENT_LEVELS[name]]({ event: name, ...fields }, describeEvent(event));
+  let level = options.level;
+  return {
+    sink: (event) => {
+      const { name, ...fields } = event;
+      levelInHand = EVENT_LEVELS[name];
+      log[levelInHand]({ event: name, ...fields }, describeEvent(event));
+    },
+    level: () => level,
+    setLevel: (wanted) => {
+      level = wanted;
+      log.level = wanted;
+    },
   };
 }

@@ -1,5 +1,6 @@
 import type { EventFailure, EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
 import {
+  approveCommand,
   counted,
   driftSentence,
   heldSentence,
@@ -8,6 +9,7 @@ import {
   roughSize,
   utcTime,
 } from '../model/humanize.ts';
+import { credentialSetting } from '../model/refusals.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
@@ -57,18 +59,21 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
   'service.retry': (event) => `trying again in ${roughDuration(event.delayMs)}: ${event.message}`,
   'credentials.refused': (event) =>
-    `the service refuses the ${event.place} key of service.${event.credential}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as it is another one`,
+    `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as it is another one`,
   'credentials.accepted': (event) =>
-    `the service accepts the ${event.place} key of service.${event.credential}`,
+    `the service accepts the key of ${credentialSetting(event.credential, event.place)}`,
   'settings.reloaded': (event) =>
     event.changed.length === 0
       ? 'settings read again: nothing changed'
       : `settings read again, in force now: ${event.changed.join(', ')}`,
   'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
   'settings.restart_needed': (event) =>
-    `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+    event.settings.length === 0
+      ? 'no changed setting waits for a restart any more'
+      : `these settings changed, but need a restart: ${event.settings.join(', ')}`,
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
+  'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
   'lease.waited': (event) =>
     `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
   'hook.finished': (event) =>
@@ -118,7 +123,7 @@ function describePass(pass: PassFinished): string {
 }
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
-  return `${target}: held, because ${heldSentence(held)}. If it is to go: workbook-mirror approve ${JSON.stringify(target)}`;
+  return `${target}: held, because ${heldSentence(held)}. If it is to go: ${approveCommand(target)}`;
 }
 
 function withHint(failure: EventFailure): string {

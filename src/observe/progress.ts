@@ -1,5 +1,7 @@
 import { counted, printable, roughSize } from '../model/humanize.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.ts';
+import { isTold, type Loudness } from '../model/loudness.ts';
+import { endsPull } from '../model/live.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from './scrub.ts';
 
@@ -9,6 +11,8 @@ export interface ProgressOptions {
   /** Whether a line can be overwritten: true on a terminal. */
   readonly isTerminal: boolean;
   readonly columns: () => number;
+  /** A quiet one tells of errors alone, and draws no line at the bottom. */
+  readonly loudness: Loudness;
   readonly secrets: () => readonly string[];
 }
 
@@ -25,46 +29,33 @@ interface Counts {
  */
 export function createProgress(options: ProgressOptions): EventSink {
   const counts: Counts = { planned: 0, done: 0, bytes: 0, running: [] };
+  const hasBar = options.isTerminal && options.loudness !== 'quiet';
   const line = (text: string): void => {
-    options.write(`${options.isTerminal ? '\r\u001b[K' : ''}${scrub(text, options.secrets())}\n`);
+    options.write(`${hasBar ? '\r\u001b[K' : ''}${scrub(text, options.secrets())}\n`);
   };
   const bar = (): void => {
-    if (!options.isTerminal || counts.planned === 0) return;
+    if (!hasBar || counts.planned === 0) return;
     const text = scrub(printable(barOf(counts)), options.secrets());
     options.write(`\r\u001b[K${text.slice(0, Math.max(0, options.columns() - 1))}`);
   };
   return (event) => {
     count(counts, event);
     if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned') {
-      if (event.name === 'pass.failed' && options.isTerminal && counts.planned > 0)
-        options.write('\r\u001b[K');
+      if (event.name === 'pass.failed' && hasBar && counts.planned > 0) options.write('\r\u001b[K');
       counts.planned = 0;
     }
-    if (EVENT_LEVELS[event.name] !== 'debug' && event.name !== 'pass.failed')
+    if (isTold(event, options.loudness) && event.name !== 'pass.failed')
       line(`${markOf(event)} ${describeEvent(event)}`);
     bar();
   };
 }
-
-const ENDS: ReadonlySet<string> = new Set([
-  'target.pulled',
-  'target.failed',
-  'target.absent',
-  'target.missing',
-  'target.retired',
-]);
 
 function count(counts: Counts, event: MirrorEvent): void {
   if (event.name === 'pass.planned') {
     Object.assign(counts, { planned: event.pull, done: 0, bytes: 0, running: [] });
   } else if (event.name === 'target.started') {
     counts.running.push(event.target);
-  } else if (
-    ENDS.has(event.name) &&
-    'target' in event &&
-    event.target !== null &&
-    counts.running.includes(event.target)
-  ) {
+  } else if (endsPull(event) && counts.running.includes(event.target)) {
     counts.running = counts.running.filter((target) => target !== event.target);
     counts.done += 1;
     if (event.name === 'target.pulled') counts.bytes += event.downloadedBytes;

@@ -73,7 +73,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'deletion.held': [
     { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd' },
-    'Accounting/main: held, because the service\'s new state would delete 8 of its 10 files. If it is to go: workbook-mirror approve "Accounting/main"',
+    "Accounting/main: held, because the service's new state would delete 8 of its 10 files. If it is to go: workbook-mirror approve 'Accounting/main'",
   ],
   'deletion.approved': [
     { target: 'Accounting/main', subject: 'files' },
@@ -138,11 +138,11 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'credentials.refused': [
     { credential: 'apiKey', place: 'first', nextAttemptAtMs: NOW_MS },
-    'the service refuses the first key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as it is another one',
+    'the service refuses the key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as it is another one',
   ],
   'credentials.accepted': [
     { credential: 'apiToken', place: 'second' },
-    'the service accepts the second key of service.apiToken',
+    'the service accepts the key of service.apiTokenSecond',
   ],
   'settings.reloaded': [
     { changed: ['schedule', 'log.level'] },
@@ -158,6 +158,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { address: 'http://127.0.0.1:9480' },
     'status page, health and metrics at http://127.0.0.1:9480',
   ],
+  'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
   'lease.waited': [
     { untilMs: NOW_MS, holder: 'restic' },
     'publishing waits for the lease of restic, at most until 2025-06-02T10:00:00Z',

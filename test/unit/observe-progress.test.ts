@@ -16,6 +16,7 @@ function show(options: Partial<ProgressOptions> = {}): {
     write: (text) => written.push(text),
     isTerminal: true,
     columns: () => 100,
+    loudness: 'normal',
     secrets: () => [],
     ...options,
   });
@@ -190,5 +191,36 @@ describe('progress elsewhere', () => {
     const { emit, written } = show({ isTerminal: false, secrets: () => ['s3cr3t'] });
     emit({ name: 'listing.problem', problem: 'the key s3cr3t' });
     expect(written).toEqual(['! the key [secret]\n']);
+  });
+});
+
+describe('progress by how much is to be told', () => {
+  const EVENTS: readonly MirrorEvent[] = [
+    PLANNED,
+    started('a/main'),
+    pulled('a/main'),
+    failed('b/main'),
+    FINISHED,
+  ];
+
+  it('is errors alone and no line at the bottom when quiet', () => {
+    const { emit, written } = show({ loudness: 'quiet' });
+    for (const event of EVENTS) emit(event);
+    expect(written).toEqual(['✗ b/main: full\n']);
+  });
+
+  it.each([{ failed: 1 }, { held: 1 }])(
+    'says also when quiet how a pass ended that was not all well: %j',
+    (counts) => {
+      const { emit, written } = show({ loudness: 'quiet' });
+      emit({ ...FINISHED, ...counts });
+      expect(written).toHaveLength(1);
+    },
+  );
+
+  it('is every step when verbose', () => {
+    const { emit, written } = show({ loudness: 'verbose', isTerminal: false });
+    for (const event of EVENTS) emit(event);
+    expect(written).toHaveLength(EVENTS.length);
   });
 });

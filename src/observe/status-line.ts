@@ -1,0 +1,39 @@
+import { counted, printable, utcTime } from '../model/humanize.ts';
+import type { CurrentPass, Live, PassNote } from '../model/live.ts';
+
+/** How many targets are named of those that are being pulled. */
+const NAMED = 3;
+
+/** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
+export function describeLive(live: Live): string {
+  return printable(
+    live.isStopping ? 'stopping' : live.pass === null ? describeRest(live) : describePass(live.pass),
+  );
+}
+
+function describePass({ trigger, planned, done, pulling }: CurrentPass): string {
+  if (planned === null) return `pass (${trigger}): asking the service`;
+  const more = pulling.length > NAMED ? ', …' : '';
+  const now = pulling.length === 0 ? '' : `; pulling ${pulling.slice(0, NAMED).join(', ')}${more}`;
+  return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done${now}`;
+}
+
+function describeRest({ passes, nextPassAtMs, settings }: Live): string {
+  const last = passes.at(-1);
+  return [
+    ...(last === undefined ? ['no pass yet'] : [describeEnd(last)]),
+    ...(settings.problem === null ? [] : ['new settings refused']),
+    ...(nextPassAtMs === null ? [] : [`next pass at ${utcTime(nextPassAtMs)}`]),
+  ].join('; ');
+}
+
+function describeEnd({ result, summary, failure }: PassNote): string {
+  if (failure !== null) return `last pass failed: ${failure.message}`;
+  if (summary === null) return `last pass ${result}`;
+  const { targets, failed, held } = summary;
+  return [
+    `${counted(targets, 'target')} looked at`,
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(held > 0 ? [`${held} held`] : []),
+  ].join(', ');
+}

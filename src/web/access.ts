@@ -1,0 +1,55 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
+
+/**
+ * Whether a request carries the token: as a bearer token (RFC 6750), or as the password of any user (RFC 7617), which
+ * browsers ask for by themselves.
+ */
+export function hasToken(authorization: string | undefined, token: string): boolean {
+  const [, scheme = '', value = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization ?? '') ?? [];
+  const sent = scheme.toLowerCase() === 'basic' ? passwordOf(value) : value;
+  return isSame(sent, token) && token !== '';
+}
+
+function passwordOf(encoded: string): string {
+  const pair = Buffer.from(encoded, 'base64').toString('utf8');
+  return pair.slice(pair.indexOf(':') + 1);
+}
+
+/** Compares in a time that depends on neither text: their digests have one length, whatever was sent. */
+function isSame(sent: string, expected: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(sent), digest(expected));
+}
+
+/** Whether an address is one that only this machine can reach (RFC 1122, RFC 4291). */
+export function isLoopback(address: string): boolean {
+  const plain = address.toLowerCase().replace(/^::ffff:/, '');
+  return plain === '::1' || (isIP(plain) === 4 && plain.startsWith('127.'));
+}
+
+/**
+ * Whether a request that came in on a loopback address names a host that a browser can only have reached there on purpose: an
+ * address, `localhost`, or the name that the server was told to listen on. Any other name may be a foreign site's that was made
+ * to point here (DNS rebinding), the scripts of which could read everything.
+ * @param host the header; programs that are no browser may send none
+ * @param listenHost name or address, IPv6 without brackets
+ */
+export function isOwnHost(host: string | undefined, listenHost: string): boolean {
+  if (host === undefined) return true;
+  if (!/^[a-z0-9._:[\]-]+$/i.test(host)) return false;
+  const name = URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? '';
+  if (isIP(name.replace(/^\[|\]$/g, '')) !== 0) return true;
+  return name === 'localhost' || name.endsWith('.localhost') || name === listenHost.toLowerCase();
+}
+
+/**
+ * Whether a browser says that another site's page asks in the background (Fetch Metadata, W3C). Such a page could not read
+ * the answer, but take up the daemon's time and its event streams. Following a link from another site is no such thing.
+ */
+export function isForeignFetch(headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  return headers['sec-fetch-mode'] !== 'navigate';
+}

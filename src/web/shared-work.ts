@@ -1,0 +1,58 @@
+/** Gives the result of a piece of work, which is at most as old as it was agreed. */
+export type SharedWork<Value> = () => Promise<Value>;
+
+interface Round<Value> {
+  readonly promise: Promise<Value>;
+  readonly startedAtMs: number;
+  isOver: boolean;
+}
+
+/**
+ * Shares work between those who ask for it: who asks within `maxAgeMs` of its beginning gets the same, and it is never done
+ * twice at once. Who asks later, while it is still going on, gets the next one, which starts when this one is over; so nobody
+ * is told what was true longer ago than `maxAgeMs` before they asked.
+ * @param maxAgeMs in milliseconds
+ * @param now the clock, in milliseconds; one that is set back makes the work be done again
+ */
+export function shareWork<Value>(
+  work: () => Promise<Value>,
+  maxAgeMs: number,
+  now: () => number,
+): SharedWork<Value> {
+  let latest: Round<Value> | null = null;
+  let following: Promise<Value> | null = null;
+  const start = (): Promise<Value> => {
+    following = null;
+    const round: Round<Value> = { promise: work(), startedAtMs: now(), isOver: false };
+    const end = (): void => {
+      round.isOver = true;
+    };
+    round.promise.then(end, end);
+    latest = round;
+    return round.promise;
+  };
+  return () => {
+    if (latest === null) return start();
+    const ageMs = now() - latest.startedAtMs;
+    if (ageMs >= 0 && ageMs < maxAgeMs) return latest.promise;
+    if (following !== null) return following;
+    if (latest.isOver) return start();
+    following = latest.promise.then(start, start);
+    return following;
+  };
+}
+
+/**
+ * Waits for a promise, but not for ever.
+ * @param timeoutMs in milliseconds
+ * @returns null when it took longer
+ */
+export async function waitAtMost<Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  const timer = setTimeout(resolve, timeoutMs, null);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

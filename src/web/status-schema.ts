@@ -1,0 +1,220 @@
+import { z } from 'zod';
+
+import { ERROR_RULES } from '../model/errors.ts';
+import { EVENT_LEVELS } from '../model/events.ts';
+
+/** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
+
+const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
+const timeOrNeverMs = timeMs.nullable();
+const durationMs = z.number().meta({ description: 'milliseconds' });
+const sizeBytes = z.number().meta({ description: 'bytes' });
+const count = z.int();
+const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
+const errorCode = z.enum(namesIn(ERROR_RULES));
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease']);
+const eventFailure = z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() });
+
+const readiness = z
+  .object({
+    isReady: z.boolean(),
+    isListed: z.boolean(),
+    notReady: list(
+      z.object({
+        target,
+        reason: z.enum(['never-verified', 'stale', 'damaged', 'drifted', 'restored']),
+        verifiedAtMs: timeOrNeverMs,
+      }),
+    ),
+  })
+  .meta({ description: 'whether the mirror may be read for what the service has' });
+
+const liveness = z
+  .object({
+    isAlive: z.boolean(),
+    state: z.enum(['starting', 'idle', 'passing', 'stuck', 'stopping']),
+    silentMs: durationMs,
+  })
+  .meta({ description: 'whether the loop moves' });
+
+const currentPass = z.object({
+  trigger,
+  startedAtMs: timeMs,
+  planned: z.object({ pull: count, keep: count, hold: count, retire: count }).nullable(),
+  done: count,
+  pulling: list(target),
+});
+
+const passNote = z.object({
+  trigger,
+  startedAtMs: timeMs,
+  durationMs,
+  result: z.enum(['finished', 'failed', 'abandoned']),
+  summary: z
+    .object({
+      targets: count,
+      pulled: count,
+      changed: count,
+      failed: count,
+      held: count,
+      downloadedBytes: sizeBytes,
+      changedFiles: count,
+      processing: count,
+    })
+    .nullable(),
+  failure: eventFailure.nullable(),
+});
+
+const flagged = z.object({
+  count,
+  first: list(z.object({ workbookId: z.string(), versionId: z.string(), branch: z.string() })),
+});
+
+const upstream = z.object({
+  readAtMs: timeMs,
+  repositories: count,
+  workbooks: count.nullable(),
+  processing: flagged,
+  failed: flagged,
+});
+
+const credential = z.object({
+  state: z.enum(['unknown', 'accepted', 'refused']),
+  place: z.enum(['first', 'second']),
+  sinceMs: timeOrNeverMs,
+  nextAttemptAtMs: timeOrNeverMs,
+});
+
+const live = z
+  .object({
+    startedAtMs: timeMs,
+    isStopping: z.boolean(),
+    pass: currentPass.nullable(),
+    passes: list(passNote).meta({ description: 'the latest last' }),
+    hasFinishedPass: z.boolean(),
+    nextPassAtMs: timeOrNeverMs,
+    upstream: upstream.nullable(),
+    credentials: z.object({ apiKey: credential, apiToken: credential }),
+    settings: z.object({
+      takenAtMs: timeMs,
+      problem: eventFailure.nullable(),
+      restartNeeded: list(z.string()),
+    }),
+  })
+  .meta({ description: 'what the daemon is doing, and did lately' });
+
+const lease = z.object({ id: z.string(), holder: z.string(), takenAtMs: timeMs, untilMs: timeMs });
+
+const failure = z.object({
+  code: errorCode,
+  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
+  message: z.string(),
+  hint: z.string().nullable(),
+  sinceMs: timeMs,
+  lastAtMs: timeMs,
+  attempts: count.meta({ description: 'failures in a row' }),
+  nextAttemptAtMs: timeMs,
+  fingerprint: z.string().nullable(),
+});
+
+const held = z.object({
+  subject: z.enum(['target', 'restored', 'files']),
+  deletions: count,
+  of: count,
+  digest: z.string().nullable(),
+  sinceMs: timeMs,
+  nextLookAtMs: timeMs,
+  fingerprint: z.string().nullable(),
+});
+
+const drift = z.object({
+  added: count,
+  missing: count,
+  modified: count,
+  first: z.string(),
+  sinceMs: timeMs,
+});
+
+const targetStatus = z.object({
+  target,
+  repository: z.string(),
+  branch: z.string(),
+  state: z.enum([
+    'fresh',
+    'stale',
+    'failing',
+    'quarantined',
+    'stalled',
+    'damaged',
+    'drifted',
+    'held',
+    'missing',
+    'absent',
+    'pending',
+    'unselected',
+  ]),
+  isStale: z.boolean(),
+  verifiedAtMs: timeOrNeverMs,
+  changedAtMs: timeOrNeverMs,
+  checkedAtMs: timeOrNeverMs,
+  nextFullCheckAtMs: timeOrNeverMs,
+  nextAttemptAtMs: timeOrNeverMs,
+  fingerprint: z.string().nullable(),
+  files: count,
+  sizeBytes,
+  failure: failure.nullable(),
+  held: held.nullable(),
+  drift: drift.nullable(),
+  restoredAtMs: timeOrNeverMs,
+  approveCommand: z.string().optional().meta({
+    description: 'only of a held target: the command that lets the deletion go, quoted for a shell',
+  }),
+});
+
+const notice = z.object({
+  atMs: timeMs,
+  level: z.enum(['debug', 'info', 'warn', 'error']),
+  event: z.enum(namesIn(EVENT_LEVELS)),
+  message: z.string(),
+});
+
+/** The answer of `/api/status`. */
+export const statusSchema = z
+  .object({
+    version: z.string(),
+    service: z.string(),
+    directory: z.string(),
+    schedule: z.string(),
+    timezone: z.string(),
+    nowMs: timeMs,
+    maxStalenessMs: durationMs,
+    canExchange: z.boolean(),
+    readiness,
+    liveness,
+    live,
+    leases: list(lease),
+    disk: z.object({ sizeBytes, freeBytes: sizeBytes }).nullable(),
+    targets: list(targetStatus).meta({ description: 'by target, in order' }),
+    notices: list(notice).meta({ description: 'the latest warnings and errors, the latest last' }),
+  })
+  .meta({
+    title: 'The status of workbook-mirror',
+    description:
+      'The answer of /api/status. Fields may be added; those that are here keep their names and meanings.',
+  });
+
+/** The answer of `/api/status`. Times in milliseconds since the epoch. */
+export type StatusReport = z.infer<typeof statusSchema>;
+
+/** The schema as JSON Schema, draft 2020-12; it lets fields be added. */
+export function statusJsonSchema(): unknown {
+  return z.toJSONSchema(statusSchema, { io: 'input' });
+}
+
+function list<Item extends z.ZodType>(item: Item): z.ZodReadonly<z.ZodArray<Item>> {
+  return z.array(item).readonly();
+}
+
+function namesIn<Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] {
+  return Object.keys(table).filter((name): name is Name => name in table);
+}

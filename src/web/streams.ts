@@ -1,0 +1,71 @@
+import type { ServerResponse } from 'node:http';
+
+/** The most streams at once: each is an open connection. */
+const MOST_STREAMS = 50;
+/** The least time between two messages, and the time that a message waits for what it tells of to be seen, in milliseconds. */
+const LEAST_GAP_MS = 1000;
+/** Proxies cut connections on which nothing moves, often after a minute. */
+const HEARTBEAT_MS = 15_000;
+/** How long a browser waits before it connects again, in milliseconds. */
+const RECONNECT_MS = 3000;
+/** A client that leaves so much unread, in bytes, is gone. */
+const MOST_UNREAD_BYTES = 16_384;
+
+/** The open event streams. */
+export interface EventStreams {
+  /** Whether another one may be opened. */
+  readonly hasRoom: () => boolean;
+  /** Makes an answer, the head of which was sent, a stream; it is forgotten when its connection ends. */
+  readonly add: (response: ServerResponse) => void;
+  /** Tells all of them, a second later, that something changed; what changes until then is told with it. */
+  readonly notify: () => void;
+  /** Ends all of them at once. */
+  readonly close: () => void;
+}
+
+/**
+ * Makes the event streams (HTML Standard, 9.2): messages that hold nothing but their number, so that whoever hears them asks
+ * for the status, and nothing needs to be kept for who was not there.
+ */
+export function createEventStreams(): EventStreams {
+  const streams = new Set<ServerResponse>();
+  let changes = 0;
+  let pending: NodeJS.Timeout | null = null;
+  let heartbeat: NodeJS.Timeout | null = null;
+  const send = (text: string): void => {
+    for (const stream of streams) {
+      if (stream.writableLength > MOST_UNREAD_BYTES) stream.destroy();
+      else stream.write(text);
+    }
+  };
+  const rest = (): void => {
+    if (heartbeat !== null) clearInterval(heartbeat);
+    if (pending !== null) clearTimeout(pending);
+    heartbeat = null;
+    pending = null;
+  };
+  return {
+    hasRoom: () => streams.size < MOST_STREAMS,
+    add: (response) => {
+      streams.add(response);
+      response.once('close', () => {
+        streams.delete(response);
+        if (streams.size === 0) rest();
+      });
+      response.write(`retry: ${RECONNECT_MS}\ndata: ${changes}\n\n`);
+      heartbeat ??= setInterval(send, HEARTBEAT_MS, ':\n\n');
+    },
+    notify: () => {
+      changes += 1;
+      if (streams.size === 0) return;
+      pending ??= setTimeout(() => {
+        pending = null;
+        send(`data: ${changes}\n\n`);
+      }, LEAST_GAP_MS);
+    },
+    close: () => {
+      rest();
+      for (const stream of streams) stream.destroy();
+    },
+  };
+}
