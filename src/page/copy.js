@@ -1,0 +1,46 @@
+/** Copying a command. */
+
+import { element } from './dom.js';
+
+/** How long the button says that it copied, in milliseconds. */
+const SAID_MS = 2000;
+
+/**
+ * A command with a button that copies it.
+ * @param {string} command
+ * @param {{ key: string, announce: (text: string) => void }} options `key` stays the same while the command does
+ * @returns {HTMLElement}
+ */
+export function commandNode(command, { key, announce }) {
+  const code = element('code', {}, command);
+  const button = element('button', { type: 'button', class: 'quiet', 'data-key': `copy ${key}` }, 'Copy');
+  button.setAttribute('aria-label', 'Copy the command');
+  button.addEventListener('click', () => {
+    void sayCopied();
+  });
+  const sayCopied = async () => {
+    const said = (await copy(command, code)) ? 'Copied' : 'Selected: press Ctrl+C';
+    button.textContent = said;
+    announce(said);
+    setTimeout(() => {
+      button.textContent = 'Copy';
+    }, SAID_MS);
+  };
+  return element('span', { class: 'command' }, code, button);
+}
+
+/**
+ * The clipboard is there only on loopback and over TLS (W3C Secure Contexts); elsewhere the text is selected.
+ * @param {string} text
+ * @param {Node} node
+ * @returns {Promise<boolean>} whether it was copied
+ */
+async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(node);
+    return false;
+  }
+}

@@ -1,0 +1,151 @@
+/** Text for people, from numbers and times. Everything here is pure; the words are those of the command line. */
+
+const SIZE_STEPS = /** @type {const} */ ([
+  [1e12, 'TB'],
+  [1e9, 'GB'],
+  [1e6, 'MB'],
+  [1e3, 'kB'],
+]);
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * A size, rounded: `12.3 MB`.
+ * @param {number} sizeBytes
+ * @returns {string}
+ */
+export function sizeText(sizeBytes) {
+  for (const [step, unit] of SIZE_STEPS) {
+    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
+  }
+  return `${sizeBytes} B`;
+}
+
+/**
+ * A duration, rounded: `1.4 s`, `3 min`, `2 h`, `5 days`.
+ * @param {number} durationMs
+ * @returns {string}
+ */
+export function durationText(durationMs) {
+  const ms = Math.max(0, durationMs);
+  if (ms < SECOND_MS) return `${Math.round(ms)} ms`;
+  if (ms < 10 * SECOND_MS) return `${(ms / SECOND_MS).toFixed(1)} s`;
+  if (ms < 2 * MINUTE_MS) return `${Math.round(ms / SECOND_MS)} s`;
+  if (ms < 2 * HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`;
+  if (ms < 2 * DAY_MS) return `${Math.round(ms / HOUR_MS)} h`;
+  return `${Math.round(ms / DAY_MS)} days`;
+}
+
+/**
+ * How far a time lies from now: `just now`, `12 s ago`, `in 3 min`.
+ * @param {number} atMs milliseconds since the epoch
+ * @param {number} nowMs milliseconds since the epoch
+ * @returns {string}
+ */
+export function agoText(atMs, nowMs) {
+  const pastMs = nowMs - atMs;
+  if (Math.abs(pastMs) < 2 * SECOND_MS) return 'just now';
+  const text = wholeText(Math.abs(pastMs));
+  return pastMs > 0 ? `${text} ago` : `in ${text}`;
+}
+
+/**
+ * How long something has been going on: `4 s`, `3 min`.
+ * @param {number} sinceMs milliseconds since the epoch
+ * @param {number} nowMs milliseconds since the epoch
+ * @returns {string}
+ */
+export function elapsedText(sinceMs, nowMs) {
+  return wholeText(nowMs - sinceMs);
+}
+
+/**
+ * A duration without parts of a second, for what is counted every second: `0 s`, `4 s`, `3 min`.
+ * @param {number} durationMs
+ * @returns {string}
+ */
+export function wholeText(durationMs) {
+  const ms = Math.max(0, durationMs);
+  return ms < 10 * SECOND_MS
+    ? `${Math.floor(ms / SECOND_MS)} s`
+    : durationText(Math.floor(ms / SECOND_MS) * SECOND_MS);
+}
+
+/**
+ * A time as a countdown: `4:05`, `1:02:03`, `2 days`; `due` when it is over.
+ * @param {number} atMs milliseconds since the epoch
+ * @param {number} nowMs milliseconds since the epoch
+ * @returns {string}
+ */
+export function countdownText(atMs, nowMs) {
+  const seconds = Math.ceil((atMs - nowMs) / SECOND_MS);
+  if (seconds <= 0) return 'due';
+  if (seconds >= 172_800) return durationText(seconds * SECOND_MS);
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  const rest = twoDigits(seconds % 60);
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${rest}` : `${minutes}:${rest}`;
+}
+
+/**
+ * A time in UTC, to the second, as the log has it.
+ * @param {number} atMs milliseconds since the epoch
+ * @returns {string}
+ */
+export function utcText(atMs) {
+  const date = new Date(atMs);
+  return Number.isNaN(date.getTime()) ? 'an unknown time' : `${date.toISOString().slice(0, 19)}Z`;
+}
+
+/**
+ * A number with its noun: `1 file`, `3,000 files`.
+ * @param {number} count
+ * @param {string} noun
+ * @param {string} [plural] for nouns that take more than an s
+ * @returns {string}
+ */
+export function counted(count, noun, plural = `${noun}s`) {
+  return `${numberText(count)} ${count === 1 ? noun : plural}`;
+}
+
+/**
+ * A whole number with its thousands set apart.
+ * @param {number} count
+ * @returns {string}
+ */
+export function numberText(count) {
+  return count.toLocaleString('en');
+}
+
+/**
+ * Makes text of the service's fit to be shown: control characters and those that turn the direction of writing, which
+ * could hide or reorder text, become visible.
+ * @param {string} text
+ * @returns {string}
+ */
+export function printable(text) {
+  return text.replace(
+    /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/**
+ * A round duration that is not below another one: the top of a chart's axis.
+ * @param {number} durationMs
+ * @returns {number} milliseconds
+ */
+export function roundDurationMs(durationMs) {
+  const steps = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000].concat(
+    [1, 2, 5, 10, 20, 30, 60, 120, 300, 720, 1440].map((minutes) => minutes * MINUTE_MS),
+  );
+  return steps.find((step) => step >= durationMs) ?? Math.ceil(durationMs / DAY_MS) * DAY_MS;
+}
+
+/** @param {number} value @returns {string} */
+function twoDigits(value) {
+  return String(value).padStart(2, '0');
+}

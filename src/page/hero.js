@@ -1,0 +1,124 @@
+/** The first glance: the state, what is mirrored where, and the pass in hand or the next one. */
+
+import { byId, drawing, element, fill, setText, timeNode } from './dom.js';
+import { fact } from './details.js';
+import { counted, durationText, numberText, sizeText } from './format.js';
+import { passClause } from './charts.js';
+import { sign } from './signs.js';
+import { countStates, STATES } from './targets.js';
+
+/** @import { Child } from './dom.js' */
+/** @import { Overall } from './overall.js' */
+/** @import { Report } from './targets.js' */
+
+/** Names of targets in hand that are shown; of the others, their number is. */
+const PULLING_SHOWN = 4;
+
+/**
+ * Shows the state of the whole.
+ * @param {Report} report
+ * @param {Overall} overall
+ */
+export function showHero(report, overall) {
+  byId('hero').className = `card hero tone-${overall.tone}`;
+  fill(byId('state-sign'), overall.tone, () => [sign(overall.tone)]);
+  setText(byId('state'), overall.word);
+  setText(byId('sentence'), overall.sentence);
+  setText(byId('version'), report.version);
+  const counts = countStates(report.targets);
+  fill(byId('share'), counts, () => [shareBar(counts, report.targets.length)]);
+  const { service, directory, schedule, timezone, live } = report;
+  const { startedAtMs } = live;
+  fill(byId('identity'), { service, directory, schedule, timezone, startedAtMs }, () => [
+    ...fact('Service', element('bdi', {}, service)),
+    ...fact('Directory', element('bdi', {}, directory)),
+    ...fact('Schedule', element('code', {}, schedule), ` ${timezone}`),
+    ...fact('Running for', timeNode(startedAtMs, 'elapsed')),
+  ]);
+}
+
+/** @param {ReturnType<typeof countStates>} counts @param {number} total @returns {SVGElement} */
+function shareBar(counts, total) {
+  let x = 0;
+  // The best at the left: what is not well is what one looks for at the end of the bar.
+  const parts = [...counts].reverse().map(({ state, count }) => {
+    const width = (100 * count) / total;
+    const part = drawing(
+      'rect',
+      { x, y: 0, width, height: 1, class: `fill-${STATES[state].tone}` },
+      drawing('title', {}, `${state}: ${numberText(count)}`),
+    );
+    x += width;
+    return part;
+  });
+  return drawing('svg', { viewBox: '0 0 100 1', preserveAspectRatio: 'none' }, ...parts);
+}
+
+/**
+ * Shows the pass in hand, or when the next one is due and how the last one ended.
+ * @param {Report} report
+ */
+export function showPass({ live, liveness, maxStalenessMs }) {
+  const { pass, passes, nextPassAtMs } = live;
+  const last = passes.at(-1) ?? null;
+  setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
+  fill(byId('pass-now'), [pass, last, nextPassAtMs, liveness.state, maxStalenessMs], () => [
+    ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
+    lastPass(last),
+  ]);
+}
+
+/** @param {number | null} nextPassAtMs @returns {Child[]} */
+function nextPass(nextPassAtMs) {
+  if (nextPassAtMs === null) return [element('p', { class: 'figure' }, 'not known yet')];
+  return [
+    element('p', { class: 'figure' }, timeNode(nextPassAtMs, 'countdown')),
+    element('p', { class: 'dim' }, 'at ', timeNode(nextPassAtMs, 'clock')),
+  ];
+}
+
+/** @param {NonNullable<Report['live']['pass']>} pass @returns {Child[]} */
+function passInHand({ trigger, startedAtMs, planned, done, pulling }) {
+  const begun = element('p', { class: 'dim' }, `by ${trigger}, for `, timeNode(startedAtMs, 'elapsed'));
+  if (planned === null) return [element('p', { class: 'figure' }, 'Asking the service'), begun];
+  const { pull, keep, hold, retire } = planned;
+  const progress = element('progress', { max: Math.max(1, pull), value: Math.min(done, pull) });
+  progress.setAttribute('aria-label', 'Targets pulled');
+  const others = pulling.length - PULLING_SHOWN;
+  return [
+    element(
+      'p',
+      { class: 'figure' },
+      numberText(done),
+      element('span', { class: 'of' }, ` of ${counted(pull, 'pull')} done`),
+    ),
+    progress,
+    begun,
+    element('p', { class: 'dim' }, `Plan: pull ${pull}, keep ${keep}, hold ${hold}, retire ${retire}.`),
+    pulling.length === 0
+      ? null
+      : element(
+          'ul',
+          { class: 'pulling', 'aria-label': 'Being pulled' },
+          ...pulling
+            .slice(0, PULLING_SHOWN)
+            .map((name) => element('li', { title: name }, element('bdi', {}, name))),
+          others > 0 ? element('li', { class: 'dim' }, `and ${others} more`) : null,
+        ),
+  ];
+}
+
+/** @param {Report['live']['passes'][number] | null} last @returns {HTMLElement} */
+function lastPass(last) {
+  if (last === null) return element('p', { class: 'last-pass' }, 'No pass has come to its end yet.');
+  const { summary } = last;
+  const pulled =
+    summary === null || summary.pulled === 0 ? '' : `; ${sizeText(summary.downloadedBytes)} downloaded`;
+  return element(
+    'p',
+    { class: 'last-pass' },
+    element('strong', {}, 'Last pass '),
+    timeNode(last.startedAtMs + last.durationMs),
+    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}${pulled}.`,
+  );
+}

@@ -1,0 +1,102 @@
+/** The rows of the table of targets: made once, and kept while they are in sight, with focus and selection. */
+
+import { detailsOf } from './details.js';
+import { element, fill, setText, tick, timeNode } from './dom.js';
+import { numberText, printable, sizeText } from './format.js';
+import { badge } from './signs.js';
+import { COLUMNS, STATES, troubleOf } from './targets.js';
+
+/** @import { Child } from './dom.js' */
+/** @import { Target } from './targets.js' */
+
+/**
+ * The row of a target, and what is open below it.
+ * @typedef {object} Row
+ * @property {HTMLTableRowElement} row
+ * @property {HTMLTableRowElement} detail
+ * @property {(target: Target, facts: { index: number, isOpen: boolean, nowMs: number }) => void} update
+ */
+
+/**
+ * What is in the columns, by the name of the column; the first one is the heading of the row.
+ * @type {Readonly<Record<Exclude<typeof COLUMNS[number]['name'], 'target'>, (target: Target) => Child[]>>}
+ */
+const CELLS = {
+  state: ({ state }) => [badge(STATES[state].tone, state)],
+  verified: ({ verifiedAtMs }) => [timeNode(verifiedAtMs)],
+  changed: ({ changedAtMs }) => [timeNode(changedAtMs)],
+  compared: ({ checkedAtMs }) => [timeNode(checkedAtMs)],
+  files: ({ files }) => [numberText(files)],
+  size: ({ sizeBytes }) => [sizeText(sizeBytes)],
+  trouble: (target) => {
+    const text = troubleOf(target);
+    return text === null ? [] : [element('span', { title: text }, text)];
+  },
+  next: ({ nextAttemptAtMs }) => (nextAttemptAtMs === null ? [] : [timeNode(nextAttemptAtMs)]),
+};
+
+/**
+ * A row for a target.
+ * @param {string} target its name
+ * @param {string} id for what is open below it
+ * @param {{ onToggle: (name: string) => void, announce: (text: string) => void }} options
+ * @returns {Row}
+ */
+export function makeRow(target, id, { onToggle, announce }) {
+  const folder = element('bdi', { class: 'folder' });
+  const repository = element('bdi', { class: 'repository' });
+  const name = element('span', { class: 'name' }, folder, repository);
+  const branch = element('bdi', { class: 'branch' });
+  const button = element('button', { type: 'button', class: 'row-toggle' }, chevron(), name, branch);
+  button.addEventListener('click', () => onToggle(target));
+  const heading = element('th', { scope: 'row', class: 'column-target' }, button);
+  const cells = COLUMNS.slice(1).map((column) => ({
+    column,
+    cell: element('td', { class: `column-${column.name}` }),
+  }));
+  const row = element('tr', { class: 'target' }, heading, ...cells.map(({ cell }) => cell));
+  const holder = element('td', { colspan: COLUMNS.length });
+  const detail = element('tr', { class: 'detail', id }, holder);
+  return {
+    row,
+    detail,
+    update(target, { index, isOpen, nowMs }) {
+      // The heading row is the first.
+      row.setAttribute('aria-rowindex', String(index + 2));
+      button.setAttribute('aria-expanded', String(isOpen));
+      if (isOpen) button.setAttribute('aria-controls', id);
+      else button.removeAttribute('aria-controls');
+      const nameStart = target.repository.lastIndexOf('/', target.repository.length - 2) + 1;
+      setText(folder, target.repository.slice(0, nameStart));
+      setText(repository, target.repository.slice(nameStart));
+      setText(branch, target.branch);
+      button.title = printable(target.target);
+      for (const { column, cell } of cells) fillCell(column.name, cell, target);
+      if (isOpen) fill(holder, target, () => [detailsOf(target, announce)]);
+      tick(row, nowMs);
+      tick(detail, nowMs);
+    },
+  };
+}
+
+/** @param {typeof COLUMNS[number]['name']} name @param {Element} cell @param {Target} target */
+function fillCell(name, cell, target) {
+  if (name === 'target') return;
+  const { state, verifiedAtMs, changedAtMs, checkedAtMs, files, sizeBytes, nextAttemptAtMs } = target;
+  const data = {
+    state,
+    verified: verifiedAtMs,
+    changed: changedAtMs,
+    compared: checkedAtMs,
+    files,
+    size: sizeBytes,
+    trouble: troubleOf(target),
+    next: nextAttemptAtMs,
+  };
+  fill(cell, data[name], () => CELLS[name](target));
+}
+
+/** @returns {HTMLElement} */
+function chevron() {
+  return element('span', { class: 'chevron', 'aria-hidden': 'true' });
+}

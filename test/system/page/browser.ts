@@ -1,0 +1,134 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { onTestFinished } from 'vitest';
+
+import type { DaemonReport } from '../../../src/model/report.ts';
+import { createWebServer } from '../../../src/web/server.ts';
+
+/** Where Debian has it. */
+const CHROMIUM = '/usr/bin/chromium';
+
+/** Why no page can be opened here; undefined when one can. */
+export function whyNoBrowser(): string | undefined {
+  return existsSync(CHROMIUM) ? undefined : `${CHROMIUM} is missing (package chromium)`;
+}
+
+/** Starts the browser; whoever starts it closes it. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--disable-quic',
+      '--no-first-run',
+    ],
+  });
+}
+
+/** The status page in a browser, served by the daemon's own web server from a made report. */
+export interface OpenPage {
+  readonly page: Page;
+  readonly address: string;
+  /** What the page did that it must not: dialogs, errors, violations of the policy, requests to another origin. */
+  readonly faults: string[];
+  /** Requests of the status so far. */
+  readonly asked: () => number;
+  /** Has the daemon say something else, and tell of it. */
+  readonly say: (report: DaemonReport) => void;
+  /** Ends the daemon. */
+  readonly stop: () => Promise<void>;
+  /** Starts it again, at the same address. */
+  readonly startAgain: () => Promise<void>;
+}
+
+/** How the page is opened. */
+export interface OpenOptions {
+  readonly report: DaemonReport;
+  readonly token?: string;
+  readonly context?: BrowserContextOptions;
+  /** What follows the address. */
+  readonly query?: string;
+  /** Runs in the page before anything of it. */
+  readonly before?: string;
+  /** False where it is not expected to show anything. */
+  readonly waits?: boolean;
+}
+
+/** Serves a report and opens the page on it; both end with the running test. */
+export async function openPage(
+  browser: Browser,
+  { report, token, context: contextOptions, query = '', before, waits = true }: OpenOptions,
+): Promise<OpenPage> {
+  let said = report;
+  let asked = 0;
+  const makeServer = (): ReturnType<typeof createWebServer> =>
+    createWebServer({
+      report: () => {
+        asked += 1;
+        const age = Date.now() - madeAtMs;
+        return Promise.resolve({ ...said, nowMs: said.nowMs + age });
+      },
+      liveness: () => said.liveness,
+      renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
+      token: () => token ?? null,
+      pageFolder: join(import.meta.dirname, '../../../src/page'),
+      now: () => performance.now(),
+      emit: () => {},
+    });
+  let madeAtMs = Date.now();
+  let server = makeServer();
+  const { address, port } = await server.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...contextOptions });
+  onTestFinished(() => context.close());
+  const faults: string[] = [];
+  const page = await context.newPage();
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().includes('net::ERR_'))
+      faults.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol !== 'data:' && `${origin}/` !== address) faults.push(`request: ${request.url()}`);
+  });
+  await page.exposeFunction('noteViolation', (what: string) => faults.push(`policy: ${what}`));
+  await page.addInitScript(
+    "document.addEventListener('securitypolicyviolation', (e) => noteViolation(e.violatedDirective + ' ' + e.blockedURI));",
+  );
+  if (before !== undefined) await page.addInitScript(before);
+  await page.goto(`${address}${query}`);
+  if (waits) await page.locator('#main').waitFor({ state: 'visible' });
+  return {
+    page,
+    address,
+    faults,
+    asked: () => asked,
+    say: (next) => {
+      said = next;
+      madeAtMs = Date.now();
+      server.notify();
+    },
+    stop: () => server.close(),
+    startAgain: async () => {
+      server = makeServer();
+      await server.listen({ host: '127.0.0.1', port });
+    },
+  };
+}
+
+/** Gives the page time for what it must not do. */
+export function aWhile(): Promise<void> {
+  return sleep(2500);
+}

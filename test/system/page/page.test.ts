@@ -1,0 +1,557 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { DaemonReport } from '../../../src/model/report.ts';
+import type { TargetStatus } from '../../../src/model/status.ts';
+import { MINUTE_MS } from '../../support/builders.ts';
+import {
+  daemonReport,
+  failingTarget,
+  heldTarget,
+  HOSTILE_NAMES,
+  manyTargets,
+  ordinaryTargets,
+  passNote,
+  targetStatus,
+  troubledReport,
+} from '../../support/page-reports.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { aWhile, openPage, startBrowser, whyNoBrowser } from './browser.ts';
+import { faintTexts } from './contrast.ts';
+
+const missing = whyNoBrowser();
+const NOW_MS = Date.now();
+const REFUSED = {
+  state: 'refused',
+  place: 'first',
+  sinceMs: NOW_MS - MINUTE_MS,
+  nextAttemptAtMs: NOW_MS + MINUTE_MS,
+} as const;
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
+function report(fields: Parameters<typeof daemonReport>[0] = {}): DaemonReport {
+  return daemonReport({ nowMs: NOW_MS, ...fields });
+}
+
+function firstRows(page: Page, count: number): Promise<string[]> {
+  return page.evaluate(
+    (most) =>
+      [...document.querySelectorAll('tr.target .row-toggle')]
+        .slice(0, most)
+        .map((button) => (button as HTMLElement).title),
+    count,
+  );
+}
+
+function sideways(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}
+
+describe.skipIf(missing !== undefined)(
+  `the status page in a browser${missing === undefined ? '' : ` (skipped: ${missing})`}`,
+  () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await startBrowser();
+    });
+    afterAll(() => browser.close());
+
+    it('says at a glance that all is well, and loads nothing from elsewhere', async () => {
+      const { page, faults } = await openPage(browser, { report: report() });
+      expect(await page.locator('h1').innerText()).toBe('Ready');
+      expect(await page.title()).toBe('Ready – workbook-mirror');
+      expect(await page.locator('#icon').getAttribute('href')).toContain(encodeURIComponent('#12805c'));
+      expect(await page.locator('#hero').innerText()).toContain('https://workbooks.example.com/api');
+      expect(await page.locator('#hero').innerText()).toContain('/srv/workbook-mirror');
+      expect(await page.locator('#pass').innerText()).toMatch(/Next pass\s+\d+:\d\d/);
+      expect(await page.locator('#attention').isHidden()).toBe(true);
+      expect(await page.locator('tr.target').count()).toBe(24);
+      expect(await page.locator('#contact').innerText()).toBe('Live');
+      expect(faults).toEqual([]);
+    });
+
+    it('says every state in words, in the title and in the icon, as it comes', async () => {
+      const { page, say, faults } = await openPage(browser, { report: report() });
+      const icons = new Set<string | null>();
+      const failed = passNote({
+        result: 'failed',
+        summary: null,
+        failure: { code: 'service.timeout', message: 'The service did not answer.', hint: null },
+      });
+      const problem = { code: 'settings.invalid', message: 'no', hint: null } as const;
+      const states: [string, DaemonReport][] = [
+        ['Stale', report({ targets: [targetStatus({ state: 'stale', isStale: true }, NOW_MS)] })],
+        ['Failing', report({ live: { passes: [failed] } })],
+        ['Stuck', report({ liveness: { isAlive: false, state: 'stuck', silentMs: 9e5 } })],
+        ['Starting', report({ live: { hasFinishedPass: false, passes: [] } })],
+        [
+          'Settings refused',
+          report({ live: { settings: { takenAtMs: NOW_MS, problem, restartNeeded: [] } } }),
+        ],
+        ['Key refused', report({ live: { credentials: { apiKey: REFUSED, apiToken: REFUSED } } })],
+        ['Ready', report()],
+      ];
+      for (const [word, next] of states) {
+        say(next);
+        await page.locator('h1', { hasText: new RegExp(`^${word}$`) }).waitFor();
+        expect(await page.title()).toMatch(new RegExp(`^${word}`));
+        expect(await page.locator('#announcer').innerText()).toContain(word);
+        icons.add(await page.locator('#icon').getAttribute('href'));
+      }
+      expect(icons.size).toBe(4);
+      expect(faults).toEqual([]);
+    });
+
+    it('shows names that mean harm as text, and nothing comes of them', async () => {
+      const { page, faults } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      const buttons = page.locator('.row-toggle');
+      for (let index = 0; index < 8; index += 1) await buttons.nth(index).click();
+      await page.locator('#notices-more').click();
+      await page.locator('summary').first().click();
+      const found = await page.evaluate(() => ({
+        injected: document.querySelectorAll(
+          'img, iframe, object, svg[onload], [onerror], style, [style*="url"]',
+        ).length,
+        scripts: [...document.scripts].map((script) => script.getAttribute('src')),
+        hidden: /[\u202A-\u202E\u2066-\u2069]/.test(document.body.textContent),
+        titles: /[\u202A-\u202E]/.test(
+          [...document.querySelectorAll('[title]')].map((e) => e.getAttribute('title')).join(''),
+        ),
+      }));
+      expect(found).toEqual({ injected: 0, scripts: ['page/page.js'], hidden: false, titles: false });
+      const [image] = HOSTILE_NAMES;
+      expect(await page.locator('#notices').innerText()).toContain(image);
+      expect(await page.locator('#matters').innerText()).toContain(
+        `workbook-mirror approve '"><script>alert(1)</script>/gone'`,
+      );
+      expect(faults).toEqual([]);
+    });
+
+    it.each([
+      ['a desk', {}],
+      ['a phone', PHONE],
+    ])('has nothing that sticks out sideways on %s, whatever goes wrong', async (_, context) => {
+      const { page } = await openPage(browser, { report: troubledReport(NOW_MS), context });
+      await page.locator('.row-toggle').nth(3).click();
+      await page.locator('summary').nth(1).click();
+      expect(await sideways(page)).toBe(0);
+      const scroller = await page
+        .locator('#targets-scroller')
+        .evaluate((node) => node.scrollWidth - node.clientWidth);
+      expect(scroller).toBe(0);
+    });
+
+    it('sorts by every column, with the mouse and with the keys', async () => {
+      const { page } = await openPage(browser, { report: report() });
+      const columns = page.locator('#targets-head th');
+      expect(await columns.count()).toBe(9);
+      expect(
+        await columns.evaluateAll((cells) => cells.map((cell) => cell.getAttribute('aria-sort'))),
+      ).toEqual([null, 'ascending', null, null, null, null, null, null, null]);
+      for (let index = 0; index < 9; index += 1) {
+        const cell = columns.nth(index);
+        await cell.locator('button').click();
+        const first = await cell.getAttribute('aria-sort');
+        await cell.locator('button').press('Enter');
+        expect(new Set([first, await cell.getAttribute('aria-sort')])).toEqual(
+          new Set(['ascending', 'descending']),
+        );
+        expect(await page.locator('#targets-head [aria-sort]').count()).toBe(1);
+      }
+      await page.locator('#targets-head button', { hasText: 'Size' }).click();
+      const sizes = ordinaryTargets(NOW_MS).sort((a, b) => b.sizeBytes - a.sizeBytes);
+      expect(await firstRows(page, 3)).toEqual(sizes.slice(0, 3).map(({ target }) => target));
+    });
+
+    it('finds targets by what is typed, and keeps the choice in the address', async () => {
+      const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
+      const { page, address } = await openPage(browser, { report: report({ targets }) });
+      await page.keyboard.press('/');
+      expect(await page.evaluate(() => document.activeElement?.id)).toBe('search');
+      await page.keyboard.type('plan draft/');
+      expect(await page.locator('#targets-none').innerText()).toBe('No target matches “plan draft/”.');
+      await page.keyboard.press('Backspace');
+      expect(await firstRows(page, 9)).toEqual(['github.com/acme/plan.git/draft']);
+      expect(await page.locator('#targets-count').innerText()).toBe('1 of 25');
+      await page.reload();
+      await page.locator('tr.target').waitFor();
+      expect(await page.locator('#search').inputValue()).toBe('plan draft');
+      expect(await firstRows(page, 9)).toEqual(['github.com/acme/plan.git/draft']);
+      await page.locator('#search').press('Escape');
+      expect(page.url()).toBe(address);
+      const failing = page.locator('.filter', { hasText: 'failing' });
+      await failing.click();
+      expect(await failing.getAttribute('aria-pressed')).toBe('true');
+      expect(await firstRows(page, 9)).toEqual(['Payments/main']);
+    });
+
+    it('shows the targets of a matter that wants attention', async () => {
+      const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
+      const { page } = await openPage(browser, { report: report({ targets }) });
+      await page.locator('.matter', { hasText: 'Payments/main fails' }).locator('.show').click();
+      expect(await firstRows(page, 9)).toEqual(['Payments/main']);
+      expect(await page.evaluate(() => document.activeElement?.id)).toBe('targets');
+    });
+
+    it('has only those of 5,000 targets in the page that are in sight, and every one by the keys', async () => {
+      const targets = manyTargets(5000, NOW_MS);
+      const { page, say, faults } = await openPage(browser, { report: report({ targets }) });
+      expect(await page.locator('#targets-table').getAttribute('aria-rowcount')).toBe('5001');
+      await page.locator('#targets-head button', { hasText: 'Target' }).click();
+      const focused = () => page.evaluate(() => (document.activeElement as HTMLElement).title);
+      await page.locator('.row-toggle').first().focus();
+      await page.keyboard.press('End');
+      expect(await focused()).toBe('github.com/acme/repository-4999.git/main');
+      expect(await page.locator('tr.target').last().getAttribute('aria-rowindex')).toBe('5001');
+      await page.keyboard.press('ArrowUp');
+      expect(await focused()).toBe('github.com/acme/repository-4998.git/main');
+      await page.keyboard.press('Home');
+      for (let index = 0; index < 60; index += 1) await page.keyboard.press('ArrowDown');
+      expect(await focused()).toBe('github.com/acme/repository-0060.git/main');
+      // Out of sight, it keeps the focus, also when the order changes around it.
+      await page.locator('#targets-scroller').evaluate((node) => {
+        node.scrollTop = 100_000;
+      });
+      await page
+        .locator('tr.target', { hasText: /repository-2\d{3}/ })
+        .first()
+        .waitFor();
+      say(report({ targets: targets.slice(10) }));
+      await page.locator('#targets-count', { hasText: '4,990' }).waitFor();
+      expect(await focused()).toBe('github.com/acme/repository-0060.git/main');
+      expect(await page.locator('tr.target').count()).toBeLessThan(60);
+      expect(faults).toEqual([]);
+    });
+
+    it('keeps focus, search, scrolling, selection and open details while it is updated', async () => {
+      const targets = manyTargets(300, NOW_MS);
+      const { page, say } = await openPage(browser, {
+        report: report({ targets }),
+        query: '?search=repository&sort=target',
+      });
+      const scroller = page.locator('#targets-scroller');
+      await scroller.evaluate((node) => {
+        node.scrollTop = 4000;
+      });
+      const row = page.locator('tr.target', { hasText: 'repository-0105' });
+      await row.locator('button').click();
+      await row.locator('button').focus();
+      await row.locator('.column-size').evaluate((cell) => getSelection()?.selectAllChildren(cell));
+      const before = await scroller.evaluate((node) => node.scrollTop);
+      const selected = await page.evaluate(() => getSelection()?.toString());
+      say(report({ targets: targets.map((target) => targetStatus({ ...target, files: 7777 })) }));
+      await row.locator('.column-files', { hasText: '7,777' }).waitFor();
+      expect(await page.evaluate(() => (document.activeElement as HTMLElement).title)).toContain(
+        'repository-0105',
+      );
+      expect(await row.locator('button').getAttribute('aria-expanded')).toBe('true');
+      expect(await page.locator('tr.detail').innerText()).toContain('7,777 files');
+      expect(await scroller.evaluate((node) => node.scrollTop)).toBe(before);
+      expect(await page.evaluate(() => getSelection()?.toString())).toBe(selected);
+      expect(await page.locator('#search').inputValue()).toBe('repository');
+    });
+
+    it('keeps the focus on a control of a list that changes', async () => {
+      const { page, say } = await openPage(browser, {
+        report: report({ targets: [heldTarget({ repository: 'b' }, NOW_MS)] }),
+      });
+      await page.locator('.matter .command button').focus();
+      say(
+        report({
+          targets: [heldTarget({ repository: 'a' }, NOW_MS), heldTarget({ repository: 'b' }, NOW_MS)],
+        }),
+      );
+      await page.locator('.matter').nth(1).waitFor();
+      expect(
+        await page.evaluate(
+          () => document.activeElement?.closest('.matter')?.querySelector('h3')?.textContent,
+        ),
+      ).toBe('A deletion is held: b/main');
+    });
+
+    it('copies the command that lets a deletion go, quoted for a shell', async () => {
+      const targets = [heldTarget({ repository: "it's $(id)" }, NOW_MS)];
+      const { page, address } = await openPage(browser, { report: report({ targets }) });
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: address });
+      await page.locator('.matter .command button').click();
+      await page.locator('.matter .command button', { hasText: 'Copied' }).waitFor();
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+        String.raw`workbook-mirror approve 'it'\''s $(id)/main'`,
+      );
+    });
+
+    it('selects the command where a browser has no clipboard for it', async () => {
+      const before = "Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });";
+      const { page } = await openPage(browser, {
+        report: report({ targets: [heldTarget({}, NOW_MS)] }),
+        before,
+      });
+      await page.locator('.matter .command button').click();
+      await page.locator('.matter .command button', { hasText: 'Ctrl+C' }).waitFor();
+      expect(await page.evaluate(() => getSelection()?.toString())).toBe(
+        "workbook-mirror approve 'Accounting/main'",
+      );
+    });
+
+    it('says at once when the daemon is gone, how old the page is, and when it is back', async () => {
+      const { page, stop, startAgain, faults } = await openPage(browser, { report: report() });
+      await stop();
+      await page.locator('#notice', { hasText: 'The daemon does not answer.' }).waitFor();
+      expect(await page.locator('#notice').innerText()).toMatch(/What is shown is \d+ s old\./);
+      expect(await page.locator('h1').innerText()).toBe('Unknown');
+      expect(await page.locator('#sentence').innerText()).toContain('When it last answered: Ready.');
+      expect(await page.title()).toBe('No answer – workbook-mirror');
+      expect(await page.locator('#announcer').innerText()).toContain('does not answer');
+      await startAgain();
+      await page.locator('#retry').click();
+      await page.locator('h1', { hasText: 'Ready' }).waitFor();
+      expect(await page.locator('#notice').isHidden()).toBe(true);
+      await page.locator('#contact', { hasText: 'Live' }).waitFor();
+      expect(faults).toEqual([]);
+    });
+
+    it('comes back by itself', async () => {
+      const { page, stop, startAgain } = await openPage(browser, { report: report() });
+      await stop();
+      await page.locator('h1', { hasText: 'Unknown' }).waitFor();
+      await startAgain();
+      await page.locator('h1', { hasText: 'Ready' }).waitFor();
+    });
+
+    it.each([
+      ['has no events', 'delete globalThis.EventSource;'],
+      [
+        'gets none',
+        "globalThis.EventSource = class extends EventSource { constructor() { super('api/nothing'); } };",
+      ],
+    ])('is live by asking where a browser %s', async (_, before) => {
+      const { page, say } = await openPage(browser, { report: report(), before });
+      say(report({ liveness: { isAlive: false, state: 'stuck', silentMs: 9e5 } }));
+      await page.locator('h1', { hasText: 'Stuck' }).waitFor();
+      expect(await page.locator('#contact').innerText()).toBe('Live, every 5 s');
+    });
+
+    it('loads itself again when the daemon is another version, and keeps what was chosen', async () => {
+      const { page, say, address } = await openPage(browser, { report: report() });
+      await page.locator('#search').fill('plan');
+      const reloaded = page.waitForEvent('load');
+      say({ ...report(), version: '0.2.0' });
+      await reloaded;
+      await page.locator('#version', { hasText: '0.2.0' }).waitFor();
+      expect(page.url()).toBe(`${address}?search=plan`);
+    });
+
+    it('says so when it cannot show what it is told, and goes on', async () => {
+      const { page, say } = await openPage(browser, { report: report() });
+      const strange = { ...targetStatus({}, NOW_MS), state: 'odd' } as unknown as TargetStatus;
+      say({ ...report(), targets: [strange] });
+      await page.locator('#notice', { hasText: 'cannot show its answer' }).waitFor();
+      say(report());
+      await page.locator('h1', { hasText: 'Ready' }).waitFor();
+    });
+
+    it('tells targets apart that have one name', async () => {
+      const targets = [1, 2, 3].map((files) => targetStatus({ files }, NOW_MS));
+      const { page } = await openPage(browser, { report: report({ targets }) });
+      await page.locator('.row-toggle').nth(1).click();
+      expect(await page.locator('tr.target .column-files').allInnerTexts()).toEqual(['1', '2', '3']);
+      expect(await page.locator('tr.detail').innerText()).toContain('2 files');
+    });
+
+    it('stands still while it is paused, and says so', async () => {
+      const { page, say, asked } = await openPage(browser, { report: report() });
+      const pause = page.locator('#pause');
+      await pause.click();
+      expect(await pause.getAttribute('aria-pressed')).toBe('true');
+      await page.locator('#notice', { hasText: 'Paused.' }).waitFor();
+      const before = asked();
+      const countdown = await page.locator('.figure').innerText();
+      say(report({ liveness: { isAlive: false, state: 'stuck', silentMs: 9e5 } }));
+      await aWhile();
+      expect(asked()).toBe(before);
+      expect(await page.locator('.figure').innerText()).toBe(countdown);
+      expect(await page.locator('h1').innerText()).toBe('Ready');
+      await pause.click();
+      await page.locator('h1', { hasText: 'Stuck' }).waitFor();
+      expect(await page.locator('#notice').isHidden()).toBe(true);
+    });
+
+    it('says what is missing when the token is another one by now', async () => {
+      const { page } = await openPage(browser, {
+        report: report(),
+        token: 'secret-of-the-test',
+        context: { httpCredentials: { username: 'any', password: 'secret-of-the-test' } },
+        before:
+          "const ask = fetch; globalThis.fetch = (url, options) => url === 'api/status' ? Promise.resolve(new Response('no', { status: 401 })) : ask(url, options);",
+        waits: false,
+      });
+      await page.locator('#notice', { hasText: 'load this page again to give one' }).waitFor();
+      expect(await page.content()).not.toContain('secret-of-the-test');
+    });
+
+    it('works with a token that the browser asked for', async () => {
+      const credentials = { username: 'any', password: 'secret-of-the-test' };
+      const { page } = await openPage(browser, {
+        report: report(),
+        token: credentials.password,
+        context: { httpCredentials: credentials },
+      });
+      await page.locator('#contact', { hasText: 'Live' }).waitFor();
+    });
+
+    it('tells a screen reader what is where', async () => {
+      const { page } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      await page.locator('.row-toggle').first().click();
+      const found = await page.evaluate(() => {
+        const named = (node: Element) => (node.getAttribute('aria-label') ?? node.textContent).trim() !== '';
+        const count = (selector: string) => document.querySelectorAll(selector).length;
+        const levels = [...document.querySelectorAll('main :is(h1, h2, h3, h4)')].map((node) =>
+          Number(node.localName[1]),
+        );
+        return {
+          landmarks: [count('main'), count('header'), count('footer'), count('[role=search]')],
+          h1: count('h1'),
+          skips: levels.some((level, index) => index > 0 && level > (levels[index - 1] ?? 1) + 2),
+          nameless: [...document.querySelectorAll('button, a, summary')].filter((node) => !named(node))
+            .length,
+          pictures: [...document.querySelectorAll('svg')].filter(
+            (svg) => !svg.closest('[aria-hidden=true]') && svg.getAttribute('role') !== 'img',
+          ).length,
+          alternatives: [...document.querySelectorAll('svg[role=img]')].map((svg) =>
+            svg.getAttribute('aria-label')?.slice(0, 24),
+          ),
+          live: count('[aria-live]:not([aria-live=off]), [role=status], [role=alert]'),
+          sections: [...document.querySelectorAll('section')].every((section) =>
+            section.hasAttribute('aria-labelledby'),
+          ),
+          times: [...document.querySelectorAll('time')].every(
+            (time) => /^\d{4}-.*Z$/.test(time.dateTime) && time.title.includes(time.dateTime),
+          ),
+          language: document.documentElement.lang,
+          headers: [...document.querySelectorAll('th')].every((cell) => cell.hasAttribute('scope')),
+        };
+      });
+      expect(found).toEqual({
+        landmarks: [1, 1, 1, 1],
+        h1: 1,
+        skips: false,
+        nameless: 0,
+        pictures: 0,
+        alternatives: ['Time since last verified', '201 passes, 4 failed, 6 '],
+        live: 1,
+        sections: true,
+        times: true,
+        language: 'en',
+        headers: true,
+      });
+    });
+
+    it('says nothing to a screen reader while nothing changes but the clock', async () => {
+      const { page, say } = await openPage(browser, { report: report() });
+      await page.evaluate(() => {
+        new MutationObserver(() => document.body.setAttribute('data-said', 'yes')).observe(
+          document.querySelector('#announcer') ?? document.body,
+          { childList: true, characterData: true, subtree: true },
+        );
+      });
+      say(report({ live: { nextPassAtMs: NOW_MS + 9 * MINUTE_MS } }));
+      await page.locator('.figure', { hasText: /^[89]:/ }).waitFor();
+      expect(await page.locator('body').getAttribute('data-said')).toBeNull();
+    });
+
+    it('is worked by keys alone, and shows where the focus is', async () => {
+      const { page } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      const seen: string[] = [];
+      for (let index = 0; index < 60; index += 1) {
+        await page.keyboard.press('Tab');
+        const now = await page.evaluate(() => {
+          const node = document.activeElement as HTMLElement;
+          const box = node.getBoundingClientRect();
+          const { outlineStyle } = getComputedStyle(node);
+          return {
+            what: node.id || node.className || node.textContent,
+            visible:
+              outlineStyle !== 'none' && box.width > 0 && box.top >= 0 && box.bottom <= innerHeight + 1,
+          };
+        });
+        seen.push(now.what);
+        expect(now).toEqual({ what: now.what, visible: true });
+      }
+      expect(seen.slice(0, 3)).toEqual(['skip', 'skip', 'pause']);
+      for (const what of ['search', 'targets-scroller', 'filter', 'sort', 'row-toggle'])
+        expect(seen).toContain(what);
+      await page.keyboard.press('Enter');
+      expect(await page.locator('[aria-expanded=true].row-toggle').count()).toBe(1);
+    });
+
+    it.each(['light', 'dark'] as const)(
+      'has no text that is hard to read, in %s colours',
+      async (colorScheme) => {
+        const { page, stop } = await openPage(browser, {
+          report: troubledReport(NOW_MS),
+          context: { colorScheme },
+        });
+        for (const index of [0, 3]) await page.locator('.row-toggle').nth(index).click();
+        await page.locator('.filter', { hasText: 'failing' }).click();
+        expect(await page.evaluate(faintTexts)).toEqual([]);
+        await page.locator('#pause').click();
+        expect(await page.evaluate(faintTexts)).toEqual([]);
+        await page.locator('#pause').click();
+        await stop();
+        await page.locator('h1', { hasText: 'Unknown' }).waitFor();
+        expect(await page.evaluate(faintTexts)).toEqual([]);
+      },
+    );
+
+    it('moves nothing for a reader who does not want it', async () => {
+      const { page } = await openPage(browser, { report: report(), context: { reducedMotion: 'reduce' } });
+      const moving = await page.evaluate(
+        () =>
+          [...document.querySelectorAll('*')].filter((node) => {
+            const { transitionDuration, animationName } = getComputedStyle(node);
+            return transitionDuration !== '0s' || animationName !== 'none';
+          }).length,
+      );
+      expect(moving).toBe(0);
+    });
+
+    it('says where the state is to be had without scripts', async () => {
+      const { page } = await openPage(browser, {
+        report: report(),
+        context: { javaScriptEnabled: false },
+        waits: false,
+      });
+      expect(await page.locator('body').innerText()).toContain('/api/status');
+      expect(await page.locator('noscript a').first().getAttribute('href')).toBe('api/status');
+    });
+
+    it('can be looked at: PAGE_SCREENSHOTS names the folder for the pictures', async () => {
+      const folder = process.env['PAGE_SCREENSHOTS'] ?? (await temporaryFolder());
+      await mkdir(folder, { recursive: true });
+      const troubled = troubledReport(NOW_MS);
+      const scenes: [string, DaemonReport, object, boolean][] = [
+        ['desk-light', report(), {}, false],
+        ['desk-dark', report(), { colorScheme: 'dark' }, false],
+        ['phone', report(), { ...PHONE, deviceScaleFactor: 2 }, false],
+        ['5000-targets', report({ targets: manyTargets(5000, NOW_MS) }), {}, false],
+        ['troubles', troubled, {}, false],
+        ['troubles-phone-dark', troubled, { ...PHONE, colorScheme: 'dark' }, false],
+        ['gone', report(), {}, true],
+      ];
+      for (const [name, said, context, isGone] of scenes) {
+        const { page, stop, faults } = await openPage(browser, { report: said, context });
+        if (isGone) {
+          await stop();
+          await page.locator('#notice').waitFor({ state: 'visible' });
+        }
+        const picture = await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+        expect(picture.length).toBeGreaterThan(10_000);
+        expect(await sideways(page)).toBe(0);
+        expect(faults).toEqual([]);
+      }
+    });
+  },
+);
