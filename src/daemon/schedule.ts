@@ -22,6 +22,28 @@ export function checkSchedule(expression: string): string | undefined {
   return 'is no cron expression of a time that comes: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
 }
 
+/** The months in one of which every zone with summer time has it, and in the other not. */
+const MONTHS = [0, 6];
+
+/**
+ * The zone that a schedule is run in. One that comes in every hour alike means the same in every zone that is whole hours from
+ * UTC, and in UTC no hour comes twice: node-cron leaves one of the two out, so that for an hour no pass would start.
+ */
+function zoneFor(expression: string, timezone: string): string {
+  const isHourly = expression
+    .trim()
+    .split(/\s+/)
+    .slice(-4)
+    .every((field) => field === '*');
+  return isHourly && isWholeHours(timezone) ? 'UTC' : timezone;
+}
+
+function isWholeHours(timezone: string): boolean {
+  const minute = new Intl.DateTimeFormat('en', { timeZone: timezone, minute: 'numeric' });
+  const year = new Date().getUTCFullYear();
+  return MONTHS.every((month) => Number(minute.format(Date.UTC(year, month, 1))) === 0);
+}
+
 /** Calls `onTick` on the schedule, in a named time zone. */
 export async function startSchedule(
   expression: string,
@@ -29,7 +51,7 @@ export async function startSchedule(
   onTick: () => void,
 ): Promise<Schedule> {
   const task = createTask(expression, onTick, {
-    timezone,
+    timezone: zoneFor(expression, timezone),
     missedExecutionTolerance: LATE_TICK_TOLERANCE_MS,
     suppressMissedWarning: true,
   });
@@ -54,7 +76,7 @@ export function longestPeriodMs(expression: string, timezone: string): number {
 }
 
 function nextRunsMs(expression: string, timezone: string, count: number): number[] {
-  const task = createTask(expression, () => {}, { timezone });
+  const task = createTask(expression, () => {}, { timezone: zoneFor(expression, timezone) });
   try {
     return task.getNextRuns(count).map((run) => run.getTime());
   } finally {

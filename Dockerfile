@@ -1,0 +1,53 @@
+# The README tells how to build and use it, under "In a container".
+
+FROM node:24-bookworm-slim AS build
+WORKDIR /build
+# Packages change less often than sources. No script of theirs is needed: the native library comes compiled.
+COPY package.json package-lock.json .npmrc ./
+RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
+COPY . .
+RUN npm run build && find dist -name "*.map" -delete
+
+FROM node:24-bookworm-slim AS dependencies
+WORKDIR /build
+COPY package.json package-lock.json .npmrc ./
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts
+
+FROM node:24-bookworm-slim
+# Hooks leave processes behind, which whoever is process 1 has to bury; Node does not.
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends tini \
+  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
+# The user has no name, as some platforms give another number anyway. Its group is root's, which those platforms keep (OpenShift):
+# it may write here, and nothing else of root's.
+RUN ln -s ../lib/node_modules/workbook-mirror/dist/main.js /usr/local/bin/workbook-mirror \
+  && install --directory --owner=65532 --group=0 --mode=0775 /data
+# Where `npm install --global` would put it, so that this finds what is installed like that beside it.
+WORKDIR /usr/local/lib/node_modules/workbook-mirror
+COPY --from=dependencies /build/node_modules node_modules
+# `help` reads the README.
+COPY --chmod=644 package.json README.md LICENSE ./
+COPY --from=build /build/dist dist
+
+# Both beat a settings file. A container has its own loopback, which nobody outside reaches.
+ENV WORKBOOK_MIRROR_DIRECTORY=/data \
+  WORKBOOK_MIRROR_HTTP_LISTEN=0.0.0.0:9480
+VOLUME /data
+EXPOSE 9480
+USER 65532:0
+STOPSIGNAL SIGTERM
+
+# Asks the address that the variable gives, which also takes 0.0.0.0 and [::] for this machine. Nobody can be asked where it is off.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=2m --retries=3 CMD ["node", "-e", "const at = process.env.WORKBOOK_MIRROR_HTTP_LISTEN; if (at !== 'off') fetch(`http://${at}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+
+# -s: buries its processes also where the container has another process 1 (docker run --init, shareProcessNamespace).
+ENTRYPOINT ["tini", "-s", "--", "workbook-mirror"]
+CMD ["run"]
+
+# The last layer, as it changes with every commit.
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="workbook-mirror" \
+  org.opencontainers.image.description="Keeps an exact, always readable copy of a workbook version-control service on local disk" \
+  org.opencontainers.image.version="0.1.0" \
+  org.opencontainers.image.revision="${REVISION}" \
+  org.opencontainers.image.licenses="MIT"

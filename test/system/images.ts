@@ -1,0 +1,116 @@
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The image that the Dockerfile starts from, and the release of Debian below it. */
+const BASE = { name: 'docker.io/library/node:24-bookworm-slim', debian: 'bookworm' };
+
+const IMAGE = 'localhost/workbook-mirror:test';
+
+/** Certificate authorities that this machine has beyond the usual ones: npm meets them on the way to the registry. */
+const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
+
+const BUILD_TIMEOUT_MS = 400_000;
+const COMMAND_TIMEOUT_MS = 60_000;
+
+/** How a command ended, and what it printed. */
+export interface Outcome {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Container tools with a store of their own, in which the image of this clone is built. */
+export interface Images {
+  readonly image: string;
+  /** Runs podman. */
+  readonly podman: (...args: readonly string[]) => Promise<Outcome>;
+  /** Removes what was built; the base stays for the next run. */
+  readonly close: () => Promise<void>;
+}
+
+/** Why no image can be built here; undefined when one can. */
+export function whyNoImages(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'building an image here needs root on Linux';
+  const missing = ['buildah', 'podman', 'runc', 'debootstrap', 'npm'].filter(
+    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
+  );
+  return missing.length === 0 ? undefined : `building an image needs ${missing.join(', ')}`;
+}
+
+/**
+ * Builds the Dockerfile. The base image is made of Debian's packages and the Node that runs the tests, in a store that no
+ * other image is in, and that is kept for this version of Node.
+ * @throws Error with what the tool says
+ */
+export async function buildImage(): Promise<Images> {
+  const home = join(tmpdir(), `workbook-mirror-images-${BASE.debian}-${process.version}`);
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  const store = ['--root', join(home, 'storage'), '--runroot', join(home, 'run')];
+  const podman: Images['podman'] = (...args) =>
+    command('podman', [...store, '--runtime=runc', '--cgroup-manager=cgroupfs', ...args], COMMAND_TIMEOUT_MS);
+  if ((await podman('image', 'exists', BASE.name)).exitCode !== 0) await makeBase(home, store);
+  const settings = join(home, 'npmrc');
+  await writeFile(settings, existsSync(AUTHORITIES) ? `cafile=${AUTHORITIES}\n` : '');
+  const mounts = existsSync(AUTHORITIES) ? [`--volume=${AUTHORITIES}:${AUTHORITIES}:ro`] : [];
+  // prettier-ignore
+  await demand('buildah', [...store, 'bud', '--format=docker', '--isolation=chroot', '--layers=false', ...mounts,
+    `--volume=${settings}:/usr/local/etc/npmrc:ro`, `--tag=${IMAGE}`, ROOT]);
+  return {
+    image: IMAGE,
+    podman,
+    close: async () => {
+      await podman('image', 'rm', '--force', IMAGE);
+      await podman('image', 'prune', '--force');
+    },
+  };
+}
+
+/** Makes what stands in for the base image: Debian at its least, Node and npm. */
+async function makeBase(home: string, store: readonly string[]): Promise<void> {
+  const work = await mkdtemp(join(home, 'base-'));
+  try {
+    const root = join(work, 'root');
+    await demand('debootstrap', ['--variant=minbase', '--include=ca-certificates', BASE.debian, root]);
+    const local = join(root, 'usr/local');
+    await copyFile(await realpath(process.execPath), join(local, 'bin/node'));
+    const found = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
+    const npm = join(dirname(await realpath(found)), '..');
+    await cp(npm, join(local, 'lib/node_modules/npm'), { recursive: true });
+    for (const name of ['npm', 'npx'])
+      await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(local, 'bin', name));
+    const archive = join(work, 'base.tar');
+    await demand('tar', ['--directory', root, '--create', '--file', archive, '.']);
+    const variables = 'ENV=PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+    await demand('podman', [
+      ...store,
+      'import',
+      `--change=${variables}`,
+      '--change=CMD ["node"]',
+      archive,
+      BASE.name,
+    ]);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** Runs a command to its end; one that takes too long is killed. */
+function command(program: string, args: readonly string[], timeoutMs: number): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const options = { timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024, killSignal: 'SIGKILL' } as const;
+    const child = execFile(program, args, options, (_error, stdout, stderr) =>
+      resolve({ exitCode: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+async function demand(program: string, args: readonly string[]): Promise<void> {
+  const { exitCode, stdout, stderr } = await command(program, args, BUILD_TIMEOUT_MS);
+  if (exitCode !== 0) throw new Error(`${program} ended with ${exitCode}:\n${stdout}${stderr}`);
+}

@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { readFileSync, realpathSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { buildPackageIn, DEPENDENCIES } from './package.ts';
+
+/** Where `npm install --global --prefix /usr/local` puts the package. */
+const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
+
+/** What a command on the machine printed and how it ended. */
+export interface Outcome {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A machine with a systemd of its own and the package installed, as a container over this machine's own root. */
+export interface Machine {
+  /** Runs a command as root. */
+  readonly run: (...argv: readonly string[]) => Outcome;
+  /** Runs a command that must succeed, and gives what it printed. */
+  readonly demand: (...argv: readonly string[]) => string;
+  /** Writes a file, and the folders to it. */
+  readonly write: (path: string, text: string) => Promise<void>;
+  /** Waits until a condition holds; fails with the journal when it does not. */
+  readonly until: (what: string, holds: () => boolean) => Promise<void>;
+  /** A property of a unit, as `systemctl show` gives it. */
+  readonly property: (unit: string, name: string) => string;
+  readonly close: () => Promise<void>;
+}
+
+/** Why no machine can be booted here; undefined when one can. */
+export function whyNoMachine(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'booting a machine needs root on Linux';
+  const missing = ['systemd-nspawn', 'nsenter', 'mount', 'git'].filter(
+    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
+  );
+  return missing.length === 0 ? undefined : `booting a machine needs ${missing.join(', ')}`;
+}
+
+const WAIT_MS = 60_000;
+const LOOK_EVERY_MS = 100;
+
+/** Boots a machine, with a network of its own. @throws Error when it does not come up */
+export async function bootMachine(): Promise<Machine> {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-machine-'));
+  const root = join(folder, 'root');
+  const mounts: string[] = [];
+  let container: ChildProcess | null = null;
+  const close = async (): Promise<void> => {
+    if (container !== null && container.exitCode === null) {
+      const ended = new Promise((resolve) => container?.once('exit', resolve));
+      container.kill('SIGTERM');
+      await Promise.race([ended, sleep(15_000)]);
+      container.kill('SIGKILL');
+    }
+    for (const mount of mounts.toReversed()) spawnSync('umount', ['--lazy', mount]);
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    mountOrFail(mounts, folder, '-t', 'tmpfs', 'workbook-mirror-machine');
+    for (const name of ['root', 'upper', 'work']) await mkdir(join(folder, name));
+    const layers = `lowerdir=/,upperdir=${join(folder, 'upper')},workdir=${join(folder, 'work')}`;
+    mountOrFail(mounts, root, '-t', 'overlay', '-o', layers, 'workbook-mirror-machine');
+    await install(root);
+    container = startContainer(root);
+    const machine = machineOf(root, container, close);
+    return await booted(machine);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function mountOrFail(mounts: string[], at: string, ...options: readonly string[]): void {
+  const { status, stderr } = spawnSync('mount', [...options, at], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`cannot mount ${at}: ${stderr}`);
+  mounts.push(at);
+}
+
+/** Puts the package where npm would, and the units where the README says. */
+async function install(root: string): Promise<void> {
+  const home = join(root, PACKAGE);
+  // A folder of the machine itself, whatever this machine has there.
+  await rm(home, { recursive: true, force: true });
+  await buildPackageIn(home);
+  await mkdir(join(root, 'usr/local/bin'), { recursive: true });
+  const command = join(root, 'usr/local/bin/workbook-mirror');
+  await rm(command, { force: true });
+  await symlink(`${PACKAGE}/dist/main.js`.replace('/usr/local', '..'), command);
+  // A machine that has the identity of the one it runs on would take its journal for its own.
+  await replaceFile(join(root, 'etc/machine-id'), '');
+  await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
+}
+
+/** Replaces a file that may be a mount point or a link below. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  await rm(path, { force: true });
+  await writeFile(path, text);
+}
+
+function startContainer(root: string): ChildProcess {
+  const node = realpathSync(process.execPath);
+  const options = [
+    '--quiet',
+    '--directory',
+    root,
+    '--boot',
+    '--register=no',
+    '--keep-unit',
+    '--private-network',
+    '--console=pipe',
+    `--bind-ro=${node}:/usr/local/bin/node`,
+    `--bind-ro=${DEPENDENCIES}:${PACKAGE}/node_modules`,
+    'systemd.unit=basic.target',
+  ];
+  return spawn('systemd-nspawn', options, { stdio: 'ignore' });
+}
+
+async function booted(machine: Machine): Promise<Machine> {
+  await machine.until('the machine to be up', () =>
+    /running|degraded/.test(machine.run('systemctl', 'is-system-running').stdout),
+  );
+  return machine;
+}
+
+function machineOf(root: string, container: ChildProcess, close: () => Promise<void>): Machine {
+  const run: Machine['run'] = (...argv) => {
+    const leader = leaderOf(container);
+    if (leader === null) return { exitCode: null, stdout: '', stderr: 'the machine is not there' };
+    const { status, stdout, stderr } = spawnSync('nsenter', ['-t', leader, '-a', '--', ...argv], {
+      encoding: 'utf8',
+      timeout: WAIT_MS,
+      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', SYSTEMD_PAGER: '' },
+    });
+    return { exitCode: status, stdout, stderr };
+  };
+  const demand: Machine['demand'] = (...argv) => {
+    const { exitCode, stdout, stderr } = run(...argv);
+    if (exitCode === 0) return stdout;
+    const journal = run('journalctl', '--no-pager', '--lines=40').stdout;
+    throw new Error(`${argv.join(' ')} ended with ${exitCode}:\n${stdout}${stderr}\n${journal}`);
+  };
+  return {
+    run,
+    demand,
+    write: async (path, text) => {
+      await mkdir(join(root, dirname(path)), { recursive: true });
+      await writeFile(join(root, path), text);
+    },
+    until: async (what, holds) => {
+      for (const end = Date.now() + WAIT_MS; !holds(); await sleep(LOOK_EVERY_MS)) {
+        if (Date.now() < end) continue;
+        const journal = run('journalctl', '--no-pager', '--lines=60').stdout;
+        throw new Error(`waited in vain for ${what}:\n${journal}`);
+      }
+    },
+    property: (unit, name) => demand('systemctl', 'show', '--value', `--property=${name}`, unit).trim(),
+    close,
+  };
+}
+
+/** The process number of the machine's own init, seen from here. */
+function leaderOf({ pid }: ChildProcess): string | null {
+  if (pid === undefined) return null;
+  try {
+    const [leader = ''] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
+    return leader === '' ? null : leader;
+  } catch {
+    return null;
+  }
+}

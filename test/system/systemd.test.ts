@@ -1,0 +1,278 @@
+import { spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { bootMachine, type Machine, whyNoMachine } from './machine.ts';
+
+const SYSTEMD = join(import.meta.dirname, '../../systemd');
+const INSTALLED = '/usr/local/lib/node_modules/workbook-mirror/systemd';
+const UNIT = 'workbook-mirror';
+const KEY = 'the-api-key-of-the-test';
+const TOKEN = 'the-api-token-of-the-test';
+const MIRROR = '/var/lib/workbook-mirror/mirror';
+
+const SETTINGS = `service:
+  baseUrl: http://127.0.0.1:9400/api
+directory: /var/lib/workbook-mirror
+`;
+
+/** Stands before the service, and stops in the middle of every archive. */
+const STALLING_PROXY = `
+import { createServer, request } from 'node:http';
+createServer((incoming, outgoing) => {
+  const { method, url, headers } = incoming;
+  request({ host: '127.0.0.1', port: 9400, method, path: url, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode, { 'content-type': answer.headers['content-type'] ?? '' });
+    if (!url.includes('/contents')) return void answer.pipe(outgoing);
+    answer.once('data', (bytes) => { console.log('stalling'); outgoing.write(bytes.subarray(0, 64)); });
+  }).end();
+}).listen(9401, '127.0.0.1');
+`;
+
+const missing = whyNoMachine();
+
+describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as root'})`, () => {
+  let machine: Machine;
+
+  beforeAll(async () => {
+    machine = await bootMachine();
+    installAsTheReadmeSays(machine);
+    await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
+    await machine.write(`/etc/credstore/workbook-mirror.service-api-key`, KEY);
+    await machine.write(`/etc/credstore/workbook-mirror.service-api-token`, TOKEN);
+    machine.demand('chmod', '-R', 'go=', '/etc/credstore');
+    machine.demand('useradd', '--groups', UNIT, 'reader');
+    machine.demand('useradd', 'stranger');
+    machine.demand(
+      'systemd-run',
+      '--unit=embedded',
+      `--setenv=WORKBOOK_MIRROR_SERVE_API_KEY=${KEY}`,
+      `--setenv=WORKBOOK_MIRROR_SERVE_API_TOKEN=${TOKEN}`,
+      '/usr/local/bin/workbook-mirror',
+      'serve',
+      '--serve-directory=/var/lib/embedded',
+      '--samples',
+    );
+    await machine.until('the embedded service', () => journal('embedded').includes('http://127.0.0.1:9400'));
+    machine.demand('systemctl', 'start', UNIT);
+  });
+
+  afterAll(async () => {
+    await machine.close();
+  });
+
+  const journal = (unit = UNIT, ...options: readonly string[]): string =>
+    machine.run('journalctl', '--no-pager', '--output=cat', `--unit=${unit}`, ...options).stdout;
+
+  /** The processes under the unit's care, and what it says of itself. */
+  const state = (): Record<string, string> => {
+    const names = 'ActiveState,SubState,MainPID,NRestarts,Result,StatusText,ExecMainStatus';
+    const lines = machine.demand('systemctl', 'show', `--property=${names}`, UNIT).trim().split('\n');
+    return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]));
+  };
+
+  /** Replaces the drop-in of the tests, and starts the unit anew. */
+  const restartWith = async (...lines: readonly string[]): Promise<void> => {
+    await machine.write(
+      `/etc/systemd/system/${UNIT}.service.d/test.conf`,
+      ['[Service]', ...lines, ''].join('\n'),
+    );
+    machine.demand('systemctl', 'daemon-reload');
+    machine.run('systemctl', 'reset-failed', UNIT);
+    machine.demand('systemctl', 'restart', UNIT);
+  };
+
+  const mirrored = (): string => machine.run('find', MIRROR, '-type', 'f', '-name', '*.xlsx').stdout;
+
+  it.each(['workbook-mirror.service', 'workbook-mirror-sync.service', 'workbook-mirror-sync.timer'])(
+    'finds nothing to complain of in %s',
+    (name) => {
+      const { exitCode, stdout, stderr } = machine.run(
+        'systemd-analyze',
+        'verify',
+        '--man=no',
+        `/etc/systemd/system/${name}`,
+      );
+      expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    },
+  );
+
+  it.each(['workbook-mirror.service', 'workbook-mirror-sync.service'])('finds %s well locked in', (name) => {
+    const args = ['security', '--offline=true', '--threshold=20', '--no-pager', join(SYSTEMD, name)];
+    const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+    expect(status, stdout).toBe(0);
+  });
+
+  it('is started when the daemon says that it works, with what it says of itself', async () => {
+    expect(state()).toMatchObject({ ActiveState: 'active', SubState: 'running', NRestarts: '0' });
+    await machine.until('the mirror', () => mirrored() !== '');
+    expect(state()['StatusText']).not.toBe('');
+  });
+
+  it('hands the credentials over, and to nobody else', async () => {
+    await machine.until('a whole pass', () => journal().includes('pass.finished'));
+    const pid = state()['MainPID'] ?? '';
+    const environment = machine.demand('cat', `/proc/${pid}/environ`, `/proc/${pid}/cmdline`);
+    expect(environment).toContain('CREDENTIALS_DIRECTORY=');
+    for (const secret of [KEY, TOKEN]) {
+      expect(environment).not.toContain(secret);
+      expect(journal()).not.toContain(secret);
+    }
+    const file = `/run/credentials/${UNIT}.service/service-api-key`;
+    expect(machine.run('runuser', '-u', 'reader', '--', 'cat', file).exitCode).not.toBe(0);
+  });
+
+  it('lets the group read the mirror, and nobody else', () => {
+    const [file = ''] = mirrored().split('\n');
+    expect(machine.run('runuser', '-u', 'reader', '--', 'cat', file).exitCode).toBe(0);
+    expect(machine.run('runuser', '-u', 'reader', '--', 'touch', file).exitCode).not.toBe(0);
+    expect(machine.run('runuser', '-u', 'stranger', '--', 'cat', file).exitCode).not.toBe(0);
+  });
+
+  it('locks the daemon in', () => {
+    const pid = state()['MainPID'] ?? '';
+    const status = machine.demand('cat', `/proc/${pid}/status`);
+    expect(status).toMatch(/^CapBnd:\s0+$/m);
+    expect(status).toMatch(/^CapEff:\s0+$/m);
+    expect(status).toMatch(/^NoNewPrivs:\s1$/m);
+    expect(status).toMatch(/^Seccomp:\s2$/m);
+    const touch = (path: string): Outcomes => {
+      const { exitCode, stderr } = machine.run('nsenter', '-t', pid, '-m', '--', 'touch', path);
+      return exitCode === 0 ? 'written' : /Read-only/.test(stderr) ? 'read-only' : 'refused';
+    };
+    type Outcomes = 'written' | 'read-only' | 'refused';
+    for (const folder of ['/etc', '/usr/local/lib', '/var/lib', '/srv'])
+      expect([folder, touch(`${folder}/by-the-test`)]).toEqual([folder, 'read-only']);
+    expect(touch('/root/by-the-test')).not.toBe('written');
+    expect(touch('/var/lib/workbook-mirror/.workbook-mirror/by-the-test')).toBe('written');
+    machine.demand('rm', '/var/lib/workbook-mirror/.workbook-mirror/by-the-test');
+    expect(machine.run('test', '-e', '/tmp/by-the-test').exitCode).toBe(1);
+  });
+
+  it('gives its lines in the journal their priority', () => {
+    const informed = journal(UNIT, '--priority=info..info');
+    expect(informed).toContain('daemon.started');
+    expect(informed).not.toMatch(/^<\d>/m);
+  });
+
+  it('makes a pass on reload, and is still the same process', async () => {
+    const before = state();
+    machine.demand('systemctl', 'reload', UNIT);
+    await machine.until('the pass', () => journal().includes('"trigger":"signal"'));
+    await machine.until('the end of the reload', () => state()['ActiveState'] === 'active');
+    expect(state()['MainPID']).toBe(before['MainPID']);
+  });
+
+  it('is started again after it was killed', async () => {
+    await restartWith('RestartSec=100ms');
+    const { MainPID: before = '' } = state();
+    machine.demand('kill', '-KILL', before);
+    await machine.until(
+      'the restart',
+      () => state()['NRestarts'] === '1' && state()['ActiveState'] === 'active',
+    );
+    expect(state()['MainPID']).not.toBe(before);
+  });
+
+  it('is killed and started again when it hangs', async () => {
+    await restartWith('RestartSec=100ms', 'WatchdogSec=2s', 'TimeoutAbortSec=2s');
+    const { MainPID: before = '' } = state();
+    machine.demand('kill', '-STOP', before);
+    await machine.until(
+      'the restart',
+      () => state()['NRestarts'] === '1' && state()['ActiveState'] === 'active',
+    );
+    expect(journal(UNIT, '--boot')).toContain('Watchdog timeout');
+    expect(state()['MainPID']).not.toBe(before);
+  });
+
+  it('goes on for longer than the watchdog waits, when all is well', async () => {
+    const { MainPID: before = '', NRestarts: restarts } = state();
+    const end = Date.now() + 5000;
+    await machine.until('five seconds', () => Date.now() > end);
+    expect(state()).toMatchObject({ MainPID: before, NRestarts: restarts, ActiveState: 'active' });
+  });
+
+  it('is not started again with settings that cannot work', async () => {
+    await machine.write('/etc/workbook-mirror/config.yaml', `${SETTINGS}nonsense: 1\n`);
+    await expect(restartWith('RestartSec=100ms')).rejects.toThrow();
+    expect(state()).toMatchObject({ ActiveState: 'failed', NRestarts: '0', ExecMainStatus: '2' });
+    await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
+  });
+
+  it('works under a user of the moment, by a drop-in', async () => {
+    machine.run('systemctl', 'stop', UNIT);
+    machine.demand('mv', '/var/lib/workbook-mirror', '/var/lib/kept');
+    const began = machine.demand('date', '+%s').trim();
+    const dropIn = await readFile(join(SYSTEMD, 'workbook-mirror-dynamic-user.conf'), 'utf8');
+    await restartWith(...dropIn.split('\n').filter((line) => /^\w+=/.test(line)));
+    await machine.until('a whole pass', () => journal(UNIT, `--since=@${began}`).includes('pass.finished'));
+    expect(machine.demand('readlink', '/var/lib/workbook-mirror').trim()).toBe('private/workbook-mirror');
+    machine.demand('systemctl', 'stop', UNIT);
+    machine.demand('rm', '-r', '/var/lib/workbook-mirror', '/var/lib/private/workbook-mirror');
+    machine.demand('mv', '/var/lib/kept', '/var/lib/workbook-mirror');
+  });
+
+  it('ends cleanly in the middle of a pull', async () => {
+    await machine.write('/var/lib/proxy.mjs', STALLING_PROXY);
+    machine.demand('systemd-run', '--unit=proxy', '/usr/local/bin/node', '/var/lib/proxy.mjs');
+    machine.run('systemctl', 'stop', UNIT);
+    machine.demand('rm', '-r', MIRROR, '/var/lib/workbook-mirror/manifests');
+    await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS.replace('9400', '9401'));
+    await restartWith();
+    await machine.until('a pull', () => journal('proxy').includes('stalling'));
+    machine.demand('systemctl', 'stop', UNIT);
+    expect(state()).toMatchObject({ ActiveState: 'inactive', Result: 'success', ExecMainStatus: '0' });
+    expect(journal()).toContain('daemon.stopped');
+  });
+
+  it('is killed and started again when its pass makes no progress, although its timers go on', async () => {
+    const stalled = `${SETTINGS.replace('9400', '9401')}stuckAfter: 1s\n`;
+    await machine.write('/etc/workbook-mirror/config.yaml', stalled);
+    await restartWith('RestartSec=100ms', 'WatchdogSec=2s', 'TimeoutAbortSec=2s');
+    await machine.until('the restart', () => Number(state()['NRestarts']) > 0);
+    expect(journal()).toContain('loop.stuck');
+    machine.demand('systemctl', 'stop', UNIT);
+    await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
+  });
+
+  it('mirrors by the timer in place of the daemon', async () => {
+    await machine.write(
+      '/etc/systemd/system/workbook-mirror-sync.timer.d/test.conf',
+      '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/5\nRandomizedDelaySec=0\nAccuracySec=100ms\n',
+    );
+    machine.demand('systemctl', 'daemon-reload');
+    machine.demand('systemctl', 'start', 'workbook-mirror-sync.timer');
+    const sync = 'workbook-mirror-sync.service';
+    await machine.until(
+      'a pass',
+      () => mirrored() !== '' && machine.property(sync, 'ActiveState') === 'inactive',
+    );
+    machine.demand('systemctl', 'stop', 'workbook-mirror-sync.timer');
+    await machine.until('its end', () => machine.property(sync, 'ActiveState') !== 'activating');
+    expect(machine.property(sync, 'Result')).toBe('success');
+  });
+});
+
+/** The commands of the README that make the user and put the units in their place. */
+function installAsTheReadmeSays(machine: Machine): void {
+  machine.demand(
+    'install',
+    '-D',
+    '--mode=644',
+    `${INSTALLED}/workbook-mirror.sysusers.conf`,
+    '/etc/sysusers.d/workbook-mirror.conf',
+  );
+  machine.demand('systemd-sysusers', 'workbook-mirror.conf');
+  machine.demand(
+    'install',
+    '--mode=644',
+    `${INSTALLED}/workbook-mirror.service`,
+    `${INSTALLED}/workbook-mirror-sync.service`,
+    `${INSTALLED}/workbook-mirror-sync.timer`,
+    '/etc/systemd/system',
+  );
+  machine.demand('systemctl', 'daemon-reload');
+}
