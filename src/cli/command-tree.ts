@@ -1,0 +1,49 @@
+import type { Argument, Command, Option } from 'commander';
+
+import type { CommandNode, Flag, Value } from '../completion/tree.ts';
+import { settingDescriptors } from '../config/descriptors.ts';
+
+const settingsByFlag = new Map(settingDescriptors.map((setting) => [setting.flag, setting]));
+
+/** A command line interface as data: its commands with their flags and arguments. */
+export function commandTree(command: Command, parents: readonly string[] = []): CommandNode {
+  const names = command.parent === null ? [] : [...parents, command.name()];
+  const path = names.join(' ');
+  const help = command.createHelp();
+  const argument = command.registeredArguments.at(-1);
+  return {
+    name: command.name(),
+    path,
+    summary: command.summary(),
+    flags: help.visibleOptions(command).flatMap(flagOf),
+    argument: argument === undefined ? null : argumentValue(argument, path),
+    isRepeated: argument?.variadic === true,
+    children: command.commands.map((child) => commandTree(child, names)),
+  };
+}
+
+/** Whether a flag stands for a setting, which every command has in common, and not for something of its own. */
+export function isSettingFlag({ long }: Option): boolean {
+  return long === '--config' || settingsByFlag.has(long ?? '');
+}
+
+function flagOf(option: Option): Flag[] {
+  const { long, short, description } = option;
+  if (long === undefined) return [];
+  return [{ long, short, description, value: option.required ? optionValue(option) : null }];
+}
+
+function optionValue({ long, flags, argChoices }: Option): Value {
+  const setting = settingsByFlag.get(long ?? '');
+  const choices = argChoices ?? setting?.choices;
+  if (choices !== undefined) return { kind: 'choice', choices };
+  if (setting?.kind === 'path') return { kind: setting.fileOf === undefined ? 'folder' : 'file' };
+  if (flags.endsWith('<file>')) return { kind: 'file' };
+  return { kind: flags.endsWith('<folder>') ? 'folder' : 'text' };
+}
+
+function argumentValue(argument: Argument, path: string): Value {
+  if (argument.argChoices !== undefined) return { kind: 'choice', choices: argument.argChoices };
+  if (!argument.name().startsWith('target')) return { kind: 'text' };
+  return { kind: path.startsWith('history') ? 'kept' : 'target' };
+}

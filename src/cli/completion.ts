@@ -1,0 +1,37 @@
+import type { Command } from 'commander';
+
+import { bashCompletion } from '../completion/bash.ts';
+import { fishCompletion } from '../completion/fish.ts';
+import { zshCompletion } from '../completion/zsh.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { readHistory } from '../store/history.ts';
+import { manifestPaths } from '../store/inventory.ts';
+import { layoutOf } from '../store/layout.ts';
+import { commandTree } from './command-tree.ts';
+
+/** A shell that there is a completion for. */
+export type Shell = 'bash' | 'zsh' | 'fish';
+
+/** The script that completes the command line of a program in a shell. */
+export function completionFor(shell: Shell, program: Command): string {
+  const tree = commandTree(program);
+  switch (shell) {
+    case 'bash':
+      return bashCompletion(tree);
+    case 'zsh':
+      return zshCompletion(tree);
+    case 'fish':
+      return fishCompletion(tree);
+  }
+}
+
+/** The names that a shell offers, from the disk alone, without those that no shell could put on one line. */
+export async function namesFor(
+  what: 'targets' | 'history',
+  settings: SettingsFor<'directory'>,
+): Promise<readonly string[]> {
+  const layout = layoutOf(settings.directory);
+  const names =
+    what === 'targets' ? await manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
+  return [...new Set(names)].filter((name) => !/\p{Cc}/u.test(name)).sort();
+}

@@ -1,0 +1,69 @@
+import { Argument, type Command } from 'commander';
+
+import { declare } from './declare.ts';
+import { manualPage, manualTopics, showTopic } from './manual.ts';
+import { printData } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import { packageVersion } from './version.ts';
+
+/** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
+export function addHelpCommands(program: Command): void {
+  program.helpCommand(false).addHelpText('after', topicsText);
+  declare(
+    program,
+    'help',
+    null,
+    'explain a command or a topic',
+    'Topics are the sections of the README, by their titles or by a word of one. Without a name, lists commands and ' +
+      'topics.\n\nExample: workbook-mirror help history restore\n         workbook-mirror help on-disk',
+  )
+    .argument('[name...]', 'a command, or a topic')
+    .option('--man', 'print everything as a manual page, for `man -l -`')
+    .action((names: string[], { man }: { man?: true }) => {
+      const command = findCommand(program, names);
+      if (man) printData(manualPage(program, packageVersion()));
+      else if (command !== undefined) command.outputHelp();
+      else printData(showTopic(names.join(' '), namesOf(program)));
+    });
+  addCompletion(program);
+}
+
+function addCompletion(program: Command): void {
+  const shells = ['bash', 'zsh', 'fish'] as const;
+  declare(
+    program,
+    'completion',
+    'place',
+    'print what completes this command line in a shell',
+    'The script asks for `completion targets` and `completion history` itself, with --config and --directory as they stand ' +
+      'on the line, to offer the names of targets.\n\nExample: source <(workbook-mirror completion bash)',
+  )
+    .addArgument(new Argument('<shell>', 'the shell').choices([...shells, 'targets', 'history']))
+    .action(async (asked: string, _options, command: Command) => {
+      const { completionFor, namesFor } = await import('./completion.ts');
+      const shell = shells.find((each) => each === asked);
+      if (shell !== undefined) printData(completionFor(shell, program));
+      else {
+        const { settings } = settingsOf(command, ['directory']);
+        const names = await namesFor(asked === 'history' ? 'history' : 'targets', settings);
+        if (names.length > 0) printData(names.join('\n'));
+      }
+    });
+}
+
+/** The command that some words lead to; the program itself without any. */
+function findCommand(program: Command, names: readonly string[]): Command | undefined {
+  let command: Command | undefined = program;
+  for (const name of names) command = command?.commands.find((each) => each.name() === name);
+  return command;
+}
+
+function namesOf(program: Command): string[] {
+  return program.commands.map((command) => command.name());
+}
+
+function topicsText(): string {
+  const topics = manualTopics();
+  if (topics.length === 0) return '';
+  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map(({ name }) => `  ${name}\n`).join('')}`;
+}

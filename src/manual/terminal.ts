@@ -1,0 +1,147 @@
+import { shareWidth } from './columns.ts';
+import type { Span, SpanStyle } from './inline.ts';
+import type { Block, ListItem } from './markdown.ts';
+import { longestWord, type Show, widthOf, wrap } from './wrap.ts';
+
+/** How a text is laid out. */
+export interface TerminalOptions {
+  /** Columns of the terminal. */
+  readonly width: number;
+  /** Emphasises text; null where nothing may be emphasised, and code keeps its quotes instead. */
+  readonly emphasise: ((text: string, style: SpanStyle | 'heading') => string) | null;
+}
+
+/** Lines longer than this are hard to read. */
+const WIDEST = 100;
+const NARROWEST = 20;
+const GAP = '  ';
+
+interface Layout {
+  readonly width: number;
+  readonly show: Show;
+  readonly heading: (text: string) => string;
+  readonly marked: (spans: readonly Span[]) => readonly Span[];
+}
+
+/** Lays out a text for a terminal: wrapped to its width, except for code, which stays as it is. */
+export function renderForTerminal(blocks: readonly Block[], { width, emphasise }: TerminalOptions): string {
+  const layout: Layout = {
+    width: Math.min(WIDEST, Math.max(NARROWEST, width)),
+    show: emphasise ?? ((text) => text),
+    heading: (text) => emphasise?.(text, 'heading') ?? text,
+    marked: emphasise === null ? quoted : (spans) => spans,
+  };
+  return `${renderBlocks(blocks, layout)
+    .map((line) => line.trimEnd())
+    .join('\n')}\n`;
+}
+
+/** Code in quotes, so that it is told from words without any emphasis. */
+function quoted(spans: readonly Span[]): Span[] {
+  return spans.map(({ text, style }) =>
+    style === 'code' ? { text: `\`${text}\``, style: 'plain' } : { text, style: 'plain' },
+  );
+}
+
+function renderBlocks(blocks: readonly Block[], layout: Layout): string[] {
+  return blocks.flatMap((block, index) => [...(index === 0 ? [] : ['']), ...renderBlock(block, layout)]);
+}
+
+function renderBlock(block: Block, layout: Layout): string[] {
+  switch (block.kind) {
+    case 'heading':
+      return headingLines(block, layout);
+    case 'paragraph':
+      return wrapped(block.spans, layout.width, layout);
+    case 'code':
+      return indented(block.lines, GAP);
+    case 'quote':
+      return indented(renderBlocks(block.blocks, narrower(layout, 2)), '│ ');
+    case 'list':
+      return listLines(block.items, layout);
+    case 'table':
+      return tableLines(block, layout);
+  }
+}
+
+function headingLines({ level, spans }: Extract<Block, { kind: 'heading' }>, layout: Layout): string[] {
+  const text = wrap(spans, layout.width, (part) => part);
+  const rule = level > 2 ? [] : ['─'.repeat(Math.max(...text.map(widthOf)))];
+  return [...text, ...rule].map(layout.heading);
+}
+
+function wrapped(spans: readonly Span[], width: number, { show, marked }: Layout): string[] {
+  return wrap(marked(spans), width, show);
+}
+
+/** Items are close together, except behind one of several paragraphs. */
+function listLines(items: readonly ListItem[], layout: Layout): string[] {
+  return items.flatMap((item, index) => {
+    const isApart = (items[index - 1]?.blocks.length ?? 0) > 1;
+    return [...(isApart ? [''] : []), ...itemLines(item, layout)];
+  });
+}
+
+function itemLines({ mark, blocks }: ListItem, layout: Layout): string[] {
+  const indent = ' '.repeat(widthOf(mark) + 1);
+  const [first = '', ...rest] = renderBlocks(blocks, narrower(layout, indent.length));
+  return [`${mark} ${first}`, ...indented(rest, indent)];
+}
+
+function indented(lines: readonly string[], indent: string): string[] {
+  return lines.map((line) => indent + line);
+}
+
+function narrower(layout: Layout, columns: number): Layout {
+  return { ...layout, width: Math.max(NARROWEST, layout.width - columns) };
+}
+
+type Table = Extract<Block, { kind: 'table' }>;
+
+function tableLines(table: Table, layout: Layout): string[] {
+  const { headings, rows } = table;
+  const columns = headings.map((heading, index) =>
+    [heading, ...rows.map((row) => row[index] ?? [])].map(layout.marked),
+  );
+  const needs = columns.map((cells) => ({
+    least: Math.max(...cells.map(longestWord)),
+    most: Math.max(...cells.map((cell) => widthOf(cell.map(({ text }) => text).join('')))),
+  }));
+  const widths = shareWidth(needs, layout.width - GAP.length * (headings.length - 1));
+  if (widths === null) return stackedLines(table, layout);
+  const line = (cells: readonly (readonly Span[])[], show: Show): string[] => {
+    const wrappedCells = cells.map((cell, index) => cellLines(layout.marked(cell), widths[index] ?? 0, show));
+    const height = Math.max(...wrappedCells.map((cell) => cell.length));
+    return Array.from({ length: height }, (_, at) =>
+      wrappedCells.map((cell, index) => cell[at] ?? ' '.repeat(widths[index] ?? 0)).join(GAP),
+    );
+  };
+  return [
+    ...line(headings, (text) => layout.heading(text)),
+    widths.map((width) => '─'.repeat(width)).join(GAP),
+    ...rows.flatMap((row) => line(row, layout.show)),
+  ];
+}
+
+/** The lines of a cell, each filled up to its width; what emphasises text takes no columns. */
+function cellLines(spans: readonly Span[], width: number, show: Show): string[] {
+  const bare = wrap(spans, width, (text) => text);
+  return wrap(spans, width, show).map(
+    (text, at) => text + ' '.repeat(Math.max(0, width - widthOf(bare[at] ?? ''))),
+  );
+}
+
+/** A table that is too wide: a paragraph a row, its first cell on top, the others by their headings. */
+function stackedLines({ headings, rows }: Table, layout: Layout): string[] {
+  const within = narrower(layout, GAP.length);
+  return rows.flatMap((row, index) => {
+    const [first = [], ...others] = row;
+    const fields = others.flatMap((cell, at) => {
+      const name = headings[at + 1] ?? [];
+      const spans: readonly Span[] = [...name, { text: ': ', style: 'plain' }, ...cell];
+      return wrapped(spans, within.width, within);
+    });
+    const top = wrapped(first, layout.width, { ...layout, show: layout.heading });
+    return [...(index === 0 ? [] : ['']), ...top, ...indented(fields, GAP)];
+  });
+}

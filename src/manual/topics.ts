@@ -1,0 +1,64 @@
+import { nearest } from '../model/nearest.ts';
+import { plainText } from './inline.ts';
+import type { Block } from './markdown.ts';
+
+/** A section of the manual with everything below its heading. */
+export interface Topic {
+  /** What it is asked for by: its title in small letters, joined with dashes, as in an address on a web page. */
+  readonly name: string;
+  readonly title: string;
+  /** 2 for a section, 3 for a part of one. */
+  readonly level: number;
+  /** Its heading is the first. */
+  readonly blocks: readonly Block[];
+}
+
+/** What a name leads to: a topic, or names that may have been meant, the likeliest first. */
+export type FoundTopic =
+  | { readonly topic: Topic }
+  | { readonly topic: undefined; readonly near: readonly string[] };
+
+/** The topics of a manual, in its order: every section, and every part of one. */
+export function topicsOf(blocks: readonly Block[]): Topic[] {
+  return blocks.flatMap((block, index) => {
+    if (block.kind !== 'heading' || block.level < 2 || block.level > 3) return [];
+    const rest = blocks.slice(index + 1);
+    const end = rest.findIndex((other) => other.kind === 'heading' && other.level <= block.level);
+    const title = plainText(block.spans);
+    const own = end === -1 ? rest : rest.slice(0, end);
+    return [{ name: nameOf(title), title, level: block.level, blocks: [block, ...own] }];
+  });
+}
+
+function nameOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
+    .replaceAll(/^-|-$/g, '');
+}
+
+/**
+ * Finds a topic by its name or title, or by any words of it, or the beginning of one, that only this topic has.
+ * @param others names of other kinds that may have been meant
+ */
+export function findTopic(
+  topics: readonly Topic[],
+  asked: string,
+  others: readonly string[] = [],
+): FoundTopic {
+  const name = nameOf(asked);
+  const exact = topics.find((topic) => topic.name === name);
+  if (exact !== undefined) return { topic: exact };
+  const holding = topicsWith(topics, `-${name}-`);
+  if (holding.length === 0 && name !== '') holding.push(...topicsWith(topics, `-${name}`));
+  const [only] = holding;
+  if (only !== undefined && holding.length === 1) return { topic: only };
+  if (only !== undefined) return { topic: undefined, near: holding.map((topic) => topic.name) };
+  const words = topics.flatMap((topic) => topic.name.split('-').filter((word) => word.length > 3));
+  const near = nearest(name, [...topics.map((topic) => topic.name), ...others, ...words]);
+  return { topic: undefined, near: near === undefined ? [] : [near] };
+}
+
+function topicsWith(topics: readonly Topic[], part: string): Topic[] {
+  return topics.filter((topic) => `-${topic.name}-`.includes(part));
+}

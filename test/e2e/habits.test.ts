@@ -1,0 +1,289 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { run, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
+
+const execute = promisify(execFile);
+
+function has(program: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${program}`]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Settings of a service that nobody listens for. */
+const NOWHERE = {
+  WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
+  WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
+  WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+};
+
+/** A folder with the script of a shell, a program of the right name, and a mirror of which only the manifests matter. */
+async function prepare(shell: string): Promise<{
+  readonly script: string;
+  readonly mirror: string;
+  readonly env: NodeJS.ProcessEnv;
+}> {
+  const folder = await temporaryFolder();
+  const script = join(folder, '_workbook-mirror');
+  await writeFile(script, (await run(['completion', shell])).stdout);
+  const programs = join(folder, 'programs');
+  await mkdir(programs);
+  await writeFile(
+    join(programs, 'workbook-mirror'),
+    `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`,
+  );
+  await chmod(join(programs, 'workbook-mirror'), 0o755);
+  const mirror = join(folder, 'mirrored');
+  for (const name of ['Accounting', "Sales 2026's $HOME"]) {
+    await mkdir(join(mirror, 'manifests', name), { recursive: true });
+    await writeFile(join(mirror, 'manifests', name, 'main.json'), '{}');
+  }
+  const env = {
+    PATH: `${programs}:${process.env['PATH'] ?? ''}`,
+    HOME: folder,
+    TERM: 'dumb',
+    LC_ALL: 'C.UTF-8',
+  };
+  return { script, mirror, env };
+}
+
+describe.skipIf(!has('bash'))('completion in bash', () => {
+  it('offers commands, flags, their words, files and targets', async () => {
+    const { script, mirror, env } = await prepare('bash');
+    const test = `source "$1"
+      offered() {
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+        _workbook_mirror
+        printf '%s|' "\${COMPREPLY[@]}"
+        echo
+      }
+      offered workbook-mirror sy
+      offered workbook-mirror history ''
+      offered workbook-mirror sync --repositories-
+      offered workbook-mirror sync --publish ''
+      offered workbook-mirror sync --publish = re
+      offered workbook-mirror sync --config "$1"
+      offered workbook-mirror verify --directory "$2" Acc
+      offered workbook-mirror verify --directory = "$2" Accounting/main 'Sales\\ 2'
+      offered workbook-mirror why --directory "$2" "'Sales"
+      offered workbook-mirror sync --schedule ''`;
+    const { stdout } = await execute('bash', ['--norc', '-c', test, 'bash', script, mirror], {
+      ...BOUND,
+      env,
+    });
+    expect(stdout.split('\n')).toEqual([
+      'sync|',
+      'list|restore|',
+      '--repositories-include|--repositories-exclude|',
+      'auto|exchange|rename|',
+      'rename|',
+      `${script}|`,
+      'Accounting/main|',
+      String.raw`Sales\ 2026\'s\ \$HOME/main|`,
+      "Sales 2026's $HOME/main|",
+      '|',
+      '',
+    ]);
+  });
+});
+
+describe.skipIf(!has('zsh'))('completion in zsh', () => {
+  /** Types into an interactive zsh on a terminal of its own, until what is on the line fits. */
+  const TYPE = `zmodload zsh/zpty
+    zpty z zsh -f -i
+    zpty -w z "PS1=; stty columns 500; autoload -U compinit; compinit -D -u; source $1; print RE''ADY"
+    zpty -r -m z seen "*READY*"
+    zpty -w -n z $2$'\\t'
+    zpty -r -m z seen $3
+    zpty -d z`;
+
+  it.each([
+    ['workbook-mirror sy', '*sync *'],
+    ['workbook-mirror history res', '*restore *'],
+    ['workbook-mirror sync --publish=ex', '*exchange *'],
+    ['workbook-mirror sync --log-le', '*log-level=*'],
+    ['workbook-mirror verify --directory MIRROR Acc', '*Accounting/main *'],
+    ['workbook-mirror why --directory=MIRROR Sal', '*HOME/main *'],
+  ])('completes %j', async (typed, expected) => {
+    const { script, mirror, env } = await prepare('zsh');
+    const line = typed.replace('MIRROR', mirror);
+    await execute('zsh', ['-f', '-c', TYPE, 'zsh', script, line, expected], { ...BOUND, env });
+  });
+});
+
+describe.skipIf(!has('fish'))('completion in fish', () => {
+  it.each([
+    ['workbook-mirror sy', ['sync']],
+    ['workbook-mirror history ', ['list', 'restore']],
+    ['workbook-mirror sync --repositories-', ['--repositories-exclude', '--repositories-include']],
+    ['workbook-mirror sync --publish ', ['auto', 'exchange', 'rename']],
+    ['workbook-mirror verify --directory MIRROR ', ['Accounting/main', "Sales 2026's $HOME/main"]],
+    ['workbook-mirror why --directory=MIRROR Acc', ['Accounting/main']],
+    ['workbook-mirror sync --schedule ', []],
+  ])('offers for %j', async (typed, expected) => {
+    const { script, mirror, env } = await prepare('fish');
+    const line = typed.replace('MIRROR', mirror);
+    const { stdout } = await execute(
+      'fish',
+      ['--no-config', '-c', 'source $argv[1]; complete -C $argv[2]', script, line],
+      { ...BOUND, env },
+    );
+    const offered = stdout.split('\n').map((each) => each.split('\t')[0] ?? '');
+    expect(offered.filter((each) => each !== '').sort()).toEqual(expected);
+  });
+});
+
+describe('how much a command tells', () => {
+  it('is nothing but data when quiet and all is well, and every step when verbose', async () => {
+    const { settings } = await startEmbedded();
+    expect(await run(['sync', '-q'], settings)).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
+    const verbose = await run(['sync', '--verbose'], settings);
+    expect(verbose.stderr).toContain('pass started (command)');
+    const verified = await run(['verify', '--quiet', '--json'], settings);
+    expect(verified).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(verified.stdout)).toMatchObject({ isClean: true });
+    expect((await run(['verify', '-v'], settings)).stderr).toContain('✓ Accounting/main: ');
+  });
+
+  it('is the error also when quiet', async () => {
+    const directory = join(await temporaryFolder(), 'm');
+    const { exitCode, stderr } = await run(['sync', '-q', '--directory', directory], NOWHERE);
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('workbook-mirror: http://127.0.0.1:9/api/repos cannot be reached');
+  });
+
+  it('cannot be both', async () => {
+    expect(await run(['sync', '-q', '-v'])).toMatchObject({ exitCode: 2, stdout: '' });
+  });
+
+  it('is the level of the log of run', async () => {
+    const { settings } = await startEmbedded();
+    const talkative = start(['run', '-v', '--log-format', 'json'], settings);
+    await talkative.prints(/"event":"pass.planned"/);
+    talkative.child.kill('SIGTERM');
+    expect((await talkative.ended).exitCode).toBe(0);
+  });
+});
+
+describe('colours', () => {
+  it.each([
+    [{ NO_COLOR: '', FORCE_COLOR: '1' }, true],
+    [{ NO_COLOR: '1', FORCE_COLOR: '1' }, false],
+    [{ NO_COLOR: '', FORCE_COLOR: '' }, false],
+  ])('of help and log under %j: %j', async (env, is) => {
+    const { settings } = await startEmbedded();
+    const help = await run(['help', 'exit-codes'], env);
+    expect(help.stdout.includes('\u001b[')).toBe(is);
+    const daemon = start(['run', '--log-format', 'pretty'], { ...settings, ...env });
+    await daemon.prints(/looked at in/);
+    daemon.child.kill('SIGTERM');
+    expect((await daemon.ended).stdout.includes('\u001b[')).toBe(is);
+  });
+});
+
+describe('the log in the journal', () => {
+  it('has a priority before every line, and JSON behind it', async () => {
+    const folder = await temporaryFolder();
+    const file = join(folder, 'stream');
+    const stream = await open(file, 'w');
+    const { dev, ino } = await stream.stat({ bigint: true });
+    const child = spawn(process.execPath, [MAIN, 'run'], {
+      env: {
+        PATH: process.env['PATH'],
+        JOURNAL_STREAM: `${dev}:${ino}`,
+        WORKBOOK_MIRROR_HTTP_LISTEN: 'off',
+        WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
+        ...NOWHERE,
+      },
+      stdio: ['ignore', stream.fd, 'inherit'],
+    });
+    onTestFinished(() => {
+      child.kill('SIGKILL');
+    });
+    await expect.poll(() => readFile(file, 'utf8'), { timeout: 30_000 }).toContain('pass.failed');
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+    await stream.close();
+    const lines = (await readFile(file, 'utf8')).trim().split('\n');
+    const levels = lines.map((line) => [
+      line.slice(0, 3),
+      (JSON.parse(line.slice(3)) as { level: string }).level,
+    ]);
+    expect(levels).toContainEqual(['<3>', 'error']);
+    expect(levels).toContainEqual(['<6>', 'info']);
+    expect(new Set(levels.map(String)).size).toBeLessThanOrEqual(4);
+  });
+});
+
+describe('help', () => {
+  it('explains commands, and lists the topics beside them', async () => {
+    expect((await run(['help'])).stdout).toMatch(/Commands:[^]*Topics of the manual[^]*exit-codes/);
+    expect((await run(['help', 'history', 'restore'])).stdout).toContain(
+      'Usage: workbook-mirror history restore',
+    );
+  });
+
+  it('shows a section of the README', async () => {
+    const { exitCode, stdout } = await run(['help', 'exit-codes']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^Exit codes\n/);
+    expect(stdout).toMatch(/^4 +another instance holds the directory$/m);
+  });
+
+  it('leads from an unknown name to the nearest', async () => {
+    const { exitCode, stderr } = await run(['help', 'setings']);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('Did you mean `help settings`?');
+  });
+
+  it.skipIf(!has('man') || !has('groff'))('is a manual page without faults', async () => {
+    const page = join(await temporaryFolder(), 'workbook-mirror.1');
+    await writeFile(page, (await run(['help', '--man'])).stdout);
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', MANWIDTH: '80' };
+    const { stdout, stderr } = await execute('man', ['-l', '--warnings=all', page], { ...BOUND, env });
+    expect(stderr).toBe('');
+    expect(stdout).toContain('FLAGS OF THE COMMANDS');
+  });
+});
+
+describe('who is new', () => {
+  it('is told how to begin', async () => {
+    const { exitCode, stderr } = await run(['sync']);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('`workbook-mirror help five-minutes` how to begin');
+    expect((await run(['help', 'five-minutes'])).exitCode).toBe(0);
+  });
+
+  it.each([
+    [['status'], 1, '`workbook-mirror sync` makes one'],
+    [['why', 'Accounting/main'], 2, '`workbook-mirror sync` does it'],
+    [['history', 'restore', 'a', '--at', 'yesterday'], 2, '`workbook-mirror history list` shows the times'],
+  ])('is told by %j before the first pass what comes next', async (args, exitCode, advice) => {
+    const ended = await run([...args, '--directory', await temporaryFolder()]);
+    expect(ended.exitCode).toBe(exitCode);
+    expect(ended.stdout + ended.stderr).toContain(advice);
+  });
+
+  it.each([[['why', 'a/main']], [['approve', '--all']], [['history', 'list']], [['verify']], [['status']]])(
+    'is told by %j of a directory that is not there',
+    async (args) => {
+      const { exitCode, stderr } = await run([...args, '--directory', '/nonexistent/mirror']);
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain('Name the folder that a mirror was made in');
+    },
+  );
+});
