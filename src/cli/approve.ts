@@ -7,7 +7,7 @@ import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
 import { writeApproval } from '../store/approvals.ts';
-import { openReader } from './compose.ts';
+import { openReader, refuseMissing } from './compose.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 
@@ -28,6 +28,7 @@ export async function approve(
   settings: SettingsFor<'directory'>,
   asked: readonly string[] | null,
 ): Promise<Approved[]> {
+  await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const records = await state.records();

@@ -12,7 +12,8 @@ import { openState, type State } from '../state/state.ts';
 import { type MirrorStore, openStore, readStore } from '../store/store.ts';
 import type { PassPolicy } from '../sync/pass.ts';
 import type { PassContext } from '../sync/ports.ts';
-import { connect, recallInstallation, rememberer } from './installation.ts';
+import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
+import { checkCommands, publishGateOf } from './publish-gate.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
@@ -65,6 +66,8 @@ export interface Mirror {
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
   /** Closes what settings before had opened: to be called between passes. */
   readonly closeReplaced: () => Promise<void>;
+  /** Has someone told of every new state once it is durable and visible. */
+  readonly onPublished: (listener: PassContext['onPublished']) => void;
   /** Remembers what a pass found out about the installation. */
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -93,22 +96,29 @@ export function openMirrorStore(
   });
 }
 
+/** What is wanted of a mirror beside its settings. */
+export interface MirrorOptions {
+  /** Called whenever the work of a pass has moved on. */
+  readonly onProgress?: () => void;
+}
+
 /**
  * Opens directory, state and service for passes.
- * @param onProgress called whenever the work of a pass has moved on
  * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
  */
 export async function openMirror(
   settings: MirrorSettings,
   emit: EventSink,
-  onProgress: () => void = () => {},
+  { onProgress = () => {} }: MirrorOptions = {},
 ): Promise<Mirror> {
   const store = await openMirrorStore(settings, onProgress);
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
     const state = await openStateOf(settings, store, false, emit);
+    const told = createListeners();
     const lasting = {
+      onPublished: told.tell,
       store,
       state,
       emit,
@@ -117,14 +127,15 @@ export async function openMirror(
       knownProblems: new Set<string>(),
       drifted: new Set(store.drifted),
     };
-    let present = await setUp(settings, state, emit, onProgress);
+    let present = await setUp(settings, state, emit, onProgress, null);
     const replaced: Setup[] = [];
     const closeReplaced = async (): Promise<void> => {
       for (const setup of replaced.splice(0)) await setup.close();
     };
     return {
       get context() {
-        return { ...lasting, service: present.client, openArchive: present.openArchive };
+        const { client: service, openArchive, beforePublish } = present;
+        return { ...lasting, service, openArchive, beforePublish };
       },
       get policy() {
         return present.policy;
@@ -132,7 +143,7 @@ export async function openMirror(
       store,
       state,
       prepare: async (next) => {
-        const setup = await setUp(next, state, emit, onProgress);
+        const setup = await setUp(next, state, emit, onProgress, present);
         const take = (): void => {
           replaced.push(present);
           present = setup;
@@ -140,6 +151,7 @@ export async function openMirror(
         return { take, abandon: setup.close };
       },
       closeReplaced,
+      onPublished: told.add,
       rememberInstallation: () => present.rememberInstallation(),
       close: async () => {
         await closeReplaced();
@@ -154,11 +166,30 @@ export async function openMirror(
   }
 }
 
+/** Makes a list of those who are told of new states. */
+function createListeners(): {
+  readonly tell: PassContext['onPublished'];
+  readonly add: Mirror['onPublished'];
+} {
+  const listeners: PassContext['onPublished'][] = [];
+  return {
+    tell: (target, span) => {
+      for (const listener of listeners) listener(target, span);
+    },
+    add: (listener) => {
+      listeners.push(listener);
+    },
+  };
+}
+
 /** What follows from settings that may change while the daemon runs. */
 interface Setup {
+  readonly baseUrl: string;
+  readonly memory: InstallationMemory;
   readonly client: ServiceClient;
   readonly policy: PassPolicy;
   readonly openArchive: PassContext['openArchive'];
+  readonly beforePublish: PassContext['beforePublish'];
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -168,19 +199,28 @@ async function setUp(
   state: State,
   emit: EventSink,
   onProgress: () => void,
+  before: Setup | null,
 ): Promise<Setup> {
+  await checkCommands(settings);
   const { baseUrl } = settings.service;
-  const memory = await recallInstallation(state, baseUrl, emit);
-  const rememberInstallation = rememberer(baseUrl, state, memory, emit);
+  // Of one and the same installation there is one memory, also while two clients work.
+  const isSame = before?.baseUrl === baseUrl;
+  const memory = isSame ? before.memory : await recallInstallation(state, baseUrl, emit);
+  const rememberInstallation = isSame
+    ? before.rememberInstallation
+    : rememberer(baseUrl, state, memory, emit);
   const client = connect(settings, memory, emit, {
-    // A pause is remembered at once: a pass that fails by it, or is killed meanwhile, must not be the last to know.
-    onPause: () => void rememberInstallation(),
+    // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
+    onWarning: () => void rememberInstallation(),
     onProgress,
   });
   return {
+    baseUrl,
+    memory,
     client,
     policy: policyOf(settings),
     openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
+    beforePublish: publishGateOf(settings, onProgress),
     rememberInstallation,
     close: async () => {
       await client.close();

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createLoop } from '../daemon/loop.ts';
-import { startSchedule } from '../daemon/schedule.ts';
+import { createPulse } from '../daemon/pulse.ts';
+import { startTicker } from '../daemon/ticker.ts';
 import { compareWithGit } from '../demo/compare.ts';
 import { createSamples } from '../demo/samples.ts';
 import { createWriter, type Edit, type Writer } from '../demo/writer.ts';
@@ -17,7 +18,9 @@ import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
 import type { Registry } from '../service/registry.ts';
 import { createService } from '../service/service.ts';
 import { runPass } from '../sync/pass.ts';
+import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
+import { startHttp } from './http.ts';
 import { bold, printData, tell } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 import { progressOf } from './sync.ts';
@@ -69,6 +72,7 @@ function demoSettings(baseUrl: string, directory: string): SettingsFor<'service'
     WORKBOOK_MIRROR_DIRECTORY: directory,
     WORKBOOK_MIRROR_SCHEDULE: POLL_SCHEDULE,
     WORKBOOK_MIRROR_READER_GRACE: '1s',
+    WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
   };
   return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
     .settings;
@@ -81,13 +85,20 @@ async function mirrorAndEdit(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const show = progressOf(settings);
-  let sink: EventSink = show;
-  const mirror = await openMirror(settings, (event) => sink(event));
+  const pulse = createPulse();
+  const sinks: EventSink[] = [show];
+  const emit: EventSink = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat });
+  const board = createBoard(() => settings, mirror, pulse);
+  const http = await startHttp(() => settings, board, emit);
   try {
+    sinks.push(board.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
     const writer = createWriter({ registry });
     const edits = createEditFollower(settings.directory, registry);
-    sink = (event) => {
+    sinks[0] = (event) => {
       edits.take(event);
       if (event.name.endsWith('failed')) show(event);
     };
@@ -105,6 +116,7 @@ async function mirrorAndEdit(
     tell('Stopped.');
     return EXIT_CODES.ok;
   } finally {
+    await http.close();
     await mirror.close();
   }
 }
@@ -122,11 +134,15 @@ async function withDaemon(
     },
     (error) => failed.reject(error),
   );
-  const schedule = await startSchedule(settings.schedule, settings.timezone, () => loop.trigger('schedule'));
+  const ticker = await startTicker(
+    settings,
+    () => loop.trigger('schedule'),
+    (nextPassAtMs) => mirror.context.emit({ name: 'daemon.scheduled', nextPassAtMs }),
+  );
   try {
     await Promise.race([work(), failed.promise]);
   } finally {
-    await schedule.stop();
+    await ticker.stop();
     await loop.stop();
   }
 }
@@ -137,7 +153,9 @@ async function editOnce(writer: Writer, edits: EditFollower, signal: AbortSignal
   const where = `${edit.repository}, ${edit.branch}`;
   const what = `pulled ${roughSize(pulled.downloadedBytes)}, ${counted(pulled.added + pulled.changed + pulled.removed, 'file')} published (${pulled.method})`;
   const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
-  printData(`${bold(edit.summary)} in ${where}: ${what}, readable on disk ${latency} after the commit`);
+  printData(
+    `${bold(edit.summary, process.stdout)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
+  );
 }
 
 async function pausedFor(durationMs: number, signal: AbortSignal): Promise<boolean> {

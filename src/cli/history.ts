@@ -11,7 +11,7 @@ import { type HistoryEntry, readHistory } from '../store/history.ts';
 import { layoutOf, parseHistoryName } from '../store/layout.ts';
 import { readManifest } from '../store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
-import { openMirrorStore } from './compose.ts';
+import { openMirrorStore, refuseMissing } from './compose.ts';
 import { table } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 import { namedPath } from './target-name.ts';
@@ -29,12 +29,13 @@ export interface KeptTree {
   readonly folder: string;
 }
 
-/** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `disk.failed` */
+/** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `directory.unusable`, `disk.failed` */
 export async function listHistory(
   settings: SettingsFor<'directory'>,
   asked: string | null,
 ): Promise<KeptTree[]> {
   const layout = layoutOf(settings.directory);
+  await refuseMissing(settings.directory);
   const entries = await readHistory(layout);
   const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
   return Promise.all(
@@ -171,5 +172,6 @@ export function parseTime(text: string): number {
   throw new MirrorError(
     'usage.invalid',
     `--at takes a time such as 2026-11-21T10:00:00Z, not ${JSON.stringify(text)}.`,
+    { hint: '`workbook-mirror history list` shows the times at which trees left the mirror.' },
   );
 }

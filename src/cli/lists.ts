@@ -5,7 +5,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { counted, printable } from '../model/humanize.ts';
 import { connect } from './installation.ts';
-import { table, tell } from './output.ts';
+import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 
 type ServiceSettings = SettingsFor<'service'>;
@@ -43,9 +43,7 @@ async function withClient<T>(
   settings: ServiceSettings,
   work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const client = connect(settings, { form: null }, (event) => {
-    if (event.name === 'service.retry') tell(`! ${event.message}`);
-  });
+  const client = connect(settings, { form: null }, tellEvent);
   const { signal, stopListening } = abortOnSignal();
   try {
     return await work(client, signal);

@@ -15,9 +15,9 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
       'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
   ).action(async (_options, command: Command) => {
-    const { settings } = settingsOf(command, ['service', 'directory']);
-    const { logOf, run } = await import('./run.ts');
-    setExitCode(await run(settings, logOf(settings)));
+    const load = () => settingsOf(command, ['service', 'directory']);
+    const { run } = await import('./run.ts');
+    setExitCode(await run(load));
   });
   declare(
     program,

@@ -1,7 +1,10 @@
 import { styleText } from 'node:util';
 
-import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
+import type { EventSink } from '../model/events.ts';
+import { isTold } from '../model/loudness.ts';
+import { mayColor } from '../model/terminal.ts';
 import { describeEvent } from '../observe/messages.ts';
+import { loudness } from './loudness.ts';
 
 /** Prints data: standard output holds nothing else. */
 export function printData(text: string): void {
@@ -18,9 +21,9 @@ export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Tells a person of an event, except of what only a log needs. */
+/** Tells a person of an event, if it is loud enough for the command line. */
 export const tellEvent: EventSink = (event) => {
-  if (EVENT_LEVELS[event.name] !== 'debug') tell(`! ${describeEvent(event)}`);
+  if (isTold(event, loudness())) tell(`! ${describeEvent(event)}`);
 };
 
 /** Puts rows under their headings, in columns. */
@@ -36,7 +39,7 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
   return [line(headings), ...rows.map(line)].join('\n');
 }
 
-/** Emphasises text on a terminal that shows it; honours NO_COLOR. */
-export function bold(text: string): string {
-  return styleText('bold', text, { stream: process.stderr });
+/** Emphasises text where the stream that it goes to shows it ({@link mayColor}). */
+export function bold(text: string, stream: NodeJS.WriteStream = process.stderr): string {
+  return mayColor(process.env, stream.isTTY) ? styleText('bold', text, { validateStream: false }) : text;
 }

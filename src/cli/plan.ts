@@ -11,10 +11,10 @@ import { abortOnSignal } from './signals.ts';
 export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Action[]> {
   const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
-  const client = connect(settings, memory, () => {});
+  const client = connect(settings, memory, tellEvent);
   const { signal, stopListening } = abortOnSignal();
   try {
-    const listing = await client.poll(signal);
+    const listing = await client.poll(signal, true);
     const context = { store, state, emit: tellEvent, now: Date.now, drifted: new Set<string>() };
     return (await planPass(context, policyOf(settings), listing, true)).plan;
   } finally {

@@ -1,8 +1,11 @@
 import { Command, CommanderError } from 'commander';
 
-import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
+import { addHelpCommands } from './help-commands.ts';
+import { addLeaseCommands } from './lease-commands.ts';
+import { takeLoudness } from './loudness.ts';
 import { addMirrorCommands } from './mirror-commands.ts';
 import { tell } from './output.ts';
 import { addReportCommands } from './report-commands.ts';
@@ -12,7 +15,8 @@ import { packageVersion } from './version.ts';
 
 /** What a command line comes to. */
 export interface ProgramResult {
-  readonly exitCode: ExitCode;
+  /** One of {@link EXIT_CODES}, except where a command ends as the program did that it ran. */
+  readonly exitCode: number;
 }
 
 const EXIT_CODE_HELP = `
@@ -30,15 +34,15 @@ Exit codes of run and sync:
  * @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line
  */
 export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
-  let exitCode: ExitCode = EXIT_CODES.ok;
+  let exitCode: number = EXIT_CODES.ok;
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
-    .helpCommand('help [command]', 'explain a command')
     .addHelpText('after', EXIT_CODE_HELP)
+    .hook('preAction', (_program, command) => takeLoudness(command))
     .exitOverride()
     .configureOutput({ outputError: () => {} });
-  const setExitCode = (code: ExitCode): void => {
+  const setExitCode = (code: number): void => {
     exitCode = code;
   };
   addMirrorCommands(program, setExitCode);
@@ -46,9 +50,11 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   addVerifyCommand(program, setExitCode);
   addGuardCommands(program);
   addHistoryCommands(program);
+  addLeaseCommands(program, setExitCode);
   addListCommands(program);
   addConfigCommands(program);
   addServiceCommands(program, setExitCode);
+  addHelpCommands(program);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
 import { counted, printable } from '../model/humanize.ts';
+import { lastLease, LeasedError } from '../model/lease.ts';
 import { layoutOf } from '../store/layout.ts';
 import { repairFromDisk } from '../store/repair.ts';
 import type { MirrorStore } from '../store/store.ts';
@@ -33,9 +34,10 @@ export async function repair(
   const fromDisk: string[] = [];
   const store = await openMirrorStore(settings);
   try {
+    await refuseLeased(store);
     for (const path of damaged) {
       // What the disk refuses for one target, a pass may be able to do, or says why not.
-      const isRepaired = await repairFromDisk(store, path, signal).catch(() => false);
+      const isRepaired = await repairFromDisk(store, path, signal).catch(unlessLeased);
       signal.throwIfAborted();
       if (isRepaired) fromDisk.push(path);
     }
@@ -46,6 +48,29 @@ export async function repair(
   const rest = damaged.filter((path) => !fromDisk.includes(path));
   if (rest.length > 0) await pull(needService(), rest, emit, signal);
   return { fromDisk, pulled: rest };
+}
+
+/**
+ * Refuses what cannot be repaired now, before it is read for long: while another program has the lock, or a lease holds.
+ * @throws MirrorError `directory.*`, `publish.leased`
+ */
+export async function refuseRepair(settings: SettingsFor<'directory'>): Promise<void> {
+  const store = await openMirrorStore(settings);
+  try {
+    await refuseLeased(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function refuseLeased(store: MirrorStore): Promise<void> {
+  const lease = lastLease(await store.leases());
+  if (lease !== null) throw new LeasedError(lease);
+}
+
+function unlessLeased(error: unknown): false {
+  if (error instanceof LeasedError) throw error;
+  return false;
 }
 
 /** `status` no longer calls them changed: nobody else would take that back while no daemon runs. */

@@ -6,6 +6,7 @@ import { createSamples } from '../demo/samples.ts';
 import { MirrorError } from '../model/errors.ts';
 import { openRegistry } from '../service/registry.ts';
 import { createService } from '../service/service.ts';
+import { loudness } from './loudness.ts';
 import { printData, tell } from './output.ts';
 import { STOP_SIGNALS } from './signals.ts';
 
@@ -38,8 +39,10 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
     apiKey,
     ...(apiToken === undefined ? {} : { apiToken }),
     pageSize: own.pageSize,
-    onRequest: ({ method, path, status, durationMs }) =>
-      tell(`${new Date().toISOString()} ${method} ${path} ${status} ${Math.round(durationMs)} ms`),
+    onRequest: ({ method, path, status, durationMs }) => {
+      if (loudness() === 'quiet') return;
+      tell(`${new Date().toISOString()} ${method} ${path} ${status} ${Math.round(durationMs)} ms`);
+    },
   });
   try {
     const { baseUrl, port } = await service.listen(own.listen);

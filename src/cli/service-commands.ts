@@ -1,7 +1,6 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 
-import { WORKBOOK_STATUS_FILTERS } from '../api/schemas.ts';
-import { MirrorError } from '../model/errors.ts';
+import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/schemas.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -38,19 +37,14 @@ export function addListCommands(program: Command): void {
     'list the workbooks of the service',
     'GET /v1/workbooks, all pages.\n\nExample: workbook-mirror workbooks list --status failure',
   )
-    .option('--status <status>', `only those with this status: ${WORKBOOK_STATUS_FILTERS.join(' or ')}`)
+    .addOption(
+      new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
+    )
     .option('--json', 'print the list as JSON')
-    .action(async (options: { status?: string; json?: true }, command: Command) => {
-      const filter = WORKBOOK_STATUS_FILTERS.find((each) => each === options.status);
-      if (options.status !== undefined && filter === undefined) {
-        throw new MirrorError(
-          'usage.invalid',
-          `--status takes ${WORKBOOK_STATUS_FILTERS.join(' or ')}, not ${JSON.stringify(options.status)}.`,
-        );
-      }
+    .action(async (options: { status?: WorkbookStatusFilter; json?: true }, command: Command) => {
       const { settings } = settingsOf(command, ['service']);
       const { describeWorkbooks, listWorkbooks } = await import('./lists.ts');
-      const list = await listWorkbooks(settings, filter);
+      const list = await listWorkbooks(settings, options.status);
       if (options.json) printJson(list.rows);
       else printData(describeWorkbooks(list));
     });

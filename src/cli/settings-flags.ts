@@ -5,10 +5,11 @@ import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
 
-/** Which settings a command has flags for: those of the daemon, or those of the embedded service. */
-export type FlagSet = 'mirror' | 'serve' | 'all';
+/** Which settings a command has flags for: those of the daemon, those of the embedded service, or where the mirror is. */
+export type FlagSet = 'mirror' | 'serve' | 'all' | 'place';
 
 function belongs(name: string, set: FlagSet): boolean {
+  if (set === 'place') return name === 'directory';
   if (set === 'all' || name.startsWith('log.')) return true;
   return name.startsWith('serve.') === (set === 'serve');
 }
@@ -52,6 +53,9 @@ export function settingsOf<const Needs extends readonly Need[]>(
     if (typeof value === 'string') flags[setting.name] = value;
     if (Array.isArray(value)) flags[setting.name] = value.map(String);
   }
+  // `run` tells by its log; what is said of that by its own name counts more.
+  if (values['verbose'] === true) flags['log.level'] ??= 'debug';
+  if (values['quiet'] === true) flags['log.level'] ??= 'error';
   const configFile = values['config'];
   return loadSettings({
     flags,

@@ -1,5 +1,6 @@
 import type { SettingsFor } from '../config/schema.ts';
 import {
+  approveCommand,
   driftSentence,
   heldSentence,
   printable,
@@ -7,6 +8,7 @@ import {
   roughSize,
   utcTime,
 } from '../model/humanize.ts';
+import { type Lease, leaseSentence } from '../model/lease.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -18,6 +20,8 @@ export interface StatusReport {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
   readonly lastPass: StoredPass | null;
+  /** Those that publishing waits for. */
+  readonly leases: readonly Lease[];
   readonly targets: readonly TargetStatus[];
 }
 
@@ -32,7 +36,8 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
     const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
     const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
-    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, targets };
+    const leases = await store.leases();
+    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, leases, targets };
   } finally {
     await state.close();
   }
@@ -79,7 +84,12 @@ export function describeStatus(report: StatusReport): string {
     'TROUBLE',
   ];
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
-  return `${describeLastPass(report, ago)}\n\n${body}`;
+  return [describeLastPass(report, ago), ...report.leases.map(describeLease), '', body].join('\n');
+}
+
+function describeLease(lease: Lease): string {
+  const sentence = leaseSentence(lease);
+  return printable(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`);
 }
 
 function describeTrouble({
@@ -94,14 +104,15 @@ function describeTrouble({
   if (failure === null) {
     if (held === null)
       return restoredAtMs === null ? '' : `restored from the history at ${utcTime(restoredAtMs)}`;
-    return printable(`${heldSentence(held)}; workbook-mirror approve ${JSON.stringify(target)}`);
+    return printable(`${heldSentence(held)}; ${approveCommand(target)}`);
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
   return printable(`${failure.code}: ${failure.message}${next}`);
 }
 
 function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
-  if (lastPass === null) return 'No pass is on record.';
+  if (lastPass === null)
+    return 'No pass is on record: `workbook-mirror sync` makes one, `workbook-mirror run` one after the other.';
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
   if (lastPass.failure !== null) {
     const { code, message, hint } = lastPass.failure;

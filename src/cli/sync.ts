@@ -1,9 +1,12 @@
 import type { SettingsFor } from '../config/schema.ts';
-import type { ExitCode } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
+import { mayRedraw } from '../model/terminal.ts';
 import { createProgress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
 import { openMirror } from './compose.ts';
+import { createHooks } from './hooks-wiring.ts';
 import { secretsOf } from './secrets-of.ts';
+import { loudness } from './loudness.ts';
 import { abortOnSignal } from './signals.ts';
 import type { EventSink } from '../model/events.ts';
 
@@ -11,8 +14,9 @@ import type { EventSink } from '../model/events.ts';
 export function progressOf(settings: SettingsFor<never>): EventSink {
   return createProgress({
     write: (text) => process.stderr.write(text),
-    isTerminal: process.stderr.isTTY,
+    isTerminal: mayRedraw(process.env, process.stderr.isTTY),
     columns: () => process.stderr.columns,
+    loudness: loudness(),
     secrets: () => secretsOf(settings),
   });
 }
@@ -22,13 +26,23 @@ export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   emit: EventSink,
 ): Promise<{ report: PassReport; exitCode: ExitCode }> {
-  const mirror = await openMirror(settings, emit);
+  const sinks = [emit];
+  const emitAll: EventSink = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const mirror = await openMirror(settings, emitAll);
+  const hooks = createHooks(() => settings, mirror, emitAll);
+  sinks.push(hooks.sink);
   const { signal, stopListening } = abortOnSignal();
+  signal.addEventListener('abort', () => void hooks.close(0));
   try {
     const report = await runPass(mirror.context, mirror.policy, 'command', signal);
     await mirror.rememberInstallation();
-    return { report, exitCode: report.exitCode };
+    const hooksDue = await hooks.settled();
+    const isIncomplete = report.exitCode === EXIT_CODES.ok && hooksDue > 0;
+    return { report, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
   } finally {
+    await hooks.close(settings.shutdownTimeout);
     stopListening();
     await mirror.close();
   }

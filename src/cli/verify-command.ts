@@ -2,7 +2,9 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
+import { mayRedraw } from '../model/terminal.ts';
 import { declare, type SetExitCode } from './declare.ts';
+import { loudness } from './loudness.ts';
 import { printData, printJson } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import type { VerifyReport } from './verify.ts';
@@ -50,8 +52,9 @@ async function verifyAndRepair(
   const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
     const progress = createVerifyProgress({
       write: (text) => process.stderr.write(text),
-      isTerminal: process.stderr.isTTY,
+      isTerminal: mayRedraw(process.env, process.stderr.isTTY),
       columns: () => process.stderr.columns,
+      loudness: loudness(),
       now: () => performance.now(),
     });
     const report = await verify(settings, { targets: names, resume, signal, onEvent: progress.onEvent });
@@ -59,8 +62,7 @@ async function verifyAndRepair(
     return report;
   };
   try {
-    // Who is to be told that a daemon has the lock is told before everything is read.
-    if (flags.repair === true) await (await (await import('./compose.ts')).openMirrorStore(settings)).close();
+    if (flags.repair === true) await (await import('./repair.ts')).refuseRepair(settings);
     const report = await verifyOnce(targets, flags.resume === true);
     if (!flags.json) printData(describeVerification(report));
     const damaged = damagedTargets(report);

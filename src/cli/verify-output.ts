@@ -1,5 +1,6 @@
 import type { Difference } from '../model/drift.ts';
 import { counted, printable, roughDuration, roughSize } from '../model/humanize.ts';
+import type { Loudness } from '../model/loudness.ts';
 import { isClean, type VerifiedTarget, type VerifyEvent, type VerifyReport } from './verify.ts';
 
 /** Differences of a target that are told to a person; `--json` tells all. */
@@ -14,6 +15,8 @@ export interface VerifyProgressOptions {
   /** Whether a line can be overwritten: true on a terminal. */
   readonly isTerminal: boolean;
   readonly columns: () => number;
+  /** A quiet one shows nothing, as the report says it all; a verbose one has a line for every target. */
+  readonly loudness: Loudness;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -24,7 +27,9 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   /** Says how it ended. */
   readonly finish: (report: VerifyReport) => void;
 } {
-  const { write, isTerminal, now } = options;
+  const { now, loudness } = options;
+  const isTerminal = options.isTerminal && loudness !== 'quiet';
+  const write = loudness === 'quiet' ? (): void => {} : options.write;
   const startedAtMs = now();
   let drawnAtMs = Number.NEGATIVE_INFINITY;
   let selected = 0;
@@ -49,6 +54,8 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
       if (target !== null && 'problem' in target)
         line(`✗ ${target.path}: its manifest cannot be read: ${target.problem}`);
       else if (target !== null && target.state !== 'ok') line(`✗ ${headOf(target)}`);
+      else if (target !== null && loudness === 'verbose')
+        line(`✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`);
     }
     draw();
   };

@@ -1,6 +1,6 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { driftSentence, heldSentence, printable, utcTime } from '../model/humanize.ts';
+import { approveCommand, driftSentence, heldSentence, printable, utcTime } from '../model/humanize.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { nearest } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
@@ -8,7 +8,7 @@ import { targetKey } from '../model/service.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openReader, statusPolicyOf } from './compose.ts';
+import { openReader, refuseMissing, statusPolicyOf } from './compose.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 
@@ -27,6 +27,7 @@ export interface Explanation {
  * @throws MirrorError `target.unknown`
  */
 export async function why(settings: SettingsFor<'directory'>, asked: string): Promise<Explanation> {
+  await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const path = namedPath(asked, store.layout.mirror);
@@ -64,7 +65,7 @@ function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError 
   );
   const hint =
     close === undefined
-      ? 'Nothing is mirrored yet.'
+      ? 'Nothing is mirrored there yet: `workbook-mirror plan` says what would be, `workbook-mirror sync` does it.'
       : `The nearest is ${close}. \`status\` lists all of them, \`history list\` what left the mirror.`;
   return new MirrorError(
     'target.unknown',
@@ -139,7 +140,7 @@ function describeNext(
       ? []
       : [
           `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
-          `  if it is to go: workbook-mirror approve ${JSON.stringify(target.target)}`,
+          `  if it is to go: ${approveCommand(target.target)}`,
         ]),
     ...(failure === null
       ? []

@@ -104,6 +104,25 @@ export function hasPassword(address: string): boolean {
   return url.password !== '' || [...url.searchParams.keys()].some((name) => SECRET_PARAMETER.test(name));
 }
 
+/** Why a text is no address that can be told something; undefined if it is one. Says nothing of the text. */
+export function addressProblem(text: string): string | undefined {
+  const url = /^https?:\/\/[^\s\\]+$/i.test(text) ? URL.parse(text) : null;
+  return url === null ? 'expected an http:// or https:// address' : undefined;
+}
+
+const SIGNING_KEY_BYTES = { least: 24, most: 64 };
+
+/** Why a text is no key of the Standard Webhooks specification ("Signature scheme"); undefined if it is one. */
+export function signingKeyProblem(text: string): string | undefined {
+  const encoded = text.replace(/^whsec_/, '');
+  const { byteLength } = Buffer.from(encoded, 'base64');
+  const { least, most } = SIGNING_KEY_BYTES;
+  const isKey = /^[A-Za-z0-9+/]+={0,2}$/.test(encoded) && byteLength >= least && byteLength <= most;
+  return isKey
+    ? undefined
+    : `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`;
+}
+
 function maskAddress(url: URL): string {
   const user = url.password === '' ? url.username : `${url.username}:***`;
   const query = [...url.searchParams].map(([name, value]) =>

@@ -21,13 +21,19 @@ export function changedSettings(before: SettingDigests, after: SettingDigests): 
   return [...after.keys()].filter((name) => before.get(name) !== after.get(name));
 }
 
-const restartNames: ReadonlySet<string> = new Set(
-  settingDescriptors.flatMap(({ name, needsRestart }) => (needsRestart ? [name] : [])),
-);
-
-/** Whether a setting is in force only after a restart. */
-export function needsRestart(name: string): boolean {
-  return restartNames.has(name);
+/** New settings in which what needs a restart is as it was before. */
+export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
+  return {
+    ...next,
+    directory: before.directory,
+    state: before.state,
+    publish: before.publish,
+    readerGrace: before.readerGrace,
+    drift: before.drift,
+    history: before.history,
+    log: { ...next.log, format: before.log.format },
+    http: { ...next.http, listen: before.http.listen },
+  };
 }
 
 /** The files that settings name and that hold a part of them: those of the secrets. Absolute paths. */
@@ -39,8 +45,14 @@ export function filesOfSettings(settings: Settings): string[] {
 }
 
 function digestOf(value: unknown): string {
-  const text = JSON.stringify(value, (_key, member: unknown) =>
-    member instanceof Secret ? member.reveal() : member,
-  );
-  return createHash('sha256').update(String(text)).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify([revealed(value)]))
+    .digest('hex');
+}
+
+/** A value with its secrets, which JSON would mask. */
+function revealed(value: unknown): unknown {
+  if (value instanceof Secret) return value.reveal();
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
 }

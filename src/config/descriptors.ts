@@ -28,7 +28,7 @@ export interface SettingDescriptor {
   readonly valueHint: string;
   readonly choices: readonly string[] | undefined;
   /** A value for the example file, where there is no default. */
-  readonly example: string | undefined;
+  readonly example: string | readonly string[] | undefined;
   /** Which part of the settings is incomplete without it. */
   readonly need: Need | undefined;
   /** Whether a change of it while the daemon runs waits for a restart. */

@@ -104,7 +104,8 @@ class FileReader {
 
   #readValue(name: string, value: unknown, offset: number | undefined): void {
     if (isNothing(value)) return;
-    const isList = settingsByName.get(name)?.kind === 'list';
+    const kind = settingsByName.get(name)?.kind;
+    const isList = kind === 'list' || kind === 'command';
     const text = isList ? this.#texts(value) : scalarText(value);
     const parts = isSeq(value) ? value.items : [value];
     if (text === undefined) this.note(name, offset, this.#wrongShape(value, isList));

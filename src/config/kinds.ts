@@ -4,7 +4,7 @@ import { MirrorError } from '../model/errors.ts';
 import { parseDeletionLimit } from '../model/guard.ts';
 import { parseRetention } from '../model/retention.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../model/units.ts';
-import { parseBaseUrl, parseListen, parseState } from './addresses.ts';
+import { addressProblem, parseBaseUrl, parseListen, parseState, signingKeyProblem } from './addresses.ts';
 import { settingType } from './leaf.ts';
 import { Secret } from './secret.ts';
 
@@ -119,6 +119,44 @@ export function state() {
 /** A secret; the loader has made it one, whether it was given in place or by its file. */
 export function secret() {
   return settingType(z.instanceof(Secret), { kind: 'secret', valueHint: '<secret>' });
+}
+
+/** The address of something that is told or asked, as a secret: its path or its user name may be all that protects it. */
+export function secretAddress() {
+  return settingType(z.instanceof(Secret).check(revealing(addressProblem)), {
+    kind: 'secret',
+    valueHint: '<url>',
+  });
+}
+
+/** A key to sign with, as a secret. */
+export function secretKey() {
+  return settingType(z.instanceof(Secret).check(revealing(signingKeyProblem)), {
+    kind: 'secret',
+    valueHint: '<secret>',
+  });
+}
+
+/** A check of what a secret holds now, the message of which tells nothing of it. */
+function revealing(problem: (text: string) => string | undefined): z.core.CheckFn<Secret> {
+  return (context) => {
+    const message = problem(context.value.reveal());
+    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
+  };
+}
+
+/** A program and its arguments; the loader has made a list of it, and a path of the program absolute. */
+export function command() {
+  const message = 'expected a program and its arguments as a list, such as ["/usr/local/bin/tool","--all"]';
+  const type = z
+    .array(z.string({ error: message }), { error: message })
+    .min(1, message)
+    .refine(([program]) => program !== '', message)
+    .refine(
+      (words) => words.every((word) => !word.includes('\0')),
+      'expected words without the character NUL',
+    );
+  return settingType(type, { kind: 'command', valueHint: '<list>' });
 }
 
 /** A cron expression; whether its fields make sense is checked by who runs it. */

@@ -43,7 +43,7 @@ export interface SettingFacts {
   /** What holds where nothing is set and the schema has no default. */
   readonly defaultText?: string;
   /** A value for the example file, where the schema has no default. */
-  readonly example?: string;
+  readonly example?: string | readonly string[];
   /** Which commands cannot do without it. */
   readonly need?: Need;
   /** Whether a change of it while the daemon runs waits for a restart. */

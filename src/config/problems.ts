@@ -26,7 +26,7 @@ export class SettingsError extends MirrorError {
     const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
     const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
     super('settings.invalid', [`${count} with the settings:`, ...lines].join('\n'), {
-      hint: 'The README and `workbook-mirror config schema` describe every setting.',
+      hint: '`workbook-mirror help settings` describes every setting, `workbook-mirror help five-minutes` how to begin.',
     });
     this.problems = problems;
   }

@@ -76,8 +76,9 @@ function got(message: string, value: string): string {
 /** Whether a rejected value may be shown: an address may hold a password, wherever a mistake has put it. */
 function isPrintable(setting: string, value: string): boolean {
   const descriptor = settingsByName.get(setting);
-  // In place of a secret's file, people give the secret itself.
+  // In place of a secret's file, people give the secret itself; the arguments of a command may be anything.
   if (descriptor === undefined || descriptor.secret || descriptor.fileOf !== undefined) return false;
+  if (descriptor.kind === 'command') return false;
   if (descriptor.kind !== 'url' && descriptor.kind !== 'state') return !/:\/\/[^]*@/.test(value);
   return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(value);
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
 import { section, setting, type Need } from './leaf.ts';
+import { hooksSection } from './schema-hooks.ts';
 import { httpSection } from './schema-http.ts';
 import { archiveSection, guardSection, historySection, retireSection } from './schema-safety.ts';
 import { serveSection, serviceSection } from './schema-service.ts';
@@ -99,6 +100,7 @@ export const settingsSchema = z.strictObject({
     }),
   }),
   http: httpSection,
+  hooks: hooksSection,
   serve: serveSection,
 });
 

@@ -87,8 +87,35 @@ export function buildInput(
 }
 
 function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
+  if (kind === 'command')
+    return withAbsoluteProgram(typeof value === 'string' ? commandWords(value) : value, base);
   if (typeof value !== 'string') return value;
   if (kind === 'integer' && /^-?\d+$/.test(value)) return Number(value);
   if (kind === 'path' && pathProblem(value) === undefined) return resolve(base, value);
   return value;
+}
+
+/** A command in a variable or a flag: a JSON list, or one word; anything else is left for the schema to refuse. */
+function commandWords(text: string): unknown {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('[')) return /\s/.test(trimmed) ? text : [trimmed];
+  try {
+    return JSON.parse(trimmed);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Makes the path of a program absolute: commands run in folders of the mirror, where a relative one would lead to what the
+ * service sent.
+ */
+function withAbsoluteProgram(words: unknown, base: string): unknown {
+  if (!isList(words)) return words;
+  const [program, ...rest] = words;
+  return typeof program === 'string' && program.includes('/') ? [resolve(base, program), ...rest] : words;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
 }

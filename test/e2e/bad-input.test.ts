@@ -104,7 +104,7 @@ describe('bad input', () => {
   it.each([
     [['synk'], /Did you mean sync/],
     [['sync', '--direktory', 'x'], /Did you mean --directory/],
-    [['workbooks', 'list', '--status', 'good'], /processing or failure/],
+    [['workbooks', 'list', '--status', 'good'], /Allowed choices are processing, failure/],
     [[], /command is needed/],
   ])('ends with 2 for the command line %j', async (args, message) => {
     const { exitCode, stderr } = await run(args, await settingsFor('http://127.0.0.1:1/api'));

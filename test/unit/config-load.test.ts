@@ -97,6 +97,7 @@ describe('the parsed settings', () => {
       branches: { include: ['**'], exclude: [] },
       targets: [],
       log: { level: 'info', format: 'auto' },
+      hooks: { timeout: 300_000, webhookEvents: ['*'] },
       http: { listen: { host: '127.0.0.1', port: 9480 } },
       serve: { listen: { host: '127.0.0.1', port: 9400 }, pageSize: 100 },
     });

@@ -59,8 +59,13 @@ describe('the names', () => {
     const secrets = settingDescriptors.filter(({ secret }) => secret);
     expect(secrets.map(({ name }) => name)).toEqual([
       'service.apiKey',
+      'service.apiKeySecond',
       'service.apiToken',
+      'service.apiTokenSecond',
       'http.token',
+      'hooks.webhook',
+      'hooks.webhookSecret',
+      'hooks.heartbeat',
       'serve.apiKey',
       'serve.apiToken',
     ]);

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createVerifyProgress, describeVerification } from '../../src/cli/verify-output.ts';
 import type { VerifiedTarget, VerifyReport } from '../../src/cli/verify.ts';
+import type { Loudness } from '../../src/model/loudness.ts';
 
 const CLEAR = '\r\u001b[K';
 
@@ -41,7 +42,10 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
   };
 }
 
-function show(isTerminal: boolean): {
+function show(
+  isTerminal: boolean,
+  loudness: Loudness = 'normal',
+): {
   written: string[];
   progress: ReturnType<typeof createVerifyProgress>;
 } {
@@ -49,10 +53,26 @@ function show(isTerminal: boolean): {
   let nowMs = 0;
   const now = (): number => (nowMs += 1000);
   const write = (text: string): number => written.push(text);
-  return { written, progress: createVerifyProgress({ write, isTerminal, columns: () => 60, now }) };
+  const options = { write, isTerminal, columns: () => 60, loudness, now };
+  return { written, progress: createVerifyProgress(options) };
 }
 
 describe('the progress of a verification', () => {
+  it('is nothing at all when quiet', () => {
+    const { written, progress } = show(true, 'quiet');
+    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'examined', target: GONE });
+    progress.finish(report({ targets: [GONE] }));
+    expect(written).toEqual([]);
+  });
+
+  it('names every target when verbose', () => {
+    const { written, progress } = show(false, 'verbose');
+    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'examined', target: OK });
+    expect(written).toEqual(['✓ Accounting/main: 3 files, 3.0 kB\n']);
+  });
+
   it('says on a terminal how far it is and how fast', () => {
     const { written, progress } = show(true);
     progress.onEvent({ kind: 'started', selected: 2 });

@@ -1,0 +1,150 @@
+import { statfs } from 'node:fs/promises';
+
+import type { SettingsFor } from '../config/schema.ts';
+import type { Pulse } from '../daemon/pulse.ts';
+import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.ts';
+import { type Liveness, livenessOf, readinessOf } from '../model/health.ts';
+import { initialLive, type Live, nextLive } from '../model/live.ts';
+import type { DaemonReport, Notice } from '../model/report.ts';
+import type { Published } from '../model/targets.ts';
+import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { describeEvent } from '../observe/messages.ts';
+import { scrub } from '../observe/scrub.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { type Mirror, statusPolicyOf } from './compose.ts';
+import { secretsOf } from './secrets-of.ts';
+import { packageVersion } from './version.ts';
+
+/** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
+export interface Board {
+  /** Takes in what happens. */
+  readonly sink: EventSink;
+  readonly live: () => Live;
+  /** Whether the loop moves; looks at no disk. */
+  readonly liveness: () => Liveness;
+  readonly report: () => Promise<DaemonReport>;
+}
+
+/** How many warnings and errors are kept. */
+const NOTICES_KEPT = 200;
+
+/** The mirror is read anew at most so often, in milliseconds, and never for more than a twentieth of the time. */
+const LEAST_AGE_MS = 1000;
+const REST_PER_READING = 20;
+
+/**
+ * Makes the board of a daemon.
+ * @param current the settings in force
+ * @param pulse tells whether the work in hand makes progress
+ */
+export function createBoard(
+  current: () => SettingsFor<'service' | 'directory'>,
+  mirror: Pick<Mirror, 'store' | 'state'>,
+  pulse: Pulse,
+): Board {
+  let live = initialLive(Date.now());
+  const notices: Notice[] = [];
+  let hasNews = true;
+  // That a pass is over says something of targets that were read after it.
+  let isListed = false;
+  const read = createReading(mirror);
+  const policyFor = remembered(statusPolicyOf);
+  const sink: EventSink = (event) => {
+    const nowMs = Date.now();
+    live = nextLive(live, event, nowMs);
+    hasNews = true;
+    const notice = noticeOf(event, nowMs, current());
+    if (notice !== null) notices.push(notice);
+    notices.splice(0, notices.length - NOTICES_KEPT);
+  };
+  const liveness = (): Liveness =>
+    livenessOf(
+      { hasStarted: live.hasFinishedPass, isPassing: live.pass !== null, isStopping: live.isStopping },
+      pulse.silentMs(),
+      current().stuckAfter,
+    );
+  const report = async (): Promise<DaemonReport> => {
+    const settings = current();
+    if (read.isDue(hasNews)) {
+      hasNews = false;
+      const hadFinishedPass = live.hasFinishedPass;
+      await read.again();
+      isListed = hadFinishedPass;
+    }
+    const nowMs = Date.now();
+    const policy = policyFor(settings);
+    const targets = read.targets(policy, nowMs);
+    return {
+      version: packageVersion(),
+      service: settings.service.baseUrl,
+      directory: settings.directory,
+      schedule: settings.schedule,
+      timezone: settings.timezone,
+      nowMs,
+      maxStalenessMs: policy.maxStalenessMs,
+      canExchange: mirror.store.canExchange,
+      readiness: readinessOf(targets, isListed),
+      liveness: liveness(),
+      live,
+      leases: await mirror.store.leases().catch(() => []),
+      disk: await roomOf(settings.directory),
+      targets,
+      notices: [...notices],
+    };
+  };
+  return { sink, live: () => live, liveness, report };
+}
+
+function noticeOf(event: MirrorEvent, atMs: number, settings: SettingsFor<never>): Notice | null {
+  const level = EVENT_LEVELS[event.name];
+  if (level !== 'warn' && level !== 'error') return null;
+  return { atMs, level, event: event.name, message: scrub(describeEvent(event), secretsOf(settings)) };
+}
+
+/** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */
+function remembered<A extends object, R>(reckon: (argument: A) => R): (argument: A) => R {
+  let last: { readonly argument: A; readonly result: R } | null = null;
+  return (argument) => {
+    if (last?.argument !== argument) last = { argument, result: reckon(argument) };
+    return last.result;
+  };
+}
+
+/** What was read of the mirror. */
+interface Reading {
+  readonly isDue: (hasNews: boolean) => boolean;
+  readonly again: () => Promise<void>;
+  readonly targets: (policy: Parameters<typeof statusOfTargets>[3], nowMs: number) => TargetStatus[];
+}
+
+/** Keeps what status is judged from, and reads it anew when there is news, without taking the daemon's time for it. */
+function createReading({ store, state }: Pick<Mirror, 'store' | 'state'>): Reading {
+  let published: readonly Published[] = [];
+  let records: Awaited<ReturnType<typeof state.records>> = new Map();
+  let drift: Awaited<ReturnType<typeof state.drift>> = {};
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let tookMs = 0;
+  const silent: EventSink = () => {};
+  return {
+    isDue: (hasNews) =>
+      hasNews && performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING),
+    again: async () => {
+      const startMs = performance.now();
+      published = await store.published();
+      records = await tolerateStateFailure(silent, () => state.records(), records);
+      drift = await tolerateStateFailure(silent, () => state.drift(), drift);
+      readAtMs = performance.now();
+      tookMs = readAtMs - startMs;
+    },
+    targets: (policy, nowMs) => statusOfTargets(published, records, drift, policy, nowMs),
+  };
+}
+
+async function roomOf(directory: string): Promise<DaemonReport['disk']> {
+  try {
+    const { bsize, blocks, bavail } = await statfs(directory);
+    return { sizeBytes: bsize * blocks, freeBytes: bsize * bavail };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import type { EventSink } from '../model/events.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { createWebServer } from '../web/server.ts';
+import type { Board } from './board.ts';
+
+/** Status page, health and metrics, served. */
+export interface HttpSide {
+  /** Takes in what happens, after the board has. */
+  readonly sink: EventSink;
+  readonly close: () => Promise<void>;
+}
+
+/** The files of the status page lie beside the program's, as sources and when compiled. */
+const PAGE_FOLDER = join(import.meta.dirname, '../page');
+
+/**
+ * Serves what the board says, where `http.listen` says, if it does.
+ * @throws MirrorError `http.unusable`
+ */
+export async function startHttp(
+  current: () => SettingsFor<never>,
+  board: Board,
+  emit: EventSink,
+): Promise<HttpSide> {
+  const { listen } = current().http;
+  if (listen === null) return { sink: () => {}, close: () => Promise.resolve() };
+  const metrics = createMetrics();
+  const server = createWebServer({
+    report: board.report,
+    liveness: board.liveness,
+    renderMetrics: metrics.render,
+    token: () => current().http.token?.reveal() ?? null,
+    pageFolder: PAGE_FOLDER,
+    now: () => performance.now(),
+    emit,
+  });
+  const { address } = await server.listen(listen);
+  emit({ name: 'http.listening', address });
+  return {
+    sink: (event) => {
+      metrics.sink(event);
+      server.notify();
+    },
+    close: server.close,
+  };
+}

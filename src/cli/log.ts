@@ -1,0 +1,51 @@
+import type { SettingsFor } from '../config/schema.ts';
+import type { EventSink } from '../model/events.ts';
+import { mayColor } from '../model/terminal.ts';
+import { isJournal } from '../observe/journal.ts';
+import { createEventLog, type EventLog } from '../observe/logger.ts';
+import type { SettingsPart } from './live-settings.ts';
+import { secretsOf } from './secrets-of.ts';
+
+/** The log of `run`, as the settings want it; one that goes to the journal carries its priorities. */
+export function logOf(settings: SettingsFor<never>): EventLog {
+  const { level, format } = settings.log;
+  const { stdout } = process;
+  return createEventLog({
+    level,
+    format: format === 'auto' ? (stdout.isTTY ? 'pretty' : 'json') : format,
+    colors: mayColor(process.env, stdout.isTTY),
+    priorities: isJournal(process.env, stdout.fd),
+    secrets: () => secretsOf(settings),
+    write: (line) => stdout.write(line),
+  });
+}
+
+/** The level of a log that runs: as the settings want it, or for a while down to every detail. */
+export interface LogLevelSwitch extends SettingsPart {
+  /** Goes to `debug`, and back to the level of the settings. */
+  readonly toggle: () => void;
+}
+
+/** Keeps a log to the level of the settings, which a person may leave for a while. @param first the level at the beginning */
+export function followLevel(
+  log: EventLog,
+  first: ReturnType<EventLog['level']>,
+  emit: EventSink,
+): LogLevelSwitch {
+  let wanted = first;
+  const set = (level: typeof first): void => {
+    log.setLevel(level);
+    emit({ name: 'log.level_changed', level });
+  };
+  return {
+    toggle: () => set(log.level() === wanted ? 'debug' : wanted),
+    prepare: ({ log: { level } }) =>
+      Promise.resolve({
+        take: () => {
+          if (level !== wanted) set(level);
+          wanted = level;
+        },
+        abandon: () => Promise.resolve(),
+      }),
+  };
+}
