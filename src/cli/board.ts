@@ -28,9 +28,18 @@ export interface Board {
 /** How many warnings and errors are kept. */
 const NOTICES_KEPT = 200;
 
-/** The mirror is read anew at most so often, in milliseconds, and never for more than a twentieth of the time. */
+/** While a pass works, the mirror is read anew at most so often, in milliseconds, and never for more than a tenth of the time. */
 const LEAST_AGE_MS = 1000;
-const REST_PER_READING = 20;
+const REST_PER_READING = 10;
+
+/** What comes seldom, and after which nothing may be told that is older. */
+const READ_AT_ONCE: ReadonlySet<string> = new Set([
+  'pass.finished',
+  'pass.failed',
+  'pass.abandoned',
+  'target.drifted',
+  'target.whole',
+]);
 
 /**
  * Makes the board of a daemon.
@@ -44,7 +53,7 @@ export function createBoard(
 ): Board {
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
-  let hasNews = true;
+  let news: News = 'much';
   // That a pass is over says something of targets that were read after it.
   let isListed = false;
   const read = createReading(mirror);
@@ -52,7 +61,8 @@ export function createBoard(
   const sink: EventSink = (event) => {
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
-    hasNews = true;
+    if (READ_AT_ONCE.has(event.name)) news = 'much';
+    else if (news === 'none') news = 'some';
     const notice = noticeOf(event, nowMs, current());
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
@@ -65,8 +75,8 @@ export function createBoard(
     );
   const report = async (): Promise<DaemonReport> => {
     const settings = current();
-    if (read.isDue(hasNews)) {
-      hasNews = false;
+    if (read.isDue(news)) {
+      news = 'none';
       const hadFinishedPass = live.hasFinishedPass;
       await read.again();
       isListed = hadFinishedPass;
@@ -110,9 +120,12 @@ function remembered<A extends object, R>(reckon: (argument: A) => R): (argument:
   };
 }
 
+/** What happened since the mirror was read: nothing, something that can wait a little, or something that cannot. */
+type News = 'none' | 'some' | 'much';
+
 /** What was read of the mirror. */
 interface Reading {
-  readonly isDue: (hasNews: boolean) => boolean;
+  readonly isDue: (news: News) => boolean;
   readonly again: () => Promise<void>;
   readonly targets: (policy: Parameters<typeof statusOfTargets>[3], nowMs: number) => TargetStatus[];
 }
@@ -126,8 +139,10 @@ function createReading({ store, state }: Pick<Mirror, 'store' | 'state'>): Readi
   let tookMs = 0;
   const silent: EventSink = () => {};
   return {
-    isDue: (hasNews) =>
-      hasNews && performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING),
+    isDue: (news) => {
+      if (news !== 'some') return news === 'much';
+      return performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
+    },
     again: async () => {
       const startMs = performance.now();
       published = await store.published();

@@ -1,6 +1,3 @@
-import { lstat, readdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-
 import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import { type Lease, LeasedError } from '../model/lease.ts';
@@ -20,11 +17,11 @@ import {
   usable,
 } from './directory.ts';
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
-import { type ExamineDepth, type ExamineOptions, examinePublished } from './examine.ts';
+import type { ExamineDepth } from './examine.ts';
+import { examineAgainst, findAllDrifted, findDrift, targetOf } from './find-drift.ts';
 import { createGate } from './gate.ts';
-import { pruneHistory } from './history.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
-import { readLeases, sweepLeases } from './lease-files.ts';
+import { readLeases } from './lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
@@ -35,6 +32,7 @@ import { moveTree, retireTree } from './relocate.ts';
 import { interruptedPublishes, type Settled, settleStages } from './settle.ts';
 import { showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
+import { sweep } from './sweep.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -136,7 +134,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         return inventory.read();
       },
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-      examine: (path, manifest, depth, signal) => examine(layout, path, manifest, { depth, signal, onBytes }),
+      examine: (path, manifest, depth, signal) =>
+        examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
       targetOf: (path) => targetOf(layout, path),
       findDrift: (path, signal) => findDrift(context, path, signal),
       noteDrifted: async (paths) => {
@@ -210,63 +209,6 @@ async function identify(
   return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
 }
 
-async function sweep(
-  context: PublishContext,
-  { now, readerGraceMs, retention }: StoreOptions,
-  historyNowMs: number,
-): Promise<readonly string[]> {
-  const { layout, gate } = context;
-  await context.checkDirectory();
-  await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs));
-  const pruned = await pruneHistory(layout, gate, retention, historyNowMs);
-  return pruned.map(({ path, name }) => `${path}/${name}`);
-}
-
-async function examine(
-  layout: DirectoryLayout,
-  path: string,
-  { files }: Manifest,
-  options: ExamineOptions,
-): Promise<readonly Difference[] | null> {
-  const { isGone, differences } = await examinePublished(layout, path, files, options);
-  return isGone ? null : differences;
-}
-
-async function findDrift(
-  { layout, activity }: PublishContext,
-  path: string,
-  signal: AbortSignal,
-): Promise<readonly Difference[] | 'changing'> {
-  const before = activity.stateOf(path);
-  if (before === null) return 'changing';
-  const manifest = await onDisk('reading a manifest', () => readManifest(manifestPath(layout, path)));
-  if (manifest === null) return [];
-  const differences = await examine(layout, path, manifest, { depth: 'facts', signal });
-  if (activity.stateOf(path) !== before) return 'changing';
-  return differences ?? [{ path: '.', kind: 'missing' }];
-}
-
-async function targetOf(layout: DirectoryLayout, path: string): Promise<string | null> {
-  for (let folder = path; folder !== '.'; folder = dirname(folder)) {
-    // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
-    const found = await lstat(manifestPath(layout, folder)).catch(() => null);
-    if (found !== null) return folder;
-  }
-  return null;
-}
-
-async function findAllDrifted(context: PublishContext, published: readonly Published[]): Promise<string[]> {
-  const drifted: string[] = [];
-  for (const { path } of published) {
-    const found = await findDrift(context, path, new AbortController().signal).catch(
-      () => 'unknown' as const,
-    );
-    if (typeof found === 'string' || found.length > 0) drifted.push(path);
-  }
-  return drifted;
-}
-
 async function publishContext(
   { publish, directory, retention, readerGraceMs, now }: StoreOptions,
   layout: DirectoryLayout,
@@ -314,19 +256,4 @@ export async function readStore(
 
 async function leasesIn(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
   return (await onDisk('reading the leases', () => readLeases(layout, nowMs))).inForce;
-}
-
-/** Removes what is due, and what a clock that was ahead would keep for ever; nothing more once a lease holds. */
-async function sweepTrash({ layout, gate, now }: PublishContext, readerGraceMs: number): Promise<void> {
-  const nowMs = now();
-  const due = (await readdir(layout.trash)).filter((name) => {
-    const untilMs = Number(name.slice(0, name.indexOf('-')));
-    return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
-  });
-  try {
-    for (const name of due)
-      await gate.pass(() => rm(join(layout.trash, name), { recursive: true, force: true }));
-  } catch (error) {
-    if (!(error instanceof LeasedError)) throw error;
-  }
 }

@@ -50,7 +50,7 @@ describe('a command', () => {
     const env = { WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '["bin/notify", "a, b"]' };
     const flags = { 'hooks.beforePublish': '/bin/true' };
     expect(hooksOf({ env, flags })).toMatchObject({
-      afterPublish: ['/work/bin/notify', 'a, b'],
+      afterPublish: ['/opt/bin/notify', 'a, b'],
       beforePublish: ['/bin/true'],
     });
   });

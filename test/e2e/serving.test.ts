@@ -1,0 +1,169 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { type Running, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const SERVED = {
+  WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+  WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
+  WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+};
+
+/** Where a daemon serves, once it does. */
+async function addressOf(daemon: Running): Promise<string> {
+  await daemon.prints(/"http\.listening"/);
+  return /"address":"([^"]+)"/.exec(daemon.stdout())?.[1] ?? '';
+}
+
+async function statusOf(address: string, path: string): Promise<number> {
+  return (await fetch(new URL(path, address))).status;
+}
+
+/** A server that counts what it is asked for. */
+async function startCounter(): Promise<{ address: string; count: () => number; bodies: string[] }> {
+  const bodies: string[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      bodies.push(body);
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { address: `http://127.0.0.1:${port}/ping`, count: () => bodies.length, bodies };
+}
+
+describe('the daemon, asked over HTTP', () => {
+  it('is ready once everything was verified, and not any more when the service is gone for too long', async () => {
+    const embedded = await startEmbedded();
+    const heart = await startCounter();
+    const daemon = start(['run'], {
+      ...embedded.settings,
+      ...SERVED,
+      WORKBOOK_MIRROR_MAX_STALENESS: '8s',
+      WORKBOOK_MIRROR_HOOKS_HEARTBEAT: heart.address,
+    });
+    const address = await addressOf(daemon);
+    expect(await statusOf(address, '/healthz')).toBe(200);
+    await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(200);
+    await expect.poll(() => heart.count(), { timeout: 60_000 }).toBeGreaterThan(0);
+    await embedded.service.close();
+    await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(503);
+    const beats = heart.count();
+    await daemon.prints(/"pass\.failed"[^\n]*\n[^]*"pass\.failed"/);
+    expect(heart.count()).toBe(beats);
+    expect(await statusOf(address, '/healthz')).toBe(200);
+    const metrics = await (await fetch(new URL('/metrics', address))).text();
+    expect(metrics).toContain('workbook_mirror_ready 0');
+    expect(metrics).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY']);
+  });
+
+  it('is not ready before its first pass came to its end, however fresh the disk looks', async () => {
+    const embedded = await startEmbedded();
+    const first = start(['run'], { ...embedded.settings, ...SERVED });
+    await first.prints(/"pass\.finished"/);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    await embedded.service.close();
+    const daemon = start(['run'], { ...embedded.settings, ...SERVED });
+    const address = await addressOf(daemon);
+    await daemon.prints(/"pass\.failed"/);
+    const answer = await fetch(new URL('/readyz', address));
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ ready: false, listed: false });
+  });
+
+  it('says that a pass is stuck, and ends at once at SIGTERM also with pages open', async () => {
+    const embedded = await startEmbedded();
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => {
+      silent.listen(0, '127.0.0.1', resolve);
+    });
+    onTestFinished(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const { port } = silent.address() as AddressInfo;
+    const daemon = start(['run'], {
+      ...embedded.settings,
+      ...SERVED,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: `http://127.0.0.1:${port}/api`,
+      WORKBOOK_MIRROR_STUCK_AFTER: '1s',
+    });
+    const address = await addressOf(daemon);
+    await expect.poll(() => statusOf(address, '/healthz'), { timeout: 60_000 }).toBe(503);
+    await daemon.prints(/"loop\.stuck"/);
+    const stream = await fetch(new URL('/api/events', address));
+    expect(stream.status).toBe(200);
+    daemon.child.kill('SIGTERM');
+    expect((await daemon.ended).exitCode).toBe(0);
+    await stream.body?.cancel().catch(() => {});
+  });
+
+  it('does not start where the port is taken, and says what to do', async () => {
+    const embedded = await startEmbedded();
+    const taken = createServer();
+    await new Promise<void>((resolve) => {
+      taken.listen(0, '127.0.0.1', resolve);
+    });
+    onTestFinished(() => {
+      taken.close();
+    });
+    const { port } = taken.address() as AddressInfo;
+    const daemon = start(['run'], {
+      ...embedded.settings,
+      WORKBOOK_MIRROR_HTTP_LISTEN: `127.0.0.1:${port}`,
+    });
+    const { exitCode, stderr } = await daemon.ended;
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('http.listen');
+  });
+});
+
+describe('the hooks of the daemon', () => {
+  it('begin with new settings, run for every publish, and tell the webhook', async () => {
+    const embedded = await startEmbedded();
+    const folder = await temporaryFolder();
+    const hook = join(folder, 'hook.sh');
+    const seen = join(folder, 'seen');
+    await writeFile(hook, `#!/bin/sh\necho "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES" >> ${seen}\n`);
+    await chmod(hook, 0o755);
+    const webhook = await startCounter();
+    const file = join(folder, 'config.yaml');
+    await writeFile(file, 'schedule: "* * * * * *"\n');
+    const daemon = start(['run', '--config', file], {
+      ...embedded.settings,
+      WORKBOOK_MIRROR_HOOKS_WEBHOOK: webhook.address,
+      WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
+    });
+    await daemon.prints(/"pass\.finished"/);
+    await writeFile(file, `schedule: "* * * * * *"\nhooks:\n  afterPublish: [${hook}]\n`);
+    await daemon.prints(/"settings\.reloaded","changed":\["hooks\.afterPublish"\]/);
+    // What was published before the hook was there is due as well.
+    await expect
+      .poll(() => readFile(seen, 'utf8').catch(() => ''), { timeout: 60_000 })
+      .toMatch(/published Accounting\/main unknown/);
+    const edit = await embedded.writer.edit();
+    const target = `${edit.repository}/${encodeURIComponent(edit.branch)}`;
+    await expect
+      .poll(() => readFile(seen, 'utf8'), { timeout: 60_000 })
+      .toContain(`published ${target} known`);
+    await expect.poll(() => webhook.bodies.join('\n'), { timeout: 60_000 }).toContain(target);
+    daemon.child.kill('SIGTERM');
+    expect((await daemon.ended).exitCode).toBe(0);
+  });
+});
