@@ -4,15 +4,15 @@ import type { SettingsFor } from '../config/schema.ts';
 import type { Pulse } from '../daemon/pulse.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.ts';
 import { type Liveness, livenessOf, readinessOf } from '../model/health.ts';
+import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { initialLive, type Live, nextLive } from '../model/live.ts';
 import type { DaemonReport, Notice } from '../model/report.ts';
 import type { Published } from '../model/targets.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { describeEvent } from '../observe/messages.ts';
-import { scrub } from '../observe/scrub.ts';
+import { scrub } from '../model/scrub.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type Mirror, statusPolicyOf } from './compose.ts';
-import { secretsOf } from './secrets-of.ts';
 import { packageVersion } from './version.ts';
 
 /** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
@@ -44,14 +44,17 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
 /**
  * Makes the board of a daemon.
  * @param current the settings in force
+ * @param secrets gives what is to be masked
  * @param pulse tells whether the work in hand makes progress
  */
 export function createBoard(
   current: () => SettingsFor<'service' | 'directory'>,
+  secrets: () => readonly string[],
   mirror: Pick<Mirror, 'store' | 'state'>,
   pulse: Pulse,
 ): Board {
   let live = initialLive(Date.now());
+  let listed = NOT_LISTED;
   const notices: Notice[] = [];
   let news: News = 'much';
   // That a pass is over says something of targets that were read after it.
@@ -61,9 +64,10 @@ export function createBoard(
   const sink: EventSink = (event) => {
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
+    listed = nextListed(listed, event);
     if (READ_AT_ONCE.has(event.name)) news = 'much';
     else if (news === 'none') news = 'some';
-    const notice = noticeOf(event, nowMs, current());
+    const notice = noticeOf(event, nowMs, secrets());
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
   };
@@ -77,9 +81,9 @@ export function createBoard(
     const settings = current();
     if (read.isDue(news)) {
       news = 'none';
-      const hadFinishedPass = live.hasFinishedPass;
-      await read.again();
-      isListed = hadFinishedPass;
+      const wasListed = listed.isListed;
+      const isKnown = await read.again();
+      isListed = wasListed && isKnown;
     }
     const nowMs = Date.now();
     const policy = policyFor(settings);
@@ -93,7 +97,7 @@ export function createBoard(
       nowMs,
       maxStalenessMs: policy.maxStalenessMs,
       canExchange: mirror.store.canExchange,
-      readiness: readinessOf(targets, isListed),
+      readiness: readinessOf(targets, isListed && listed.isListed),
       liveness: liveness(),
       live,
       leases: await mirror.store.leases().catch(() => []),
@@ -105,10 +109,10 @@ export function createBoard(
   return { sink, live: () => live, liveness, report };
 }
 
-function noticeOf(event: MirrorEvent, atMs: number, settings: SettingsFor<never>): Notice | null {
+function noticeOf(event: MirrorEvent, atMs: number, secrets: readonly string[]): Notice | null {
   const level = EVENT_LEVELS[event.name];
   if (level !== 'warn' && level !== 'error') return null;
-  return { atMs, level, event: event.name, message: scrub(describeEvent(event), secretsOf(settings)) };
+  return { atMs, level, event: event.name, message: scrub(describeEvent(event), secrets) };
 }
 
 /** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */
@@ -126,7 +130,8 @@ type News = 'none' | 'some' | 'much';
 /** What was read of the mirror. */
 interface Reading {
   readonly isDue: (news: News) => boolean;
-  readonly again: () => Promise<void>;
+  /** Gives whether all could be read: without the records nobody knows of targets that were never mirrored. */
+  readonly again: () => Promise<boolean>;
   readonly targets: (policy: Parameters<typeof statusOfTargets>[3], nowMs: number) => TargetStatus[];
 }
 
@@ -146,10 +151,13 @@ function createReading({ store, state }: Pick<Mirror, 'store' | 'state'>): Readi
     again: async () => {
       const startMs = performance.now();
       published = await store.published();
-      records = await tolerateStateFailure(silent, () => state.records(), records);
-      drift = await tolerateStateFailure(silent, () => state.drift(), drift);
+      const nextRecords = await tolerateStateFailure(silent, state.records, null);
+      const nextDrift = await tolerateStateFailure(silent, state.drift, null);
+      records = nextRecords ?? records;
+      drift = nextDrift ?? drift;
       readAtMs = performance.now();
       tookMs = readAtMs - startMs;
+      return nextRecords !== null && nextDrift !== null;
     },
     targets: (policy, nowMs) => statusOfTargets(published, records, drift, policy, nowMs),
   };

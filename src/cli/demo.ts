@@ -22,6 +22,7 @@ import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
 import { startHttp } from './http.ts';
 import { bold, printData, tell } from './output.ts';
+import { secretsOf } from './secrets-of.ts';
 import { abortOnSignal } from './signals.ts';
 import { progressOf } from './sync.ts';
 
@@ -91,7 +92,12 @@ async function mirrorAndEdit(
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit, { onProgress: pulse.beat });
-  const board = createBoard(() => settings, mirror, pulse);
+  const board = createBoard(
+    () => settings,
+    () => secretsOf(settings),
+    mirror,
+    pulse,
+  );
   const http = await startHttp(() => settings, board, emit);
   try {
     sinks.push(board.sink, http.sink);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import { isLoopback } from '../web/access.ts';
 import { createWebServer } from '../web/server.ts';
 import type { Board } from './board.ts';
 
@@ -39,6 +40,8 @@ export async function startHttp(
   });
   const { address } = await server.listen(listen);
   emit({ name: 'http.listening', address });
+  if (current().http.token === undefined && !isLoopback(listen.host) && listen.host !== 'localhost')
+    emit({ name: 'http.unprotected', address });
   return {
     sink: (event) => {
       metrics.sink(event);

@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink, MirrorEvent } from '../model/events.ts';
 import { readinessOf } from '../model/health.ts';
+import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from '../model/notifications.ts';
 import { statusOfTargets } from '../model/status.ts';
 import { toMirrorError } from '../model/errors.ts';
@@ -51,7 +52,7 @@ export function createJudge(
     sink: (event) => {
       inTurn(() => judgement.ofEvent(event));
       if (event.name === 'pass.finished' || event.name === 'pass.failed')
-        inTurn(() => judgement.ofTargets(true));
+        inTurn(() => judgement.ofTargets(event.name === 'pass.finished'));
       if (event.name !== 'target.drifted' && event.name !== 'target.whole') return;
       clearTimeout(settling);
       settling = setTimeout(() => inTurn(() => judgement.ofTargets(false)), SETTLE_MS);
@@ -68,6 +69,7 @@ export function createJudge(
 /** What is judged, one after the other. */
 interface Judgement {
   readonly ofEvent: (event: MirrorEvent) => Promise<void>;
+  /** @param isAfterPass whether a pass came to its end just now: the heartbeat is for that alone */
   readonly ofTargets: (isAfterPass: boolean) => Promise<void>;
   readonly remember: () => Promise<void>;
 }
@@ -78,7 +80,7 @@ function createJudgement(
   { tell, beat, emit }: Findings,
 ): Judgement {
   let troubles: Troubles | null = null;
-  let isListed = false;
+  let listed = NOT_LISTED;
   const isTelling = (): boolean => current().hooks.webhook !== undefined;
   const tellNew = async (findNew: (known: Troubles) => Notification[]): Promise<void> => {
     if (!isTelling()) return;
@@ -88,7 +90,7 @@ function createJudgement(
   };
   return {
     ofEvent: async (event) => {
-      if (event.name === 'pass.finished') isListed = true;
+      listed = nextListed(listed, event);
       await tellNew((known) => tellOfEvent(known, event));
     },
     ofTargets: async (isAfterPass) => {
@@ -98,7 +100,7 @@ function createJudgement(
       const records = await state.records();
       const drift = await state.drift();
       const statuses = statusOfTargets(published, records, drift, statusPolicyOf(current()), Date.now());
-      const readiness = readinessOf(statuses, isListed);
+      const readiness = readinessOf(statuses, listed.isListed);
       await tellNew((known) => tellOfTargets(known, statuses, readiness));
       if (isBeating && readiness.isReady) beat();
     },

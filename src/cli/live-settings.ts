@@ -1,9 +1,9 @@
 import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../config/changes.ts';
 import type { LoadedSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { watchFiles } from '../daemon/watch-files.ts';
+import { type FileWatch, watchFiles } from '../daemon/watch-files.ts';
 import { toMirrorError } from '../model/errors.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventFailure, EventSink } from '../model/events.ts';
 import type { PreparedSettings } from './compose.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
@@ -17,6 +17,8 @@ export interface LiveSettings {
   readonly current: () => RunSettings;
   /** Reads them anew; what changed is in force when this returns, or was refused as a whole and reported. */
   readonly check: () => Promise<void>;
+  /** Begins to follow: all parts are there. What changed since the first reading is taken now. */
+  readonly begin: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -45,13 +47,13 @@ export function followSettings(
   let waiting: readonly string[] = [];
   let problem = '';
   let checking = Promise.resolve();
-  const watch = watchFiles(filesOf(first), () => void check());
+  let watch: FileWatch | null = null;
 
   const refuse = (error: unknown): void => {
-    const { code, message, hint } = toMirrorError(error);
+    const failure = failureIn(error);
     // Files are looked at again and again while a mistake is in them: it is said once.
-    if (message !== problem) emit({ name: 'settings.refused', code, message, hint: hint ?? null });
-    problem = message;
+    if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
+    problem = failure.message;
   };
   const take = async (loaded: ReturnType<LoadSettings>): Promise<void> => {
     const next = keepUntilRestart(loaded.settings, current);
@@ -72,7 +74,7 @@ export function followSettings(
   const checkOnce = async (): Promise<void> => {
     try {
       const loaded = load();
-      watch.follow(filesOf(loaded));
+      watch?.follow(filesOf(loaded));
       await take(loaded);
     } catch (error) {
       refuse(error);
@@ -85,11 +87,21 @@ export function followSettings(
   return {
     current: () => current,
     check,
+    begin: () => {
+      watch = watchFiles(filesOf(first), () => void check());
+      return check();
+    },
     close: async () => {
-      await watch.close();
+      await watch?.close();
       await checking;
     },
   };
+}
+
+/** What is wrong with settings, in one line. */
+function failureIn(error: unknown): EventFailure {
+  const { code, message, hint } = toMirrorError(error);
+  return { code, message: message.replaceAll(/\s*\n\s*/g, ' '), hint: hint ?? null };
 }
 
 function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {

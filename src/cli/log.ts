@@ -4,10 +4,12 @@ import { mayColor } from '../model/terminal.ts';
 import { isJournal } from '../observe/journal.ts';
 import { createEventLog, type EventLog } from '../observe/logger.ts';
 import type { SettingsPart } from './live-settings.ts';
-import { secretsOf } from './secrets-of.ts';
 
-/** The log of `run`, as the settings want it; one that goes to the journal carries its priorities. */
-export function logOf(settings: SettingsFor<never>): EventLog {
+/**
+ * The log of `run`, as the settings want it; one that goes to the journal carries its priorities.
+ * @param secrets gives what is to be masked
+ */
+export function logOf(settings: SettingsFor<never>, secrets: () => readonly string[]): EventLog {
   const { level, format } = settings.log;
   const { stdout } = process;
   return createEventLog({
@@ -15,7 +17,7 @@ export function logOf(settings: SettingsFor<never>): EventLog {
     format: format === 'auto' ? (stdout.isTTY ? 'pretty' : 'json') : format,
     colors: mayColor(process.env, stdout.isTTY),
     priorities: isJournal(process.env, stdout.fd),
-    secrets: () => secretsOf(settings),
+    secrets,
     write: (line) => stdout.write(line),
   });
 }

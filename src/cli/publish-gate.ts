@@ -4,7 +4,7 @@ import { findProgram } from '../hooks/find-program.ts';
 import { askGate } from '../hooks/gate.ts';
 import type { HookCommand, HookSurroundings } from '../hooks/ports.ts';
 import { MirrorError, toMirrorError } from '../model/errors.ts';
-import { scrub } from '../observe/scrub.ts';
+import { scrub } from '../model/scrub.ts';
 import { layoutOf, manifestPath, treePath } from '../store/layout.ts';
 import type { PassContext } from '../sync/ports.ts';
 import { secretsOf } from './secrets-of.ts';

@@ -5,6 +5,7 @@ import { startTicker } from '../daemon/ticker.ts';
 import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
 import type { EventSink, MirrorEvent, Trigger } from '../model/events.ts';
 import type { EventLog } from '../observe/logger.ts';
+import { scrubbed } from '../model/scrub.ts';
 import { runPass } from '../sync/pass.ts';
 import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
@@ -15,6 +16,7 @@ import { startHttp } from './http.ts';
 import { watchLeases } from './lease-watch.ts';
 import { followSettings, type LoadSettings, type SettingsPart } from './live-settings.ts';
 import { followLevel, logOf } from './log.ts';
+import { keepSecrets, type KnownSecrets } from './secrets-of.ts';
 import { supervise } from './supervise.ts';
 import { packageVersion } from './version.ts';
 
@@ -26,6 +28,7 @@ interface Frame {
   readonly first: ReturnType<LoadSettings>;
   readonly load: LoadSettings;
   readonly log: EventLog;
+  readonly secrets: KnownSecrets;
   readonly control: Control;
   readonly pulse: Pulse;
   readonly emit: EventSink;
@@ -41,15 +44,19 @@ interface Frame {
 export async function run(load: LoadSettings): Promise<ExitCode> {
   const first = load();
   const pulse = createPulse();
-  const log = logOf(first.settings);
+  const secrets = keepSecrets();
+  secrets.learn(first.settings);
+  const log = logOf(first.settings, secrets.all);
   const sinks = [log.sink];
   const emit: EventSink = (event) => {
     if (isProgress(event)) pulse.beat();
-    for (const sink of sinks) sink(event);
+    // Masked once for all who hear of it: page, notifications and supervisor as well as the log.
+    const clean = scrubbed(event, secrets.all());
+    for (const sink of sinks) sink(clean);
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
-    return await mirrorUntilStopped({ first, load, log, control, pulse, emit, sinks });
+    return await mirrorUntilStopped({ first, load, log, secrets, control, pulse, emit, sinks });
   } finally {
     control.close();
   }
@@ -64,6 +71,7 @@ async function mirrorUntilStopped(frame: Frame): Promise<ExitCode> {
   const { emit, pulse, first } = frame;
   const { settings } = first;
   const mirror = await openMirror(settings, emit, { onProgress: pulse.beat });
+  const opened: Close[] = [];
   try {
     emit({
       name: 'daemon.started',
@@ -73,39 +81,50 @@ async function mirrorUntilStopped(frame: Frame): Promise<ExitCode> {
       schedule: settings.schedule,
       timezone: settings.timezone,
     });
-    const exitCode = await loopUntilStopped(frame, mirror);
+    const exitCode = await loopUntilStopped(frame, mirror, opened);
+    await closeAll(opened);
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
   } finally {
+    await closeAll(opened);
     await mirror.close();
   }
 }
 
-async function loopUntilStopped(frame: Frame, mirror: Mirror): Promise<ExitCode> {
-  const { first, load, control, emit, sinks } = frame;
+/** Closes something; what is asked for a second time is done already. */
+type Close = () => Promise<void> | void;
+
+async function closeAll(opened: Close[]): Promise<void> {
+  await Promise.all(opened.splice(0).map(async (close) => close()));
+}
+
+async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): Promise<ExitCode> {
+  const { first, load, control, pulse, emit, secrets, sinks } = frame;
   const level = followLevel(frame.log, first.settings.log.level, emit);
-  const parts: SettingsPart[] = [mirror, level];
+  const parts: SettingsPart[] = [learning(secrets), mirror, level];
   const settings = followSettings(first, load, parts, () => loop.trigger('settings'), emit);
-  const board = createBoard(settings.current, mirror, frame.pulse);
-  const supervision = supervise(
-    createNotifier(process.env),
-    frame.pulse,
-    board.live,
-    () => settings.current().stuckAfter,
-    emit,
-  );
+  const board = createBoard(settings.current, secrets.all, mirror, pulse);
+  const stuckAfterMs = (): number => settings.current().stuckAfter;
+  const supervision = supervise(createNotifier(process.env), pulse, board.live, stuckAfterMs, emit);
   const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
+  opened.push(settings.close, supervision.close, leases.close);
   const http = await startHttp(settings.current, board, emit);
+  opened.push(http.close);
   const hooks = createHooks(settings.current, mirror, emit);
+  opened.push(() => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS));
   sinks.push(board.sink, supervision.sink, leases.sink, http.sink, hooks.sink);
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
+  opened.push(drift.close);
   const loop = createPassLoop(frame, mirror, settings.check, drift.afterPass);
+  opened.push(loop.stop);
   const ticker = await startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
+  opened.push(ticker.stop);
   parts.push(ticker);
+  await settings.begin();
   control.onToggleLevel = level.toggle;
   const reload = async (): Promise<void> => {
     await supervision.whileReloading(settings.check);
@@ -117,16 +136,19 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror): Promise<ExitCode>
   supervision.ready();
 
   const exitCode = await control.stopped;
-  const timer = setTimeout(() => process.exit(exitCode), settings.current().shutdownTimeout);
+  setTimeout(() => process.exit(exitCode), settings.current().shutdownTimeout).unref();
   supervision.stopping();
-  leases.close();
-  await ticker.stop();
-  const hooksTimeoutMs = settings.current().shutdownTimeout * SHARE_OF_HOOKS;
-  await Promise.all([loop.stop(), drift.close(), settings.close(), hooks.close(hooksTimeoutMs)]);
-  await http.close();
-  supervision.close();
-  clearTimeout(timer);
   return exitCode;
+}
+
+/** Has the secrets of new settings be known before anything is done with them. */
+function learning(secrets: KnownSecrets): SettingsPart {
+  return {
+    prepare: (next) => {
+      secrets.learn(next);
+      return Promise.resolve({ take: () => {}, abandon: () => Promise.resolve() });
+    },
+  };
 }
 
 /** The loop of passes; each begins with the settings as they are then. */

@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 
 import { MirrorError } from '../model/errors.ts';
+import { SIGNING_KEY_BYTES, signingKey } from '../model/signing-key.ts';
 import { Secret } from './secret.ts';
 
 /** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */
@@ -110,17 +111,12 @@ export function addressProblem(text: string): string | undefined {
   return url === null ? 'expected an http:// or https:// address' : undefined;
 }
 
-const SIGNING_KEY_BYTES = { least: 24, most: 64 };
-
 /** Why a text is no key of the Standard Webhooks specification ("Signature scheme"); undefined if it is one. */
 export function signingKeyProblem(text: string): string | undefined {
-  const encoded = text.replace(/^whsec_/, '');
-  const { byteLength } = Buffer.from(encoded, 'base64');
   const { least, most } = SIGNING_KEY_BYTES;
-  const isKey = /^[A-Za-z0-9+/]+={0,2}$/.test(encoded) && byteLength >= least && byteLength <= most;
-  return isKey
-    ? undefined
-    : `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`;
+  return signingKey(text) === null
+    ? `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`
+    : undefined;
 }
 
 function maskAddress(url: URL): string {

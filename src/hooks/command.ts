@@ -47,6 +47,7 @@ export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
   const path = await findProgram(program, environment['PATH'] ?? '');
   const startedAtMs = performance.now();
   const child = spawnIn(path, args, cwd, environment);
+  const forget = endWithProgram(child);
   const tail = keepTail(child);
   feed(child, request.input);
   const limit = AbortSignal.timeout(timeoutMs);
@@ -63,6 +64,7 @@ export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
     return { exitCode, lastLine, durationMs: performance.now() - startedAtMs };
   } finally {
     await stop();
+    forget();
   }
 }
 
@@ -82,6 +84,24 @@ function spawnIn(
   } catch (error) {
     throw notStarted(error);
   }
+}
+
+/** Programs that run, by the number of their process group. */
+const running = new Set<number>();
+
+/** Has a program not outlive this one, if that ends before it could wait. Gives what forgets it. */
+function endWithProgram({ pid }: ChildProcess): () => void {
+  if (pid === undefined) return () => {};
+  if (running.size === 0) process.on('exit', killRunning);
+  running.add(pid);
+  return () => {
+    running.delete(pid);
+    if (running.size === 0) process.off('exit', killRunning);
+  };
+}
+
+function killRunning(): void {
+  for (const pid of running) send(pid, 'SIGKILL');
 }
 
 /** Waits for the end of the process itself. @throws MirrorError `hook.failed` when it never began */

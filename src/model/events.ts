@@ -39,6 +39,8 @@ export interface EventFields {
   'pass.failed': EventFailure & { trigger: Trigger; durationMs: number };
   'pass.abandoned': { trigger: Trigger; durationMs: number };
   'listing.read': {
+    /** Whether the list of repositories is complete, so that none can be missing from it. */
+    isWhole: boolean;
     repositories: number;
     /** Null where the service has no list of workbooks. */
     workbooks: number | null;
@@ -75,6 +77,7 @@ export interface EventFields {
   'settings.restart_needed': { settings: readonly string[] };
   'log.level_changed': { level: string };
   'http.listening': { address: string };
+  'http.unprotected': { address: string };
   'http.failed': EventFailure & { path: string | null };
   'lease.waited': { untilMs: number; holder: string };
   'hook.finished': { hook: string; target: string; durationMs: number };
@@ -182,6 +185,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'settings.restart_needed': 'warn',
   'log.level_changed': 'info',
   'http.listening': 'info',
+  'http.unprotected': 'warn',
   'http.failed': 'error',
   'lease.waited': 'info',
   'hook.finished': 'debug',

@@ -6,7 +6,7 @@ export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' 
 /** Whether the mirror may be read for what the service has. */
 export interface Readiness {
   readonly isReady: boolean;
-  /** False until a pass of this process came to its end: before that nobody knows which targets there are. */
+  /** Whether it is known which targets there are, and how they stand. */
   readonly isListed: boolean;
   readonly notReady: readonly {
     readonly target: string;
@@ -19,7 +19,7 @@ export interface Readiness {
 /**
  * Judges readiness: every selected target was verified against the service within `maxStaleness`, and its tree is what its
  * manifest says. A target that fails, or is held, is ready for as long as that is so.
- * @param isListed whether a pass of this process came to its end
+ * @param isListed whether it is known which targets there are, and how they stand
  */
 export function readinessOf(targets: readonly TargetStatus[], isListed: boolean): Readiness {
   const notReady = targets.flatMap((status) => {
@@ -50,21 +50,25 @@ export interface Liveness {
   readonly silentMs: number;
 }
 
-/** Judges liveness. @param stuckAfterMs a pass without progress for so long is stuck, in milliseconds */
+/**
+ * Judges liveness.
+ * @param silentMs how long the work in hand has made no progress, in milliseconds; 0 while there is none
+ * @param stuckAfterMs work without progress for so long is stuck, in milliseconds
+ */
 export function livenessOf(
   { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },
   silentMs: number,
   stuckAfterMs: number,
 ): Liveness {
-  const isStuck = isPassing && silentMs > stuckAfterMs;
+  const isStuck = silentMs > stuckAfterMs;
   const state = isStuck
     ? 'stuck'
     : isStopping
       ? 'stopping'
-      : isPassing
+      : isPassing || silentMs > 0
         ? 'passing'
         : hasStarted
           ? 'idle'
           : 'starting';
-  return { isAlive: !isStuck, state, silentMs: isPassing ? silentMs : 0 };
+  return { isAlive: !isStuck, state, silentMs };
 }

@@ -78,7 +78,7 @@ export interface Live {
   readonly pass: CurrentPass | null;
   /** The latest last. */
   readonly passes: readonly PassNote[];
-  /** Whether a pass of this process came to its end: until then nothing says which targets there are. */
+  /** Whether a pass of this process came to its end. */
   readonly hasFinishedPass: boolean;
   /** Milliseconds since the epoch. */
   readonly nextPassAtMs: number | null;

@@ -42,7 +42,11 @@ export function reportFailures(
 const FLAGGED_NAMED = 100;
 
 /** What a listing holds, and which workbooks the service flags in it. */
-export function flaggedIn({ repositories, workbooks }: Listing): EventFields['listing.read'] {
+export function flaggedIn({
+  repositories,
+  repositoriesComplete,
+  workbooks,
+}: Listing): EventFields['listing.read'] {
   const flagged = (isFlagged: (row: WorkbookRow) => boolean): FlaggedWorkbooks => {
     const rows = (workbooks ?? []).filter(isFlagged);
     const first = rows.slice(0, FLAGGED_NAMED);
@@ -52,6 +56,7 @@ export function flaggedIn({ repositories, workbooks }: Listing): EventFields['li
     };
   };
   return {
+    isWhole: repositoriesComplete,
     repositories: repositories.length,
     workbooks: workbooks?.length ?? null,
     processing: flagged((row) => row.processing > 0),

@@ -4,7 +4,7 @@ import { prettyFactory } from 'pino-pretty';
 import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
 import { type LogLevel, withPriority } from './journal.ts';
 import { describeEvent } from './messages.ts';
-import { scrub } from './scrub.ts';
+import { scrub } from '../model/scrub.ts';
 
 /** How the log is written. */
 export interface LoggerOptions {

@@ -74,6 +74,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
+  'http.unprotected': (event) =>
+    `whoever reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
   'lease.waited': (event) =>
     `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
   'hook.finished': (event) =>

@@ -3,7 +3,7 @@ import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../model/events.
 import { isTold, type Loudness } from '../model/loudness.ts';
 import { endsPull } from '../model/live.ts';
 import { describeEvent } from './messages.ts';
-import { scrub } from './scrub.ts';
+import { scrub } from '../model/scrub.ts';
 
 /** Where progress is shown. */
 export interface ProgressOptions {

@@ -133,7 +133,13 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'service.retry': [{ ...WRONG, delayMs: 2000 }, 'trying again in 2.0 s: It failed.'],
   'listing.read': [
-    { repositories: 1, workbooks: 2, processing: { count: 0, first: [] }, failed: { count: 0, first: [] } },
+    {
+      isWhole: true,
+      repositories: 1,
+      workbooks: 2,
+      processing: { count: 0, first: [] },
+      failed: { count: 0, first: [] },
+    },
     'the service lists 1 repository and 2 workbooks',
   ],
   'credentials.refused': [
@@ -159,6 +165,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'status page, health and metrics at http://127.0.0.1:9480',
   ],
   'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
+  'http.unprotected': [
+    { address: 'http://0.0.0.0:9480/' },
+    'whoever reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
+  ],
   'lease.waited': [
     { untilMs: NOW_MS, holder: 'restic' },
     'publishing waits for the lease of restic, at most until 2025-06-02T10:00:00Z',

@@ -1,0 +1,33 @@
+/** What stands where a secret was. */
+const MASK = '[secret]';
+
+/** Texts so short that masking them would garble the log; a real key is longer. */
+const SHORTEST_SECRET = 4;
+
+/** Masks every occurrence of secrets in a text, also as they look inside JSON and in an address. */
+export function scrub(text: string, secrets: readonly string[]): string {
+  let clean = text;
+  for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
+    if (secret.length < SHORTEST_SECRET) continue;
+    for (const form of new Set([secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])) {
+      clean = clean.replaceAll(form, MASK);
+    }
+  }
+  return clean;
+}
+
+/** A value with every text in it masked; one that holds no secret is the value itself. */
+export function scrubbed<T extends object>(value: T, secrets: readonly string[]): T {
+  const text = JSON.stringify(value);
+  if (scrub(text, secrets) === text) return value;
+  const clean = structuredClone(value);
+  scrubWithin(clean, secrets);
+  return clean;
+}
+
+function scrubWithin(value: object, secrets: readonly string[]): void {
+  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+    if (typeof member === 'string') Reflect.set(value, name, scrub(member, secrets));
+    else if (typeof member === 'object' && member !== null) scrubWithin(member, secrets);
+  }
+}
