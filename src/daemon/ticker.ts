@@ -1,3 +1,4 @@
+import { type Clocks, watchClock } from './clock.ts';
 import { type Schedule, startSchedule } from './schedule.ts';
 
 /** When ticks come. */
@@ -18,7 +19,8 @@ export interface Ticker {
 }
 
 /**
- * Ticks on a schedule.
+ * Ticks on a schedule. Where the time of day was set, or the machine has slept, it ticks at once and reckons anew: a timer that
+ * leads to a time which is now days ahead would let nothing happen for days.
  * @param onTick called at every tick
  * @param onNext is told of the time of the next tick, in milliseconds since the epoch, at first and whenever it is another one
  */
@@ -26,38 +28,53 @@ export async function startTicker(
   times: TickerTimes,
   onTick: () => void,
   onNext: (nextAtMs: number) => void,
+  clocks?: Clocks,
 ): Promise<Ticker> {
-  let present: Schedule | null = null;
+  let present = times;
+  let running: Schedule | null = null;
   let stopping = Promise.resolve();
+  let isStopped = false;
   const announce = (): void => {
-    const nextAtMs = present?.nextRunAtMs() ?? null;
+    const nextAtMs = running?.nextRunAtMs() ?? null;
     if (nextAtMs !== null) onNext(nextAtMs);
   };
   const start = async ({ schedule, timezone }: TickerTimes): Promise<Schedule> => {
     const started: Schedule = await startSchedule(schedule, timezone, () => {
       // One that is ready but not taken, or was replaced, ticks for nobody.
-      if (present !== started) return;
+      if (running !== started) return;
       onTick();
       announce();
     });
     return started;
   };
-  present = await start(times);
-  announce();
+  const replace = (schedule: Schedule): void => {
+    const before = running;
+    running = schedule;
+    stopping = stopping.then(() => before?.stop());
+    announce();
+  };
+  const restart = async (): Promise<void> => {
+    onTick();
+    const schedule = await start(present);
+    if (isStopped) await schedule.stop();
+    else replace(schedule);
+  };
+  replace(await start(times));
+  const unwatch = watchClock(() => void restart(), clocks);
   return {
     prepare: async (next) => {
       const schedule = await start(next);
       const take = (): void => {
-        const before = present;
-        present = schedule;
-        stopping = stopping.then(() => before?.stop());
-        announce();
+        present = next;
+        replace(schedule);
       };
       return { take, abandon: schedule.stop };
     },
     stop: async () => {
+      isStopped = true;
+      unwatch();
       await stopping;
-      await present?.stop();
+      await running?.stop();
     },
   };
 }

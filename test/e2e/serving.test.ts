@@ -87,6 +87,21 @@ describe('the daemon, asked over HTTP', () => {
     expect(await answer.json()).toMatchObject({ ready: false, listed: false });
   });
 
+  it('is not ready any more once its settings select what nobody has looked at', async () => {
+    const embedded = await startEmbedded();
+    const file = join(await temporaryFolder(), 'config.yaml');
+    await writeFile(file, 'repositories:\n  include: [Accounting]\n');
+    const daemon = start(['run', '--config', file], {
+      ...embedded.settings,
+      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+    });
+    const address = await addressOf(daemon);
+    await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(200);
+    await embedded.service.close();
+    await writeFile(file, 'repositories:\n  include: ["**"]\n');
+    await expect.poll(() => statusOf(address, '/readyz'), { timeout: 60_000 }).toBe(503);
+  });
+
   it('says that a pass is stuck, and ends at once at SIGTERM also with pages open', async () => {
     const embedded = await startEmbedded();
     const silent = createServer(() => {});
@@ -124,7 +139,9 @@ describe('the daemon, asked over HTTP', () => {
       taken.close();
     });
     const { port } = taken.address() as AddressInfo;
-    const daemon = start(['run'], {
+    const file = join(await temporaryFolder(), 'config.yaml');
+    await writeFile(file, 'schedule: "0 0 1 1 *"\n');
+    const daemon = start(['run', '--config', file], {
       ...embedded.settings,
       WORKBOOK_MIRROR_HTTP_LISTEN: `127.0.0.1:${port}`,
     });

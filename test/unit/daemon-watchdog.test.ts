@@ -76,3 +76,37 @@ describe('a ticker', () => {
     await ticker.stop();
   });
 });
+
+describe('a ticker on a machine whose clock is set', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it.each([
+    ['back by three days', -72 * 3_600_000],
+    ['ahead by three days', 72 * 3_600_000],
+  ])('%s ticks at once, and then on its schedule by the new time', async (_how, jumpMs) => {
+    vi.useFakeTimers({ now: Date.parse('2026-06-02T10:00:30Z') });
+    const beganMs = Date.now();
+    let setByMs = 0;
+    const clocks = { wall: () => Date.now(), monotonic: () => Date.now() - setByMs };
+    let ticks = 0;
+    const announced: number[] = [];
+    const ticker = await startTicker(
+      { schedule: '*/5 * * * *', timezone: 'UTC' },
+      () => {
+        ticks += 1;
+      },
+      (nextAtMs) => announced.push(nextAtMs),
+      clocks,
+    );
+    vi.setSystemTime(beganMs + jumpMs);
+    setByMs = jumpMs;
+    await vi.advanceTimersByTimeAsync(11_000);
+    expect(ticks).toBe(1);
+    expect(announced.at(-1)).toBe(beganMs + jumpMs + 270_000);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(ticks).toBe(3);
+    await ticker.stop();
+  });
+});
