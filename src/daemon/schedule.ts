@@ -10,8 +10,11 @@ export interface Schedule {
 /** A tick that comes late, because the machine slept or the loop was busy, still counts for so long, in milliseconds. */
 const LATE_TICK_TOLERANCE_MS = 24 * 60 * 60 * 1000;
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
 /** The time that is looked over to find the longest time between two runs: a week, and what a weekend hides behind it. */
-const LOOKED_OVER_MS = 9 * 24 * 60 * 60 * 1000;
+const LOOKED_OVER_MS = 9 * 24 * HOUR_MS;
 
 /** How many runs are looked at, at least and at most. */
 const RUNS_LOOKED_AT = [60, 20_000] as const;
@@ -30,12 +33,22 @@ const MONTHS = [0, 6];
  * UTC, and in UTC no hour comes twice: node-cron leaves one of the two out, so that for an hour no pass would start.
  */
 function zoneFor(expression: string, timezone: string): string {
-  const isHourly = expression
+  return isEvery(expression, 4) && isWholeHours(timezone) ? 'UTC' : timezone;
+}
+
+/** Whether the last so many fields of an expression leave nothing out. */
+function isEvery(expression: string, fields: number): boolean {
+  return expression
     .trim()
     .split(/\s+/)
-    .slice(-4)
+    .slice(-fields)
     .every((field) => field === '*');
-  return isHourly && isWholeHours(timezone) ? 'UTC' : timezone;
+}
+
+/** Every hour, or every minute, is like the one before it where no field names one: two of them tell all. */
+function lookedOverMs(expression: string): number {
+  if (isEvery(expression, 5)) return 2 * MINUTE_MS;
+  return isEvery(expression, 4) ? 2 * HOUR_MS : LOOKED_OVER_MS;
 }
 
 function isWholeHours(timezone: string): boolean {
@@ -64,13 +77,13 @@ export async function startSchedule(
   };
 }
 
-/** The longest time between two runs that follow each other, in milliseconds, over at least a week. */
+/** The longest time between two runs that follow each other, in milliseconds, over at least a week, or what repeats before that. */
 export function longestPeriodMs(expression: string, timezone: string): number {
   const [least, most] = RUNS_LOOKED_AT;
   let runs: number[] = [];
   for (let count: number = least; count <= most; count *= 4) {
     runs = nextRunsMs(expression, timezone, count);
-    if ((runs.at(-1) ?? 0) - (runs[0] ?? 0) >= LOOKED_OVER_MS) break;
+    if ((runs.at(-1) ?? 0) - (runs[0] ?? 0) >= lookedOverMs(expression)) break;
   }
   return runs.reduce((longest, run, index) => Math.max(longest, run - (runs[index - 1] ?? run)), 0);
 }
