@@ -54,15 +54,11 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
     .option('--json', 'print the leases as JSON')
     .action(async (options: { json?: true }, command: Command) => {
       const { settings } = settingsOf(command, ['directory']);
-      const { describeLeases, listLeases } = await import('./lease.ts');
-      const { inForce, unreadable } = await listLeases(settings);
-      if (options.json) printJson(inForce);
-      else printData(describeLeases(inForce, Date.now()));
-      // What has no ending is being written.
-      for (const name of unreadable.filter((each) => each.endsWith('.json')))
-        tell(
-          `! .workbook-mirror/leases/${JSON.stringify(name)} is no lease that can be read: it holds nothing`,
-        );
+      const { describeLeases, leaseProblems, listLeases } = await import('./lease.ts');
+      const files = await listLeases(settings);
+      if (options.json) printJson(files.inForce);
+      else printData(describeLeases(files.inForce, Date.now()));
+      for (const problem of leaseProblems(files)) tell(`! ${problem}`);
     });
 }
 
@@ -75,7 +71,7 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
     'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
       'if the lease ended before the command, as that may have read two states. Without one, prints the id of the lease. When it ' +
       'starts the command, or prints the id, no publish is going on.\n\n' +
-      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches /var/lib/workbook-mirror',
+      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
   )
     .argument('[command...]', 'what to run, after --')
     .requiredOption('--for <duration>', 'when it ends by itself at the latest; at most 24h')

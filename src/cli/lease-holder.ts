@@ -87,15 +87,20 @@ function start([program = '', ...args]: readonly string[]): ChildProcess {
   return spawn(program, args, { stdio: 'inherit' });
 }
 
-async function ended(child: ChildProcess, [program = '']: readonly string[]): Promise<number> {
+/** Waits for the end of a command, whatever else goes wrong with it once it runs. @returns its exit code, as a shell has it */
+export async function ended(child: ChildProcess, [program = '']: readonly string[]): Promise<number> {
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   try {
-    await once(child, 'exit');
+    await once(child, 'spawn');
   } catch (error) {
     const isMissing = systemCode(error) === 'ENOENT';
     const why = isMissing ? 'there is no such program' : String(error);
     tell(printable(`workbook-mirror: cannot start ${program}: ${why}`));
     return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
   }
+  // Such as a signal that may not be sent to it.
+  child.on('error', (error) => tell(printable(`workbook-mirror: ${program}: ${error.message}`)));
+  await exited;
   return child.signalCode === null ? (child.exitCode ?? EXIT_CODES.defect) : signalCode(child.signalCode);
 }
 

@@ -16,6 +16,7 @@ const LOOK_EVERY_MS = 2000;
  */
 export function watchLeases(leases: () => Promise<readonly Lease[]>, onOver: () => void): LeaseWatch {
   let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
   const look = async (): Promise<void> => {
     const isOver = await leases().then(
       (held) => held.length === 0,
@@ -28,8 +29,13 @@ export function watchLeases(leases: () => Promise<readonly Lease[]>, onOver: () 
   };
   return {
     sink: ({ name }) => {
-      if (name === 'lease.waited') timer ??= setInterval(() => void look(), LOOK_EVERY_MS);
+      if (name === 'lease.waited' && !isClosed) timer ??= setInterval(() => void look(), LOOK_EVERY_MS);
     },
-    close: () => clearInterval(timer),
+    close: () => {
+      clearInterval(timer);
+      // A look that is going on tells of nothing any more.
+      timer = undefined;
+      isClosed = true;
+    },
   };
 }

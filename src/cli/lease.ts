@@ -6,7 +6,7 @@ import { onDisk } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { printable, roughDuration, utcTime } from '../model/humanize.ts';
 import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import { formatDuration, parseDuration } from '../model/units.ts';
 import { bindNativeCalls } from '../native/file-calls.ts';
 import { layoutOf } from '../store/layout.ts';
@@ -43,6 +43,16 @@ function parseFor(text: string): number {
   }
 }
 
+/** The longest name of a holder, in characters. */
+const LONGEST_HOLDER = 200;
+
+/** Who takes a lease. @throws MirrorError `usage.invalid` */
+function holderOf({ holder }: AcquireFlags, command: readonly string[]): string {
+  if (holder === undefined) return defaultHolder(command).slice(0, LONGEST_HOLDER);
+  if (holder.length <= LONGEST_HOLDER) return holder;
+  throw new MirrorError('usage.invalid', `--holder takes a name of at most ${LONGEST_HOLDER} characters.`);
+}
+
 /** Who takes a lease, if nobody says so. Of the command only its name: its arguments may hold a secret. */
 function defaultHolder(command: readonly string[]): string {
   const who = `${userName()}@${hostname()}`;
@@ -71,11 +81,17 @@ export async function acquire(
   signal: AbortSignal,
 ): Promise<Lease> {
   const durationMs = durationOf(flags.for);
+  const holder = holderOf(flags, command);
   await refuseMissing(settings.directory);
-  const request = { holder: flags.holder ?? defaultHolder(command), durationMs, signal };
+  const request = { holder, durationMs, signal };
   const layout = layoutOf(settings.directory);
   const { lease, interrupted } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-  for (const path of interrupted) {
+  if (interrupted === null) {
+    tell(
+      '! This user may not see whether a publish was interrupted before: if one was, a manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.',
+    );
+  }
+  for (const path of interrupted ?? []) {
     tell(
       printable(
         `! ${path}: a publish was interrupted and is completed after the lease; its manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
@@ -86,11 +102,24 @@ export async function acquire(
 }
 
 /** The leases of a directory, and what in their folder cannot be understood. @throws MirrorError `directory.unusable`, `disk.failed` */
-export async function listLeases(
-  settings: SettingsFor<'directory'>,
-): Promise<Pick<LeaseFiles, 'inForce' | 'unreadable'>> {
+export async function listLeases(settings: SettingsFor<'directory'>): Promise<LeaseFiles> {
   await refuseMissing(settings.directory);
   return onDisk('reading the leases', () => readLeases(layoutOf(settings.directory), Date.now()));
+}
+
+/** What in the folder of the leases is not as it should be. */
+export function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreadable' | 'unknown'>): string[] {
+  const nameOf = (name: string): string => `.workbook-mirror/leases/${JSON.stringify(name)}`;
+  return [
+    // What has another ending is being written.
+    ...unreadable
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => `${nameOf(name)} is no lease that can be read: it holds nothing`),
+    ...unknown.map(({ name, error }) => {
+      const why = error instanceof Error ? error.message : 'for an unknown reason';
+      return `${nameOf(name)} cannot be looked at (${why}): nothing is published while the daemon cannot either`;
+    }),
+  ].map(printable);
 }
 
 /** The list for a person. */
@@ -122,7 +151,7 @@ export async function release(settings: SettingsFor<'directory'>, id: string | n
 
 function notFound(id: string, inForce: readonly Lease[]): MirrorError {
   const ids = inForce.map((lease) => lease.id);
-  const close = nearest(id, ids) ?? (ids.length === 1 ? ids[0] : undefined);
+  const close = likely(id, ids) ?? (ids.length === 1 ? ids[0] : undefined);
   return new MirrorError('lease.not_found', `No lease ${JSON.stringify(id)} is in force.`, {
     hint:
       ids.length === 0

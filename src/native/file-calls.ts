@@ -10,12 +10,15 @@ export interface NativeCalls {
   readonly tryLock: (fd: number) => boolean;
   /** As `tryLock`, a lock that many may have at once, but none beside an exclusive one. */
   readonly tryLockShared: (fd: number) => boolean;
+  /** Gives a lock back: `flock(2)`. */
+  readonly unlock: (fd: number) => void;
 }
 
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
 const LOCK_SH_NB = 1 | 4;
 const LOCK_EX_NB = 2 | 4;
+const LOCK_UN = 8;
 
 /** Binds the calls in the C library that this process runs on already. */
 export function bindNativeCalls(): NativeCalls {
@@ -55,5 +58,6 @@ export function bindNativeCalls(): NativeCalls {
       }),
     tryLock: (fd) => lock(fd, LOCK_EX_NB),
     tryLockShared: (fd) => lock(fd, LOCK_SH_NB),
+    unlock: (fd) => void lock(fd, LOCK_UN),
   };
 }

@@ -7,7 +7,7 @@ import { LeasedError } from '../model/lease.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { HistoryKind } from '../model/retention.ts';
 import type { PublishActivity } from './activity.ts';
-import { type Intent, removeIntent, writeIntent } from './intent.ts';
+import { type Intent, removeIntent, touchedBy, writeIntent } from './intent.ts';
 import { historyName } from './layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
@@ -60,26 +60,21 @@ export async function commit(context: PublishContext, stage: string, intent: Int
   await refuseLinks(context.layout, foldersOfIntent(intent));
   await writeIntent(stage, intent);
   await context.exclusively(async () => {
-    const end = context.activity.begin(touchedBy(intent));
+    const touched = touchedBy(intent);
+    const end = context.activity.begin(touched);
     try {
       await context.checkDirectory();
       await takeStep(context, stage, intent);
       await finishIntent(context, stage, intent);
     } catch (error) {
       const isTaken = await wasTaken(context, stage, intent).catch(() => true);
-      if (isTaken) context.unsettled.set(intent.path, error);
+      if (isTaken) for (const path of touched) context.unsettled.set(path, error);
       else await removeIntent(stage);
       throw error;
     } finally {
       end();
     }
   });
-}
-
-/** The targets whose trees or manifests an intent changes. */
-function touchedBy(intent: Intent): string[] {
-  if (intent.how !== 'relocate') return [intent.path];
-  return [intent.path, intent.treeTo.replace(/^mirror\//, '')];
 }
 
 /** A target whose last publish is still to be completed takes no other one. */

@@ -20,10 +20,25 @@ export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
-    await (await open(layout.gate, 'a')).close();
+    await prepareGate(layout);
     await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
   } catch (error) {
     throw unusable(error, layout.root);
+  }
+}
+
+/** What others than user and group may do with a file. */
+const ALL_OTHERS = 0o007;
+
+/** Makes the lock on publishing. Whoever can open it can have publishing wait for as long as they like (flock(2)). */
+async function prepareGate({ gate }: DirectoryLayout): Promise<void> {
+  const handle = await open(gate, 'a', 0o660);
+  try {
+    const { mode } = await handle.stat();
+    // That of another user stays as it is.
+    if ((mode & ALL_OTHERS) !== 0) await handle.chmod(mode & 0o7777 & ~ALL_OTHERS).catch(() => {});
+  } finally {
+    await handle.close();
   }
 }
 

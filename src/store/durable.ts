@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -14,15 +14,24 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Writes a new file and flushes it; it must not exist yet. */
+/** Writes a new file and flushes it; it must not exist yet. Where that fails nothing stays of it. */
 export async function writeNewFile(path: string, data: string): Promise<void> {
   const handle = await open(path, 'wx');
   try {
-    await handle.writeFile(data);
-    await handle.sync();
-  } finally {
-    await handle.close();
+    try {
+      await handle.writeFile(data);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    await discardFile(path);
+    throw error;
   }
+}
+
+async function discardFile(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => {});
 }
 
 /** Makes a folder with its parents; those that are new survive a power cut. */
@@ -51,8 +60,13 @@ async function makeFolders(path: string): Promise<string[]> {
 export async function replaceFile(path: string, data: string, scratchDirectory: string): Promise<void> {
   const temporary = `${scratchDirectory}/${randomUUID()}`;
   await writeNewFile(temporary, data);
-  await ensureFolder(dirname(path));
-  await rename(temporary, path);
+  try {
+    await ensureFolder(dirname(path));
+    await rename(temporary, path);
+  } catch (error) {
+    await discardFile(temporary);
+    throw error;
+  }
   await syncDirectory(dirname(path));
 }
 

@@ -6,7 +6,7 @@ import { diskError, onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { LeasedError } from '../model/lease.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
 import { removeEmptyFolders } from './durable.ts';
-import type { PublishGate } from './gate.ts';
+import { GateBlockedError, type PublishGate } from './gate.ts';
 import { refuseLinks } from './links.ts';
 import { type DirectoryLayout, parseHistoryName } from './layout.ts';
 
@@ -62,16 +62,19 @@ export async function pruneHistory(
   gate: PublishGate,
   policy: RetentionPolicy,
   nowMs: number,
+  signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
   for (const entry of prunable(await readHistory(layout), policy, nowMs)) {
     try {
-      await gate.pass(() => remove(layout, entry));
+      await gate.pass(() => remove(layout, entry), signal);
       removed.push(entry);
     } catch (error) {
       if (error instanceof LeasedError) break;
       failure ??= error;
+      // The others would wait as long for the same lock.
+      if (error instanceof GateBlockedError || signal?.aborted === true) break;
     }
   }
   if (failure !== null) throw diskError(failure, 'pruning the history');

@@ -48,6 +48,14 @@ export const intentSchema = z.discriminatedUnion('how', [
 /** One of the forms of {@link intentSchema}. */
 export type Intent = z.infer<typeof intentSchema>;
 
+const MIRROR = 'mirror/';
+
+/** The targets whose trees or manifests an intent changes, as below `mirror/`. */
+export function touchedBy(intent: Intent): string[] {
+  if (intent.how !== 'relocate' || !intent.treeTo.startsWith(MIRROR)) return [intent.path];
+  return [intent.path, intent.treeTo.slice(MIRROR.length)];
+}
+
 const INTENT_FILE = 'intent.json';
 
 /** Names of what lies in a stage. */

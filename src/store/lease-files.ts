@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, lstat, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, lstat, open, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { type Lease, leasesInForce, LONGEST_LEASE_MS } from '../model/lease.ts';
 import { syncDirectory, writeNewFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
@@ -24,8 +25,17 @@ export interface LeaseFiles {
   readonly inForce: readonly Lease[];
   /** Those that held once. */
   readonly expired: readonly Lease[];
-  /** Names of files that cannot be read or understood: they hold nothing. */
+  /** Names of what is no lease: it holds nothing. */
   readonly unreadable: readonly string[];
+  /** What the system does not let us look at: it may hold. */
+  readonly unknown: readonly UnknownLease[];
+}
+
+/** A file of which cannot be told whether it is a lease. */
+export interface UnknownLease {
+  readonly name: string;
+  /** What the system said. */
+  readonly error: unknown;
 }
 
 /** The name of a lease's file in the folder of the leases. */
@@ -41,24 +51,70 @@ function leaseFile(layout: DirectoryLayout, id: string): string {
 export async function readLeases(layout: DirectoryLayout, nowMs: number): Promise<LeaseFiles> {
   const found: Lease[] = [];
   const unreadable: string[] = [];
+  const unknown: UnknownLease[] = [];
   for (const name of (await unlessMissing(readdir(layout.leases))) ?? []) {
-    const lease = await readLease(join(layout.leases, name));
-    if (lease === 'gone') continue;
-    if (lease !== null && name === `${lease.id}.json`) found.push(lease);
-    else unreadable.push(name);
+    try {
+      // What has another ending is still being written, and may be closed to us.
+      const lease = name.endsWith('.json') ? await readLease(join(layout.leases, name)) : null;
+      if (lease === 'gone') continue;
+      if (lease !== null && name === `${lease.id}.json`) found.push(lease);
+      else unreadable.push(name);
+    } catch (error) {
+      unknown.push({ name, error });
+    }
   }
   const inForce = leasesInForce(found, nowMs);
-  return { inForce, expired: found.filter((lease) => !inForce.includes(lease)), unreadable };
+  const expired = found.filter((lease) => !inForce.includes(lease));
+  return { inForce, expired, unreadable, unknown };
 }
 
+/** The leases in force. @throws what keeps a file from being looked at that may be one, where none is known to hold */
+export function surelyInForce({ inForce, unknown: [first] }: LeaseFiles): readonly Lease[] {
+  if (inForce.length === 0 && first !== undefined) throw first.error;
+  return inForce;
+}
+
+/** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** What opening a link or a socket fails with. */
+const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
+
+/** Reads a lease; null for what is none. @throws what the system does not let us read */
 async function readLease(file: string): Promise<Lease | 'gone' | null> {
+  let text: string | null;
   try {
-    const found = await unlessMissing(lstat(file));
-    if (found === null) return 'gone';
-    // A pipe would be waited for, and the folder may be open to other users.
-    if (!found.isFile() || found.size > MAX_LEASE_BYTES) return null;
-    const text = await unlessMissing(readFile(file, 'utf8'));
-    return text === null ? 'gone' : leaseSchema.parse(JSON.parse(text));
+    const handle = await unlessMissing(open(file, READ_FLAGS));
+    if (handle === null) return 'gone';
+    try {
+      text = await readText(handle);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (NO_FILE.has(systemCode(error))) return null;
+    throw error;
+  }
+  return text === null ? null : parseLease(text);
+}
+
+/** Reads what was opened; null for what is no file, or too large for a lease. */
+async function readText(handle: FileHandle): Promise<string | null> {
+  const stats = await handle.stat();
+  if (!stats.isFile() || stats.size > MAX_LEASE_BYTES) return null;
+  const buffer = Buffer.alloc(stats.size);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return buffer.toString('utf8', 0, length);
+}
+
+function parseLease(text: string): Lease | null {
+  try {
+    return leaseSchema.parse(JSON.parse(text));
   } catch {
     return null;
   }
@@ -87,18 +143,24 @@ export async function removeLease(layout: DirectoryLayout, id: string): Promise<
 }
 
 /**
- * Removes what holds nothing: leases that are over, and what nobody can still be writing.
+ * Removes what holds nothing: leases that are over, and files that nobody can still be writing. Others may write in this folder:
+ * whatever else stands in it stays, above all folders, as what lies in them may be swapped for something elsewhere.
  * @param nowMs milliseconds since the epoch
  */
 export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promise<void> {
-  const { expired, unreadable } = await readLeases(layout, nowMs);
+  const { expired, unreadable, unknown } = await readLeases(layout, nowMs);
   for (const { id, untilMs } of expired) {
     if (untilMs <= nowMs) await removeLease(layout, id);
   }
-  for (const name of unreadable) {
+  for (const name of [...unreadable, ...unknown.map((each) => each.name)]) {
     const file = join(layout.leases, name);
     const found = await unlessMissing(lstat(file));
-    if (found !== null && nowMs - found.mtimeMs > LONGEST_LEASE_MS)
-      await rm(file, { recursive: true, force: true });
+    if (found === null || found.isDirectory() || nowMs - found.mtimeMs <= LONGEST_LEASE_MS) continue;
+    await unlessMissing(unlink(file)).catch(leaveFolder);
   }
+}
+
+/** A folder took the place of the file meanwhile. */
+function leaveFolder(error: unknown): void {
+  if (systemCode(error) !== 'EISDIR') throw error;
 }

@@ -17,8 +17,11 @@ const ACQUIRE_PATIENCE_MS = 120_000;
 /** A lease that was taken. */
 export interface TakenLease {
   readonly lease: Lease;
-  /** Targets whose publish was interrupted earlier and is still to be completed: their tree may not be what their manifest says. */
-  readonly interrupted: readonly string[];
+  /**
+   * Targets whose publish was interrupted earlier and is still to be completed: their tree may not be what their manifest says.
+   * Null where this user may not see that.
+   */
+  readonly interrupted: readonly string[] | null;
 }
 
 /** What is asked for. */
@@ -48,11 +51,14 @@ export async function acquireLease(
     // It holds from now on: what is being published comes to its end, and nothing follows. Its time begins to run after that.
     const untilMs = takenAtMs + Math.min(durationMs + ACQUIRE_PATIENCE_MS, LONGEST_LEASE_MS);
     await write(layout, { id, holder, takenAtMs, untilMs });
-    if (!(await lockWithin(() => native.tryLock(handle.fd), ACQUIRE_PATIENCE_MS, signal))) throw notGranted();
-    const interrupted = await onDisk('looking for interrupted work', () => interruptedPublishes(layout));
+    await waitForPublishes(native, handle.fd, signal);
     const grantedAtMs = now();
     const lease = { id, holder, takenAtMs: grantedAtMs, untilMs: grantedAtMs + durationMs };
     await write(layout, lease);
+    // Whoever ended the first one meanwhile let publishes begin that are to come to their end, too.
+    await waitForPublishes(native, handle.fd, signal);
+    const interrupted = await interruptedOf(layout);
+    await refuseUnseen(layout, lease, now());
     return { lease, interrupted };
   } catch (error) {
     await removeLease(layout, id).catch(() => {});
@@ -60,6 +66,38 @@ export async function acquireLease(
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * Waits until whoever has passed the gate has come to the end. The lock is given back at once, without anything between: a holder
+ * that is stopped or hangs must block nobody.
+ */
+async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSignal): Promise<void> {
+  const tryOnce = (): boolean => {
+    const isFree = native.tryLock(fd);
+    if (isFree) native.unlock(fd);
+    return isFree;
+  };
+  if (!(await lockWithin(tryOnce, ACQUIRE_PATIENCE_MS, signal))) throw notGranted();
+}
+
+/** The interrupted publishes; null where this user may not look for them. */
+async function interruptedOf(layout: DirectoryLayout): Promise<readonly string[] | null> {
+  return onDisk('looking for interrupted work', () =>
+    interruptedPublishes(layout).catch((error: unknown) => {
+      if (isDenied(error)) return null;
+      throw error;
+    }),
+  );
+}
+
+/** Makes sure that whoever publishes sees a lease. @throws MirrorError `lease.not_granted` */
+async function refuseUnseen(layout: DirectoryLayout, { id }: Lease, nowMs: number): Promise<void> {
+  const { inForce } = await onDisk('reading the lease back', () => readLeases(layout, nowMs));
+  if (inForce.some((lease) => lease.id === id)) return;
+  throw new MirrorError('lease.not_granted', 'The lease is not in force although it was written.', {
+    hint: 'It was ended meanwhile, its time was over before it began, or its holder has too long a name.',
+  });
 }
 
 function write(layout: DirectoryLayout, lease: Lease): Promise<void> {
@@ -99,11 +137,11 @@ function isDenied(error: unknown): boolean {
   return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }
 
-function denied({ leases }: DirectoryLayout, cause: unknown): MirrorError {
+function denied({ leases, gate }: DirectoryLayout, cause: unknown): MirrorError {
   const why = cause instanceof Error ? cause.message : 'not permitted';
   return new MirrorError('directory.unusable', `This user cannot take or end leases: ${why}.`, {
     cause,
-    hint: `Do it as root or as the user of the daemon, or give this one write permission on ${leases} (and access to the folders above it).`,
+    hint: `Do it as root or as the user of the daemon, or give this one write permission on ${leases} and read permission on ${gate} (and access to the folders above).`,
   });
 }
 

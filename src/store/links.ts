@@ -1,7 +1,8 @@
-import { lstat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, link, lstat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { Intent } from './intent.ts';
 import type { DirectoryLayout } from './layout.ts';
@@ -46,5 +47,21 @@ export function foldersOfIntent(intent: Intent): string[] {
       ];
     case 'relocate':
       return [...around, dirname(intent.treeTo), dirname(intent.manifestTo)];
+  }
+}
+
+/** What a file system that has no hard links, or no more of them, answers (link(2)). */
+const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);
+
+/** Gives a file another name by a hard link, or, where there are none, a copy with its time and mode. */
+export async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!NO_LINKS.has(systemCode(error))) throw error;
+    const stats = await lstat(from);
+    if (!stats.isFile()) throw error;
+    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await utimes(to, stats.atime, stats.mtime);
   }
 }

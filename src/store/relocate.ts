@@ -23,7 +23,7 @@ export async function moveTree(
   to: string,
   manifest: Manifest,
 ): Promise<void> {
-  refuseUnsettled(context, to);
+  for (const path of [from, to]) refuseUnsettled(context, path);
   if (from === to) {
     await commitAlone(context, { how: 'manifest', path: to }, manifest);
     return;

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from './durable.ts';
-import { type Intent, readIntent, STAGED } from './intent.ts';
+import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
 import { readManifest } from './manifest-file.ts';
@@ -163,7 +163,7 @@ export interface Settled {
 export async function settleStages(context: SettleContext): Promise<Settled> {
   const completed: string[] = [];
   const unsettled = new Map<string, unknown>();
-  for (const name of await readdir(context.layout.staging)) {
+  for (const name of await stagesLeft(context.layout)) {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
     try {
@@ -175,21 +175,26 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
         await rm(stage, { recursive: true, force: true });
       }
     } catch (error) {
-      unsettled.set(intent?.path ?? name, error);
+      for (const path of intent === null ? [name] : touchedBy(intent)) unsettled.set(path, error);
     }
   }
   return { completed, unsettled };
 }
 
+/** The names of the stages that were left behind. */
+export async function stagesLeft(layout: DirectoryLayout): Promise<string[]> {
+  return (await unlessMissing(readdir(layout.staging))) ?? [];
+}
+
 /**
- * The targets whose publish was begun and not completed: by a program that was killed, or that a disk failed. To be called only
- * behind the gate, where no publish is going on.
+ * The targets that a publish touches which was begun and not completed: by a program that was killed, or that a disk failed. To be
+ * called only where no publish is going on.
  */
 export async function interruptedPublishes(layout: DirectoryLayout): Promise<string[]> {
   const paths: string[] = [];
-  for (const name of (await unlessMissing(readdir(layout.staging))) ?? []) {
+  for (const name of await stagesLeft(layout)) {
     const intent = await readIntent(join(layout.staging, name));
-    if (intent !== null) paths.push(intent.path);
+    if (intent !== null) paths.push(...touchedBy(intent));
   }
   return paths;
 }

@@ -3,9 +3,11 @@ import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import type { ManifestFile } from '../model/manifest.ts';
+import { forEachConcurrently } from '../model/concurrency.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
+import { linkOrCopy } from './links.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
@@ -37,22 +39,35 @@ export interface Stage {
   readonly discard: () => Promise<void>;
 }
 
+/** What a stage has to do with. */
+export interface StageSurroundings {
+  /** Called whenever bytes were written, or a link was made. */
+  readonly onProgress?: () => void;
+  /** Runs what removes links to published files, when it may; what it does not run is left for the store to settle. */
+  readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
+}
+
+/** Links that are made at a time: Node has four threads for them, and each should have a next one at hand. */
+const LINKS_AT_ONCE = 16;
+
 /**
  * Opens a stage for a target.
  * @param currentPath where the target's published tree stands, below `mirror/`
- * @param onBytes called whenever bytes were written
  */
 export async function openStage(
   layout: DirectoryLayout,
   currentPath: string,
-  onBytes: () => void = () => {},
+  { onProgress = () => {}, removeLinked = (remove) => remove() }: StageSurroundings = {},
 ): Promise<Stage> {
   const folder = join(layout.staging, randomUUID());
   const tree = join(folder, STAGED.tree);
   const published = treePath(layout, currentPath);
   await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
   const ensureParent = parentMaker(tree);
+  const staged = new Set<string>();
+  let hasLinks = false;
   const linkAll = async (from: string, paths: readonly string[]): Promise<void> => {
+    hasLinks = true;
     for (const path of paths) await link(join(from, path), await ensureParent(path));
   };
   return {
@@ -60,37 +75,56 @@ export async function openStage(
     archivePath: join(folder, STAGED.archive),
     write: (path, mtimeMs, chunks) =>
       onDisk(`writing ${path}`, async () => {
-        const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onBytes);
+        const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
+        staged.add(path);
         return { path, mtimeMs, ...written };
       }),
-    drop: (path) => onDisk(`dropping ${path}`, () => unlink(join(tree, path))),
+    drop: (path) =>
+      onDisk(`dropping ${path}`, async () => {
+        await unlink(join(tree, path));
+        staged.delete(path);
+      }),
     isIntact: (file) => onDisk(`looking at ${file.path}`, () => isIntact(join(published, file.path), file)),
     linkPublished: (paths) => onDisk('linking unchanged files', () => linkAll(published, paths)),
     linkFrom: (from, paths) => onDisk('linking files', () => linkAll(from, paths)),
     keepPublished: (paths) =>
       onDisk('keeping the files before', async () => {
         const kept = join(folder, STAGED.kept);
+        hasLinks = true;
         await mkdir(kept);
         const place = parentMaker(kept);
         // A file that someone took away has nothing to keep.
-        for (const path of paths) await unlessMissing(link(join(published, path), await place(path)));
+        for (const path of paths) await unlessMissing(linkOrCopy(join(published, path), await place(path)));
       }),
     makeView: (paths) =>
       onDisk('showing the new tree', async () => {
         const view = join(folder, STAGED.view);
-        await mkdir(view);
-        const place = parentMaker(view);
-        for (const path of paths) {
-          const to = await place(path);
-          const isStaged = await unlessMissing(link(join(tree, path), to).then(() => true));
-          if (isStaged === null) await link(join(published, path), to);
-        }
+        hasLinks = true;
+        await makeView(view, paths, (path) => (staged.has(path) ? tree : published), onProgress);
         return view;
       }),
     discard: async () => {
-      if (!(await hasIntent(folder))) await rm(folder, { recursive: true, force: true });
+      if (await hasIntent(folder)) return;
+      const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+      const isLinked = hasLinks && (await unlessMissing(lstat(folder))) !== null;
+      await (isLinked ? removeLinked(remove) : remove());
     },
   };
+}
+
+/** Makes a tree of links. @param treeOf where the file of a path lies */
+async function makeView(
+  view: string,
+  paths: readonly string[],
+  treeOf: (path: string) => string,
+  onProgress: () => void,
+): Promise<void> {
+  await mkdir(view);
+  const place = parentMaker(view);
+  await forEachConcurrently(paths, LINKS_AT_ONCE, async (path) => {
+    await linkOrCopy(join(treeOf(path), path), await place(path));
+    onProgress();
+  });
 }
 
 /** Makes the folders that paths below a root need, each once, and gives where the paths lead. */

@@ -1,6 +1,6 @@
 import type { Difference } from '../model/drift.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
-import { type Lease, LeasedError } from '../model/lease.ts';
+import type { Lease } from '../model/lease.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
@@ -19,9 +19,9 @@ import {
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import type { ExamineDepth } from './examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './find-drift.ts';
-import { createGate } from './gate.ts';
+import { createGate, removeLinked, tryToPass } from './gate.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
-import { readLeases } from './lease-files.ts';
+import { readLeases, surelyInForce } from './lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
@@ -29,8 +29,8 @@ import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
 import { createExclusion, type PublishContext } from './commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish.ts';
 import { moveTree, retireTree } from './relocate.ts';
-import { interruptedPublishes, type Settled, settleStages } from './settle.ts';
-import { showStage } from './show.ts';
+import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './settle.ts';
+import { type ShowStage, showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
 import { sweep } from './sweep.ts';
 
@@ -44,7 +44,7 @@ export interface MirrorStore {
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
   /** Completes what errors interrupted, while no stage is in use; gives the targets that it completed. */
-  readonly settle: () => Promise<readonly string[]>;
+  readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
@@ -71,21 +71,23 @@ export interface MirrorStore {
   readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   /** See `showStage`. */
-  readonly show: typeof showStage;
+  readonly show: ShowStage;
+  /** @param signal here and below: ends the wait for the lock on publishing, if somebody has it */
   readonly publish: (
     stage: Stage,
     path: string,
     manifest: Manifest,
     repair: Repair,
+    signal?: AbortSignal,
   ) => Promise<PublishResult>;
-  readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
-  readonly retire: (path: string) => Promise<void>;
+  readonly move: (from: string, to: string, manifest: Manifest, signal?: AbortSignal) => Promise<void>;
+  readonly retire: (path: string, signal?: AbortSignal) => Promise<void>;
   /**
    * Removes replaced trees that no reader needs any more, and what the history keeps no longer.
    * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
    * @returns what the history lost, as `<target>/<name>`
    */
-  readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
+  readonly sweep: (historyNowMs: number, signal?: AbortSignal) => Promise<readonly string[]>;
   /** The leases that publishing waits for. @throws MirrorError `disk.failed` */
   readonly leases: () => Promise<readonly Lease[]>;
   readonly approvals: () => Promise<Approvals>;
@@ -102,6 +104,8 @@ export interface StoreOptions {
   readonly retention: RetentionPolicy;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
+  readonly gatePatienceMs?: number;
   /** Called whenever bytes were read or written for a pass. */
   readonly onProgress?: () => void;
 }
@@ -127,7 +131,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       drifted,
       canExchange: context.canExchange,
       recovered,
-      settle: () => settle(context),
+      settle: (signal) => settle(context, signal),
       published: async () => (await inventory.read()).published,
       inventory: async () => {
         await lock.check();
@@ -144,17 +148,20 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       },
       stage: async (currentPath) => {
         await lock.check();
-        return openStage(layout, currentPath, onBytes);
+        return openStage(layout, currentPath, {
+          onProgress: onBytes,
+          removeLinked: (remove) => removeLinked(context.gate, remove),
+        });
       },
-      show: async (...args) => {
-        await context.gate.refuseLeased();
-        return showStage(...args);
-      },
-      publish: (...args) => throughGate(context, () => publishStage(context, ...args)),
-      move: (...args) => throughGate(context, () => moveTree(context, ...args)),
-      retire: (path) => throughGate(context, () => retireTree(context, path)),
-      sweep: (historyNowMs) => sweep(context, options, historyNowMs),
-      leases: () => leasesIn(layout, options.now()),
+      show: (...args) => showStage(context.gate, ...args),
+      publish: (stage, path, manifest, repair, signal) =>
+        throughGate(context, () => publishStage(context, stage, path, manifest, repair), signal),
+      move: (from, to, manifest, signal) =>
+        throughGate(context, () => moveTree(context, from, to, manifest), signal),
+      retire: (path, signal) => throughGate(context, () => retireTree(context, path), signal),
+      sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
+      leases: () =>
+        onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
       approvals: () => readApprovals(layout),
       withdrawApprovals: async (approvals) => {
         await lock.check();
@@ -168,31 +175,36 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
-async function throughGate<T>({ gate, checkDirectory }: PublishContext, step: () => Promise<T>): Promise<T> {
+async function throughGate<T>(
+  { gate, checkDirectory }: PublishContext,
+  step: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   await checkDirectory();
-  return gate.pass(step);
+  return gate.pass(step, signal);
 }
 
 /**
- * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds it waits, and so does
- * whatever else is to be published there.
+ * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
+ * publishing, it waits, and so does whatever else is to be published there.
  */
-function settle(context: PublishContext): Promise<readonly string[]> {
+function settle(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('settling interrupted work', async () => {
     await context.checkDirectory();
-    const { completed, unsettled } = await context.gate
-      .pass(() => settleStages(context))
-      .catch((error: unknown) => settleLater(context.layout, error));
+    const { completed, unsettled } = await settleBehindGate(context, signal);
     context.unsettled.clear();
     for (const [path, error] of unsettled) context.unsettled.set(path, error);
     return completed;
   });
 }
 
-async function settleLater(layout: DirectoryLayout, error: unknown): Promise<Settled> {
-  if (!(error instanceof LeasedError)) throw error;
+async function settleBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Settled> {
+  const { layout, gate } = context;
+  if ((await stagesLeft(layout)).length === 0) return { completed: [], unsettled: new Map() };
+  const settled = await tryToPass(gate, () => settleStages(context), signal);
+  if ('done' in settled) return settled.done;
   const paths = await interruptedPublishes(layout);
-  return { completed: [], unsettled: new Map(paths.map((path) => [path, error])) };
+  return { completed: [], unsettled: new Map(paths.map((path) => [path, settled.obstacle])) };
 }
 
 /** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
@@ -210,7 +222,7 @@ async function identify(
 }
 
 async function publishContext(
-  { publish, directory, retention, readerGraceMs, now }: StoreOptions,
+  { publish, directory, retention, readerGraceMs, now, gatePatienceMs }: StoreOptions,
   layout: DirectoryLayout,
   native: NativeCalls,
   lock: DirectoryLock,
@@ -224,7 +236,7 @@ async function publishContext(
     canExchange,
     keepsReplaced: retention.replaced.kind !== 'off',
     now,
-    gate: createGate(layout, native, now),
+    gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createExclusion(),
     unsettled: new Map(),
     activity: createActivity(),
@@ -249,11 +261,7 @@ export async function readStore(
     published: async () => (await inventory.read()).published,
     inventory: inventory.read,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-    leases: () => leasesIn(layout, Date.now()),
+    leases: async () => (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce,
     approvals: () => readApprovals(layout),
   };
-}
-
-async function leasesIn(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
-  return (await onDisk('reading the leases', () => readLeases(layout, nowMs))).inForce;
 }

@@ -1,11 +1,11 @@
 import { lstat, readdir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { type EntryKind, foldersWith } from '../model/drift.ts';
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import { kindOf } from './examine.ts';
-import { readIntent } from './intent.ts';
+import { readIntent, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { manifestStamp } from './inventory.ts';
 import { readManifest } from './manifest-file.ts';
@@ -92,9 +92,7 @@ export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySe
   const paths = new Set<string>();
   for (const name of names) {
     const intent = await readIntent(join(layout.staging, name)).catch(() => null);
-    if (intent === null) continue;
-    paths.add(intent.path);
-    if (intent.how === 'relocate') paths.add(relative('mirror', intent.treeTo));
+    for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
   }
   return paths;
 }

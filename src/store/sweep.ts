@@ -23,17 +23,22 @@ export async function sweep(
   context: PublishContext,
   { readerGraceMs, retention }: SweepOptions,
   historyNowMs: number,
+  signal?: AbortSignal,
 ): Promise<readonly string[]> {
   const { layout, gate, now } = context;
   await context.checkDirectory();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs));
-  const pruned = await pruneHistory(layout, gate, retention, historyNowMs);
+  await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs, signal));
+  const pruned = await pruneHistory(layout, gate, retention, historyNowMs, signal);
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
 /** Removes what is due, and what a clock that was ahead would keep for ever; nothing more once a lease holds. */
-async function sweepTrash({ layout, gate, now }: PublishContext, readerGraceMs: number): Promise<void> {
+async function sweepTrash(
+  { layout, gate, now }: PublishContext,
+  readerGraceMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   const nowMs = now();
   const due = (await readdir(layout.trash)).filter((name) => {
     const untilMs = Number(name.slice(0, name.indexOf('-')));
@@ -41,7 +46,7 @@ async function sweepTrash({ layout, gate, now }: PublishContext, readerGraceMs: 
   });
   try {
     for (const name of due)
-      await gate.pass(() => rm(join(layout.trash, name), { recursive: true, force: true }));
+      await gate.pass(() => rm(join(layout.trash, name), { recursive: true, force: true }), signal);
   } catch (error) {
     if (!(error instanceof LeasedError)) throw error;
   }

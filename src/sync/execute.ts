@@ -66,16 +66,14 @@ export async function executePlan<Stage extends StagePort>(
       ? [{ action, target: action.target, reason: action.reason }]
       : [],
   );
-  const retired = await retireAll(execution, [...due, ...gone]);
-  // Of a duplicate nothing is remembered: the record is that of the tree that counts.
-  await record(
-    execution,
-    retired.filter(({ action }) => action.reason !== 'duplicate'),
-  );
-  const all = [...settled, ...results, ...retired];
-  await forget(execution, all);
-  await withdraw(execution, all);
-  return all;
+  const retirements = [...due, ...gone];
+  const retired = await retireAll(execution, retirements);
+  // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
+  const counting = retired.filter((_, index) => retirements[index]?.reason !== 'duplicate');
+  await record(execution, counting);
+  await forget(execution, [...settled, ...results, ...retired]);
+  await withdraw(execution, [...settled, ...results, ...counting]);
+  return [...settled, ...results, ...retired];
 }
 
 /** Does what needs no contents, and gives the pulls that are left. */
@@ -111,7 +109,7 @@ async function moveFirst<Stage extends StagePort>(
   try {
     const manifest = await context.store.manifest(from);
     if (manifest === null) return null;
-    await context.store.move(from, action.path, renamed(manifest, action.repository));
+    await context.store.move(from, action.path, renamed(manifest, action.repository), execution.signal);
     context.emit({ name: 'target.moved', from, target: action.path });
     return null;
   } catch (error) {

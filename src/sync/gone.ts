@@ -66,7 +66,7 @@ function notFoundError(action: PullAction): MirrorError {
   );
 }
 
-/** Retires what is gone, except what the guard holds because it is too much at once. */
+/** Retires what is gone, except what the guard holds because it is too much at once. Gives a result for each, in their order. */
 export async function retireAll<Stage extends StagePort>(
   execution: Execution<Stage>,
   retirements: readonly Retirement[],
@@ -99,7 +99,7 @@ async function retireOne<Stage extends StagePort>(
   execution: Execution<Stage>,
   { action, target, reason }: Retirement,
 ): Promise<ActionResult> {
-  const { context, approvals } = execution;
+  const { context, approvals, signal } = execution;
   try {
     const manifest = await context.store.manifest(action.path);
     const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
@@ -107,7 +107,7 @@ async function retireOne<Stage extends StagePort>(
       const subject = 'target';
       if (isApproved(approvals, target, { subject, digest: null }))
         context.emit({ name: 'deletion.approved', target: action.path, subject });
-      await context.store.retire(action.path);
+      await context.store.retire(action.path, signal);
       context.emit({ name: 'target.retired', target: action.path, reason });
     }
     return resultOf(action, { kind: 'retired' });

@@ -39,14 +39,15 @@ export async function runPass<Stage extends StagePort>(
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
-    for (const target of await context.store.settle()) context.emit({ name: 'publish.recovered', target });
+    for (const target of await context.store.settle(signal))
+      context.emit({ name: 'publish.recovered', target });
     const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
     const planned = await planPass(context, policy, listing, URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.noteDrifted([...context.drifted]);
-    await sweepTrees(context, listing);
+    await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
     context.emit({ name: 'pass.finished', ...summary });
@@ -133,12 +134,15 @@ function reportProblems(
 async function sweepTrees(
   { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<StorePort, 'sweep'> },
   { serviceTimeMs }: Listing,
+  signal: AbortSignal,
 ): Promise<void> {
   try {
     // Of two clocks that disagree one is wrong, and the one that is ahead would prune too much.
-    const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY));
+    const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {
+    // Who stops waits for nothing; the next pass removes it.
+    if (signal.aborted) return;
     const { code, message, hint } = toMirrorError(error);
     emit({ name: 'publish.sweep_failed', code, message, hint: hint ?? null });
   }

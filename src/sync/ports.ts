@@ -71,7 +71,7 @@ export interface StagePort {
 /** The mirror directory, as a pass needs it. */
 export interface StorePort<Stage extends StagePort = StagePort> {
   /** Completes what errors interrupted before, while no stage is in use; gives the targets that it completed. */
-  readonly settle: () => Promise<readonly string[]>;
+  readonly settle: (signal: AbortSignal) => Promise<readonly string[]>;
   /** What is published, and the paths of which that cannot be said. */
   readonly inventory: () => Promise<{
     readonly published: readonly Published[];
@@ -98,11 +98,12 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     path: string,
     manifest: Manifest,
     repair: { readonly rewritten: readonly string[]; readonly isDamaged: boolean },
+    signal: AbortSignal,
   ) => Promise<{ readonly method: string }>;
-  readonly move: (from: string, to: string, manifest: Manifest) => Promise<void>;
-  readonly retire: (path: string) => Promise<void>;
+  readonly move: (from: string, to: string, manifest: Manifest, signal: AbortSignal) => Promise<void>;
+  readonly retire: (path: string, signal: AbortSignal) => Promise<void>;
   /** Removes what is kept no longer; gives what the history lost. */
-  readonly sweep: (historyNowMs: number) => Promise<readonly string[]>;
+  readonly sweep: (historyNowMs: number, signal: AbortSignal) => Promise<readonly string[]>;
   /** The leases that publishing waits for: what would be published fails with a `LeasedError`. */
   readonly leases: () => Promise<readonly Lease[]>;
   /** What persons approved and that did not go through yet. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { changedFiles } from '../model/changed-files.ts';
-import { trustOf } from '../model/drift.ts';
+import { summariseDrift, trustOf } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
@@ -132,7 +132,7 @@ async function publishChanges<Stage extends StagePort>(
   if (!isDamaged && !needsPublishing(manifest, previous)) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
   if (isNew) await askBefore(context, stage, { target: path, manifest, previous }, signal);
-  const { method } = await context.store.publish(stage, path, manifest, { rewritten, isDamaged });
+  const { method } = await context.store.publish(stage, path, manifest, { rewritten, isDamaged }, signal);
   if (isNew) {
     const changes = changedFiles(previous?.files ?? [], manifest.files);
     context.onPublished(path, {
@@ -146,19 +146,40 @@ async function publishChanges<Stage extends StagePort>(
 
 /** Has a new state looked at by whoever may refuse it. A tree that was changed in doing so is put right by the next pass. */
 async function askBefore<Stage extends StagePort>(
-  { beforePublish, store, drifted }: PassContext<Stage>,
+  context: PassContext<Stage>,
   stage: Stage,
   state: Omit<StagedState, 'folder'>,
   signal: AbortSignal,
 ): Promise<void> {
+  const { beforePublish, store } = context;
   if (beforePublish === null) return;
-  const look = (folder: string): Promise<void> => beforePublish({ ...state, folder }, signal);
+  const refusals: unknown[] = [];
+  // Who refuses a state may have changed it all the same.
+  const look = (folder: string): Promise<void> =>
+    beforePublish({ ...state, folder }, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      refusals.push(error);
+    });
   const isAsItWas = await store.show(stage, state.manifest, look, signal);
+  if (!isAsItWas) await noteDamage(context, state, signal);
+  if (refusals.length > 0) throw refusals[0];
   if (isAsItWas) return;
-  if (state.previous !== null) drifted.add(state.target);
   throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
     hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
   });
+}
+
+/** Says of a published tree that was changed through a view of it that it is to be put right. */
+async function noteDamage<Stage extends StagePort>(
+  { store, drifted, emit }: PassContext<Stage>,
+  { target, previous }: Omit<StagedState, 'folder'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (previous === null) return;
+  const differences = (await store.examine(target, previous, 'facts', signal)) ?? [];
+  if (differences.length === 0) return;
+  drifted.add(target);
+  emit({ name: 'target.drifted', target, ...summariseDrift(differences) });
 }
 
 /** The new state: from the archive, or, where the service says that nothing changed, from what is published. */

@@ -117,6 +117,35 @@ describe('the command before publishing', () => {
     await mirror.expectExact();
   });
 
+  it.each([
+    ['refuses', 'exit 1', 'publish.refused'],
+    ['fails', 'kill -KILL $$', 'hook.failed'],
+  ])('that %s and wrote to a published file has that told and put right', async (_case, ending, code) => {
+    const { command } = await scriptOf(`if grep -q a2 a.xlsx; then echo xxxxxx >> b.xlsx; ${ending}; fi`);
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
+    expect([...mirror.context.drifted]).toEqual(['Plan/main']);
+    expect(mirror.eventsOf('target.drifted')).toMatchObject([
+      { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
+    ]);
+    service.write(plan, 'main', 'a.xlsx', 'a3');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it('that refuses a state and wrote only beside it leaves the published tree in order', async () => {
+    const { command } = await scriptOf('if grep -q a2 a.xlsx; then mkdir __pycache__; fi');
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
+    expect([...mirror.context.drifted]).toEqual([]);
+  });
+
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
     const { command } = await scriptOf('echo $$ > $LOG; sleep 60');
     const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });

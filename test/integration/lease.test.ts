@@ -202,7 +202,7 @@ describe('a lease that is taken while publishing is going on', () => {
     const [lease] = await leasesOf(mirror);
     if (lease === undefined) throw new Error('no lease');
     await end(mirror, lease);
-    await expect(mirror.context.store.retire('Accounting/main')).rejects.toBeInstanceOf(LeasedError);
+    await expect(mirror.context.store.retire('Accounting/main', NEVER)).rejects.toBeInstanceOf(LeasedError);
     await mirror.pass();
     expect(mirror.eventsOf('publish.recovered')).toEqual([
       { name: 'publish.recovered', target: 'Accounting/main' },
