@@ -1,6 +1,6 @@
 import type { Generation } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
-import { credentialRefused } from './failures.ts';
+import { contentsRefused, credentialRefused } from './failures.ts';
 import type { Key, Keyring } from './keyring.ts';
 
 /** What became of a request with one key. */
@@ -20,12 +20,16 @@ export interface KeyRequest {
  * Asks with the key that worked last and, where that is refused, with the other one at once. A key that was refused is not
  * sent again while it is unchanged and its back off lasts.
  * @param ask sends the request with a key, and reads the answer
- * @throws MirrorError `credentials.refused` when no key is left, and what `ask` throws
+ * @param judge finds out whether the service lets a key in at all; asked after several requests in a row that do not tell, so that
+ *   a key that is revoked while a pass is under way is not sent for each of its targets
+ * @throws MirrorError `credentials.refused` when no key is left; `contents.forbidden` when none is let in and it may be about what
+ *   is asked for alone; and what `ask` throws
  */
 export async function askWithKeys<T>(
   keyring: Keyring,
   { generation, judgesKey }: KeyRequest,
   ask: (key: Key) => Promise<Asked<T>>,
+  judge: (key: Key) => Promise<void>,
 ): Promise<T> {
   if (!keyring.hasKey(generation)) {
     throw new MirrorError('internal.defect', `There is no key for the API's generation ${generation}.`);
@@ -41,9 +45,11 @@ export async function askWithKeys<T>(
     }
     declined.push(key);
     if (judgesKey) keyring.refuse(key, asked.retryAfterMs);
+    else if (keyring.doubt(key)) await judge(key);
     key = keyring.choose(generation, declined);
     if (key === null) {
-      const untilMs = judgesKey ? keyring.nextAttemptAtMs(generation) : null;
+      if (!keyring.areRefused(declined)) throw contentsRefused(asked.url);
+      const untilMs = keyring.nextAttemptAtMs(generation);
       throw credentialRefused(generation, 401, asked.url, keyring.places(generation), untilMs);
     }
   }

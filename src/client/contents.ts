@@ -9,7 +9,7 @@ import { MirrorError } from '../model/errors.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
 import { formatDuration, formatSize } from '../model/units.ts';
 import { announcedBytes, createMeter } from './body.ts';
-import { statusError } from './failures.ts';
+import { contentsForbidden, statusError } from './failures.ts';
 import { kindOf } from './json.ts';
 import { bestReference, type ReferenceContext, tryReferences } from './references.ts';
 import type { Answer, Transport } from './transport.ts';
@@ -107,15 +107,7 @@ function isAbsent(status: number): boolean {
 }
 
 function unexpected(answer: Answer): never {
-  if (answer.status === 403) {
-    throw new MirrorError(
-      'contents.forbidden',
-      `${answer.url.pathname} is forbidden to this API key (status 403).`,
-      {
-        hint: 'Give the person whose key it is access to the repository, or exclude it: the setting repositories.exclude.',
-      },
-    );
-  }
+  if (answer.status === 403) throw contentsForbidden(answer.url);
   throw statusError(answer.status, answer.url, undefined);
 }
 

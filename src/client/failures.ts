@@ -130,6 +130,28 @@ function renewalHint(
   return `${renewal} A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
 }
 
+/** The error for contents that this person may not have, where the key is let in elsewhere. */
+export function contentsForbidden(url: URL): MirrorError {
+  return new MirrorError('contents.forbidden', `${url.pathname} is forbidden to this API key (status 403).`, {
+    hint: ACCESS_HINT,
+  });
+}
+
+/** Contents that no key is let in to, while nothing says that the keys themselves are refused. */
+export class ContentsRefusedError extends MirrorError {}
+
+/** The error for such contents. */
+export function contentsRefused(url: URL): ContentsRefusedError {
+  return new ContentsRefusedError(
+    'contents.forbidden',
+    `${url.pathname} refuses this API key, which the lists let in (status 401).`,
+    { hint: ACCESS_HINT },
+  );
+}
+
+const ACCESS_HINT =
+  'Give the person whose key it is access to the repository, or exclude it: the setting repositories.exclude.';
+
 /** The error for a status that is neither success nor one that the caller understands. */
 export function statusError(status: number, url: URL, retryAfterMs: number | undefined): MirrorError {
   const where = `${url.origin}${url.pathname}`;

@@ -24,6 +24,14 @@ export interface KeySource {
 export interface RefusalMemory {
   /** Replaced as a whole when it changes; absent or null while nothing was refused. */
   refused?: RefusedKeys | null;
+  /** What was said of the keys; never outlives the process. */
+  said?: SaidOfKeys;
+}
+
+/** What was said of keys last, by generation and place; with digests as below. */
+interface SaidOfKeys {
+  readonly salt: string;
+  readonly texts: Map<string, string>;
 }
 
 /** Keys that were refused, by digests that are worth nothing without the keys. */
@@ -46,6 +54,8 @@ export interface KeyringOptions {
   readonly refusals: RefusalMemory;
   /** Called when what is known of a key has changed, not for every request. */
   readonly onKeyChange?: (change: KeyChange) => void;
+  /** Whether that is also called when the first key of a generation is accepted, of which nothing was known before. */
+  readonly tellsFirst?: boolean;
 }
 
 /** A key as it was when it was chosen. */
@@ -59,18 +69,31 @@ export interface Key {
   readonly attemptsBefore: number;
 }
 
+/** After so many refusals in a row that may be about what was asked for, it is found out whether they are about the key. */
+const DOUBTS_TO_JUDGE = 3;
+
 /** The keys, and what the service said of them. */
 export class Keyring {
   readonly #options: KeyringOptions;
   readonly #salt: string;
   /** Which place gave the key that worked last. */
   readonly #preferred = new Map<Generation, CredentialPlace>();
-  /** What was said last, by generation and place. */
-  readonly #announced = new Map<string, string>();
+  readonly #said: Map<string, string>;
+  /** How often keys were refused in a row for what may be about what was asked for, by generation and digest. */
+  readonly #doubts = { current: new Map<string, number>(), v1: new Map<string, number>() };
+  /** Every key that was seen. */
+  readonly #values = new Set<string>();
 
   constructor(options: KeyringOptions) {
     this.#options = options;
-    this.#salt = options.refusals.refused?.salt ?? randomBytes(16).toString('hex');
+    const { refusals } = options;
+    // Two keyrings over one memory, as while settings change, must know each other's digests.
+    refusals.said ??= {
+      salt: refusals.refused?.salt ?? randomBytes(16).toString('hex'),
+      texts: new Map(),
+    };
+    this.#salt = refusals.said.salt;
+    this.#said = refusals.said.texts;
   }
 
   /** Whether a key of this generation is configured. */
@@ -109,6 +132,28 @@ export class Keyring {
     this.#announceRefusal(key);
   }
 
+  /**
+   * Notes that a key was refused where that may be about what was asked for alone. Gives true when that was so several times in
+   * a row, and it is time to find out.
+   */
+  doubt({ generation, digest }: Key): boolean {
+    const doubts = this.#doubts[generation];
+    const inRow = ((doubts.get(digest) ?? 0) + 1) % DOUBTS_TO_JUDGE;
+    doubts.set(digest, inRow);
+    return inRow === 0;
+  }
+
+  /** Whether all of these keys wait, as the service refused them. */
+  areRefused(keys: readonly Key[]): boolean {
+    return keys.every((key) => this.#waitsUntilMs(key) !== null);
+  }
+
+  /** Every key, also those that were replaced since they were seen, to keep them out of every text. */
+  values(): readonly string[] {
+    for (const generation of ['current', 'v1'] as const) this.#keysOf(generation);
+    return [...this.#values];
+  }
+
   /** Notes that the service accepted a key. */
   accept(key: Key): void {
     const { digest, generation, place, attemptsBefore } = key;
@@ -116,7 +161,14 @@ export class Keyring {
     if (attemptsOf(this.#refusals, digest) !== attemptsBefore) return;
     if (attemptsBefore > 0) this.#remember(withoutRefusal(this.#refusals, digest));
     this.#preferred.set(generation, place);
-    this.#announce(key, { kind: 'accepted', generation, place });
+    this.#doubts[generation].clear();
+    const isFirst =
+      attemptsBefore === 0 && ![...this.#said.keys()].some((about) => about.startsWith(`${generation} `));
+    this.#announce(
+      key,
+      { kind: 'accepted', generation, place },
+      isFirst && this.#options.tellsFirst !== true,
+    );
   }
 
   /** The error while all keys of a generation wait. */
@@ -150,6 +202,7 @@ export class Keyring {
   #keysOf(generation: Generation): Key[] {
     return this.#options.keys[generation].map(({ place, reveal }) => {
       const value = reveal();
+      this.#values.add(value);
       const digest = createHmac('sha256', this.#salt).update(`${generation} ${value}`).digest('hex');
       return { generation, place, value, digest, attemptsBefore: attemptsOf(this.#refusals, digest) };
     });
@@ -166,11 +219,11 @@ export class Keyring {
       this.#announce(key, { kind: 'refused', generation, place, nextAttemptAtMs });
   }
 
-  #announce({ digest }: Key, change: KeyChange): void {
+  #announce({ digest }: Key, change: KeyChange, isSilent = false): void {
     const about = `${change.generation} ${change.place}`;
     const what = JSON.stringify([digest, change]);
-    if (this.#announced.get(about) === what) return;
-    this.#announced.set(about, what);
-    this.#options.onKeyChange?.(change);
+    if (this.#said.get(about) === what) return;
+    this.#said.set(about, what);
+    if (!isSilent) this.#options.onKeyChange?.(change);
   }
 }

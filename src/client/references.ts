@@ -1,6 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
 import { type Reference, type ReferenceForm, referencesFor } from '../model/references.ts';
 import type { Repository } from '../model/service.ts';
+import { ContentsRefusedError } from './failures.ts';
 
 /** Which form of reference an installation takes: found by trying, remembered, found again when it stops working. */
 export interface ReferenceMemory {
@@ -78,7 +79,9 @@ async function askOnce<T>(
     const value = await ask(reference);
     return value === null ? { kind: 'absent' } : { kind: 'found', value };
   } catch (error) {
-    if (!(error instanceof MirrorError) || !ERRORS_OF_FORMS.has(error.code)) throw error;
+    // No key is let in: to ask in other forms would be to try it again and again.
+    if (!(error instanceof MirrorError) || error instanceof ContentsRefusedError) throw error;
+    if (!ERRORS_OF_FORMS.has(error.code)) throw error;
     return { kind: 'failed', error };
   }
 }

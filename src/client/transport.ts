@@ -1,14 +1,16 @@
 import type { Readable } from 'node:stream';
+import { inspect } from 'node:util';
 
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 
-import { type Generation, requestHeaders } from '../api/requests.ts';
+import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../api/requests.ts';
 import { backOffDelayMs, retryAfterMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { CredentialPlace } from '../model/events.ts';
+import { scrub } from '../model/scrub.ts';
 import { askWithKeys, type Asked, type KeyRequest } from './asking.ts';
 import { decoded } from './decoding.ts';
-import { statusError, transportError } from './failures.ts';
+import { ContentsRefusedError, statusError, transportError } from './failures.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 
@@ -71,7 +73,8 @@ export interface Transport {
    * beginning. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
    * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
    * status 401 the other key is tried, if there is one; no key is sent while it waits because it was refused.
-   * @throws MirrorError `service.*`, `credentials.refused`, `pass.abandoned`, and what `consume` throws
+   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `consume` throws: none
+   *   of them names a key, even if the service did
    */
   readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
@@ -84,15 +87,7 @@ const MAX_REDIRECTS = 5;
 /** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
-  // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
-  const agent = new EnvHttpProxyAgent({
-    allowH2: false,
-    connections: options.connections,
-    connect: { timeout: options.connectTimeoutMs },
-    headersTimeout: options.headersTimeoutMs,
-    bodyTimeout: options.stallTimeoutMs,
-  });
-
+  const agent = createAgent(options);
   const keyring = new Keyring(options);
 
   const askOnce = async <T>(
@@ -126,8 +121,14 @@ export function createTransport(options: TransportOptions): Transport {
     send: async (sent, consume) => {
       for (let attempts = 1; ; attempts += 1) {
         try {
-          return await askWithKeys(keyring, sent, (key) => askOnce(sent, key, consume));
-        } catch (error) {
+          return await askWithKeys(
+            keyring,
+            sent,
+            (key) => askOnce(sent, key, consume),
+            (key) => judge(askOnce, keyring, key, sent.signal),
+          );
+        } catch (thrown) {
+          const error = withoutKeys(thrown, keyring.values());
           if (sent.signal.aborted) {
             throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
           }
@@ -141,6 +142,52 @@ export function createTransport(options: TransportOptions): Transport {
     limits: options,
     close: () => agent.destroy(),
   };
+}
+
+function createAgent(options: TransportOptions): EnvHttpProxyAgent {
+  // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
+  return new EnvHttpProxyAgent({
+    allowH2: false,
+    connections: options.connections,
+    connect: { timeout: options.connectTimeoutMs },
+    headersTimeout: options.headersTimeoutMs,
+    bodyTimeout: options.stallTimeoutMs,
+  });
+}
+
+/** Sends a request once, with one key. */
+type AskOnce = <T>(
+  sent: TransportRequest,
+  key: Key,
+  consume: (answer: Answer) => Promise<T>,
+) => Promise<Asked<T>>;
+
+/** Asks for the list of repositories, and does not read it: its status tells whether a key of the current API is let in. */
+async function judge(askOnce: AskOnce, keyring: Keyring, key: Key, signal: AbortSignal): Promise<void> {
+  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
+  const asked = await askOnce(request, key, ({ status }) => Promise.resolve(status));
+  if (asked.kind === 'refused') keyring.refuse(key, asked.retryAfterMs);
+  else if (asked.value === 200) keyring.accept(key);
+}
+
+/** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */
+function withoutKeys(error: unknown, keys: readonly string[]): unknown {
+  if (!(error instanceof MirrorError)) return error;
+  // Host names of addresses lose their capitals.
+  const secrets = keys.flatMap((key) => [key, key.toLowerCase()]);
+  const { code, message, hint, retryAfterMs } = error;
+  const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };
+  if (clean.message === message && clean.hint === hint && !namesAny(error.cause, secrets)) return error;
+  const Kind = error instanceof ContentsRefusedError ? ContentsRefusedError : MirrorError;
+  return new Kind(code, clean.message, {
+    ...(clean.hint === undefined ? {} : { hint: clean.hint }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+function namesAny(cause: unknown, secrets: readonly string[]): boolean {
+  const text = inspect(cause, { depth: 8 });
+  return scrub(text, secrets) !== text;
 }
 
 const RETRYABLE = new Set<string>([
@@ -178,7 +225,7 @@ async function sendFollowing(
     answer.body.destroy();
     const next = location === undefined ? null : URL.parse(location, url.href);
     if (next === null || !mayFollow(next, base, sent.generation) || redirects === MAX_REDIRECTS) {
-      throw redirected(url, answer.status, next);
+      throw redirected(url, answer.status, next, base);
     }
     url = next;
   }
@@ -191,8 +238,10 @@ function mayFollow(url: URL, base: URL, generation: Generation): boolean {
   return isV1 === (generation === 'v1');
 }
 
-function redirected(url: URL, status: number, next: URL | null): MirrorError {
-  const where = next === null ? 'to nowhere' : `to ${next.origin}${next.pathname}`;
+/** The error for a redirect. Of an address elsewhere only the origin is named: nobody knows what else stands in it. */
+function redirected(url: URL, status: number, next: URL | null, base: URL): MirrorError {
+  const path = next?.origin === base.origin ? next.pathname : '';
+  const where = next === null ? 'to nowhere' : `to ${next.origin}${path}`;
   return new MirrorError(
     'service.redirected',
     `${url.origin}${url.pathname} redirects ${where} (status ${status}), which is not followed with credentials.`,

@@ -83,18 +83,15 @@ async function readAllPages(
   while (target !== null) {
     const page: Page | null = await transport.send(
       { generation: 'v1', judgesKey: true, target, signal },
-      (answer) => readPage(answer, transport.limits),
+      (answer) => {
+        if (visited.has(answer.url.href)) throw circular(answer.url);
+        return readPage(answer, transport.limits);
+      },
     );
     if (page === null) {
       if (visited.size === 0) return null;
       isCut = true;
       break;
-    }
-    if (visited.has(page.url.href)) {
-      throw new MirrorError(
-        'listing.malformed',
-        `The pages of the list of workbooks lead in a circle: ${page.url.search}.`,
-      );
     }
     visited.add(page.url.href);
     counts.push(page.count);
@@ -113,6 +110,13 @@ async function readAllPages(
     target = page.next;
   }
   return { rows, counts, malformed, keys, isCut };
+}
+
+function circular({ search }: URL): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The pages of the list of workbooks lead in a circle: ${search}.`,
+  );
 }
 
 function endless(): MirrorError {

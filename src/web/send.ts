@@ -33,6 +33,15 @@ export const COMMON_HEADERS: Readonly<Record<string, string>> = {
 /** Below this, in bytes, packing saves no packet. */
 const LEAST_TO_PACK_BYTES = 1400;
 
+/** How long a client may take to read an answer, in milliseconds: what it leaves unread is kept in memory for it. */
+const READING_TIMEOUT_MS = 30_000;
+
+/** Has a client that reads too slowly be cut off. */
+function limitReading(response: ServerResponse): void {
+  const timer = setTimeout(() => response.destroy(), READING_TIMEOUT_MS).unref();
+  response.once('close', () => clearTimeout(timer));
+}
+
 /** Sends an answer, packed where that is wanted and worth it; only its head where the client has the body already. */
 export async function sendAnswer(
   request: IncomingMessage,
@@ -56,6 +65,7 @@ export async function sendAnswer(
   head['content-type'] = body.contentType;
   head['content-length'] = bytes.length;
   if (isPacked) head['content-encoding'] = 'gzip';
+  limitReading(response);
   // Of HEAD, Node sends the head only.
   response.writeHead(status, head).end(bytes);
 }

@@ -163,11 +163,12 @@ describe('contents', () => {
     await mirror.expectExact();
   });
 
-  it('with status 401 end the pass, and nothing is tried twice', async () => {
+  it('with status 401 fail each target by itself, and nothing is tried twice', async () => {
     const { service, mirror } = await withChange({ CONCURRENCY: '1', SERVICE_RETRIES: '4' });
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
-    expect(await mirror.failure()).toMatchObject({ code: 'credentials.refused', action: 'stall' });
-    expect(service.takeDownloads()).toHaveLength(1);
+    const codes = Object.values(await mirror.results()).map(({ code }) => code);
+    expect(new Set(codes)).toStrictEqual(new Set(['contents.forbidden']));
+    expect(service.takeDownloads()).toHaveLength(codes.length);
   });
 
   it('that keep failing wait, and a person who asks does not', async () => {

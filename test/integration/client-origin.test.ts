@@ -200,6 +200,41 @@ describe('secrets', () => {
     }
   });
 
+  const reflections: readonly [string, (key: string) => string][] = [
+    ['the path of a login page elsewhere', (key) => `http://login.invalid/sso/${key}/x`],
+    ['the name of another host', (key) => `http://${key}.invalid/`],
+    ['a path of its own', (key) => `/sso/${key}/${encodeURIComponent(key)}`],
+  ];
+  it.each(reflections)('are masked where the service redirects to %s that holds them', async (_name, to) => {
+    const { service, mirror } = await seeded();
+    const key = 'Key+5f1d-Abc';
+    await mirror.restart({ SERVICE_API_KEY: key, SERVICE_API_TOKEN: key });
+    service.apiKey = key;
+    service.apiToken = key;
+    service.knobs.pageSize = 1;
+    for (const part of ['/repos', '/v1/workbooks', '/contents']) {
+      service.fault = (path) => {
+        if (path.includes('/sso/')) return { kind: 'html' };
+        return path.includes(part) ? { kind: 'redirect', to: to(key) } : null;
+      };
+      const error: unknown = await mirror.pass().catch((reason: unknown) => reason);
+      const said = `${inspect(error, { depth: 8 })} ${await mirror.everythingSaid()}`;
+      for (const form of [key, key.toLowerCase(), encodeURIComponent(key)]) expect(said).not.toContain(form);
+    }
+    const failed = mirror.eventsOf('pass.failed').map(({ message }) => message);
+    expect(failed.join()).not.toContain('login.invalid/');
+    expect(failed).toHaveLength(2);
+  });
+
+  it('are masked in the address of a next page that leads in a circle', async () => {
+    const { service, mirror } = await seeded();
+    const next = `?page=${API_TOKEN}`;
+    const page = Buffer.from(JSON.stringify({ count: 2, next, results: [] }));
+    service.fault = (path) => (path.includes('/workbooks') ? { kind: 'body', body: page } : null);
+    const error = await mirror.failure();
+    expect(error.message).toContain('in a circle: ?page=[secret]');
+  });
+
   it('are sent as the file holds them at the time of each request', async () => {
     const { service, mirror } = await seeded();
     const file = `${mirror.directory}/key`;

@@ -6,8 +6,12 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
+import { openMirror } from '../../src/cli/compose.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import type { MirrorEvent } from '../../src/model/events.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const OLD = 'old-key-8a31';
 const NEW = 'new-key-77c0';
@@ -342,18 +346,90 @@ describe('a key in a file', () => {
   });
 });
 
+describe('a key that is revoked while a pass is under way', () => {
+  it('is found out about after three contents in a row, and not sent for the others', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+    for (let count = 0; count < 20; count += 1) service.addRepository(`More${count}`, { 'm.xlsx': 'm' });
+    service.knobs.afterPage = () => {
+      service.apiKey = NEW;
+    };
+    service.takeRequests();
+    const error = await mirror.failure(SCHEDULED);
+    expect(error).toMatchObject({ code: 'credentials.refused' });
+    expect(error.hint).toContain('tried again at 2');
+    expect(service.takeRequests().filter((request) => request.includes('/contents'))).toHaveLength(3);
+    expect(credentialEvents(mirror).slice(2)).toStrictEqual(['refused apiKey first']);
+    await mirror.failure(SCHEDULED);
+    expect(service.takeRequests()).toStrictEqual([]);
+    service.apiKey = OLD;
+    service.knobs.afterPage = null;
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+});
+
 describe('what says nothing of the key', () => {
-  it('is status 401 of one resource: the next pass goes on', async () => {
-    const { service, mirror } = await mirrored();
-    edit(service);
+  it('is status 401 of one repository, in every pass: that one fails alone, the others go on', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
     const [{ id } = { id: '' }] = service.repositories;
     service.fault = (path) =>
       path.includes(id) && path.includes('/contents') ? { kind: 'status', status: 401 } : null;
-    expect(await mirror.failure(SCHEDULED)).toMatchObject({ code: 'credentials.refused' });
-    service.takeRequests();
+    for (let passes = 0; passes < 5; passes += 1) {
+      edit(service);
+      service.takeRequests();
+      expect(await mirror.results()).toMatchObject({
+        'Accounting/main': { outcome: 'failed', code: 'contents.forbidden', errorAction: 'stall' },
+        'Other/main': { outcome: 'pulled' },
+      });
+      expect(service.takeRequests().filter((request) => request.includes(id))).toHaveLength(1);
+    }
+    const [{ message, hint } = { message: '', hint: '' }] = mirror.eventsOf('target.failed');
+    expect(`${message} ${hint}`).toMatch(/status 401.*repositories\.exclude/);
     service.fault = null;
-    await mirror.pass(SCHEDULED);
+    await mirror.pass();
     await mirror.expectExact();
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of all branches of several repositories: the others go on', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+    const refused = Array.from({ length: 4 }, (_, number) => {
+      const repository = service.addRepository(`Refused${number}`, { 'r.xlsx': 'r' });
+      for (const branch of ['a', 'b', 'c']) service.fork(repository, 'main', branch);
+      return repository.id;
+    });
+    service.addRepository('Zebra', { 'z.xlsx': 'z' });
+    service.fault = (path) =>
+      refused.some((id) => path.includes(id)) ? { kind: 'status', status: 401 } : null;
+    const results = Object.values(await mirror.results(SCHEDULED));
+    expect(results.filter(({ code }) => code === 'contents.forbidden')).toHaveLength(16);
+    expect(results.filter(({ outcome }) => outcome === 'pulled')).toHaveLength(1);
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of one new repository: it is asked for in one form only', async () => {
+    const { service, mirror } = await mirrored();
+    const { id } = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
+    service.fault = (path) =>
+      /contents/.test(path) && (path.includes(id) || path.includes('new'))
+        ? { kind: 'status', status: 401 }
+        : null;
+    service.takeRequests();
+    expect((await mirror.pass(SCHEDULED)).exitCode).toBe(1);
+    expect(service.takeRequests().filter((request) => request.includes('/contents'))).toHaveLength(1);
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of one repository with both keys, pass after pass, while one of them is let in elsewhere', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    service.moreKeys.add(NEW);
+    const [{ id } = { id: '' }] = service.repositories;
+    service.fault = (path) =>
+      path.includes(id) && path.includes('/contents') ? { kind: 'status', status: 401 } : null;
+    for (let passes = 0; passes < 5; passes += 1) {
+      edit(service);
+      expect((await mirror.pass()).exitCode).toBe(1);
+    }
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
@@ -393,3 +469,52 @@ it('a key that is accepted is said to be once, and once more when it is another 
   for (let passes = 0; passes < 3; passes += 1) await mirror.pass(SCHEDULED);
   expect(credentialEvents(mirror).slice(2)).toStrictEqual(['accepted apiKey first']);
 });
+
+it('a command that ends after a pass says only what has changed of a key', async () => {
+  const { service } = await mirrored();
+  const folder = await temporaryFolder();
+  const events: MirrorEvent[] = [];
+  const ask = async (): Promise<void> => {
+    const settings = settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder });
+    const mirror = await openMirror(settings, (event) => events.push(event));
+    await mirror.context.service.poll(AbortSignal.timeout(20_000), true).catch(() => {});
+    await mirror.close();
+  };
+  await ask();
+  service.apiKey = NEW;
+  await ask();
+  service.apiKey = OLD;
+  await ask();
+  expect(events.map(({ name }) => name)).toStrictEqual(['credentials.refused', 'credentials.accepted']);
+});
+
+it('a key that is accepted is not said to be again when other settings change', async () => {
+  const { service } = await mirrored();
+  const folder = await temporaryFolder();
+  const events: MirrorEvent[] = [];
+  const settings = (more: Readonly<Record<string, string>> = {}): ReturnType<typeof settingsFor> =>
+    settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder, ...more });
+  const mirror = await openMirror(settings(), (event) => events.push(event), { tellsFirstKeys: true });
+  onTestFinished(() => mirror.close());
+  const poll = (): Promise<unknown> => mirror.context.service.poll(AbortSignal.timeout(20_000), false);
+  await poll();
+  (await mirror.prepare(settings({ CONCURRENCY: '2' }))).take();
+  await poll();
+  expect(events.map(({ name }) => name)).toStrictEqual(['credentials.accepted', 'credentials.accepted']);
+  (await mirror.prepare(settings({ SERVICE_API_KEY: NEW }))).take();
+  service.apiKey = NEW;
+  await poll();
+  expect(events.slice(2)).toMatchObject([{ name: 'credentials.accepted', credential: 'apiKey' }]);
+});
+
+/** Settings from variables, with the old keys. */
+function settingsFor(values: Readonly<Record<string, string>>): Parameters<typeof openMirror>[0] {
+  const all = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, SERVICE_RETRIES: '0', ...values };
+  const env = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+  return loadSettings({
+    flags: {},
+    env: Object.fromEntries(env) as Record<string, string>,
+    needs: ['service', 'directory'],
+    defaultConfigFile: '/no/such/file.yaml',
+  }).settings;
+}

@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../src/model/events.ts';
 import type { DaemonReport } from '../../src/model/report.ts';
@@ -441,6 +441,26 @@ describe('a client that misbehaves', () => {
     expect(chunk.toString().startsWith(expected)).toBe(true);
     socket.destroy();
     expect((await ask(served, '/healthz')).status).toBe(503);
+  });
+
+  it('by not reading is cut off, whatever it has left unread', async () => {
+    const targets = Array.from({ length: 20_000 }, (_, number) =>
+      targetStatus({ target: `target-${number}` }),
+    );
+    const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const socket = connect(served.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'readable');
+    vi.advanceTimersByTime(30_000);
+    let bytes = 0;
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    await once(socket, 'close');
+    expect(bytes).toBeLessThan((await ask(served, '/api/status')).bytes.length);
   });
 
   it('by leaving in the middle does no harm to others', async () => {

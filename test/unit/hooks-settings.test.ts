@@ -16,7 +16,7 @@ interface Sources {
 function resolve({ text = '', env = {}, flags = {} }: Sources) {
   const file = fileLayer(new TextEncoder().encode(text), '/etc/mirror/c.yaml');
   return resolveSettings({
-    layers: [flagLayer(flags, '/work'), environmentLayer(env, '/work'), file],
+    layers: [flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file],
     complete: true,
     needs: [],
     openSecret: () => inlineSecret('https://h/secret-path'),

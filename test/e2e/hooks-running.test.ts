@@ -1,0 +1,120 @@
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** Waits until something is so; gives up after twenty seconds. */
+async function until(isSo: () => boolean | Promise<boolean>): Promise<boolean> {
+  for (let tries = 0; tries < 400; tries += 1) {
+    if (await isSo()) return true;
+    await sleep(50);
+  }
+  return false;
+}
+
+/** Whether a process runs: one that has ended and that nobody has asked for yet does not. */
+async function runs(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return /\) [^ZX]/.test(stat);
+}
+
+async function areRunning(pids: readonly number[]): Promise<number[]> {
+  const states = await Promise.all(pids.map(runs));
+  return pids.filter((_pid, index) => states[index]);
+}
+
+describe('programs that ignore that they are asked to end', () => {
+  it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
+    'do not outlive the daemon, nor do their children (%s)',
+    async (hook) => {
+      const embedded = await startEmbedded();
+      const folder = await temporaryFolder();
+      const path = join(folder, 'stubborn');
+      const body = `trap '' TERM\nsleep 300 &\necho "$$ $!" >> ${folder}/pids\nwhile :; do sleep 0.1; done`;
+      await writeFile(path, `#!/bin/sh\n${body}\n`);
+      await chmod(path, 0o755);
+      const pids = async (): Promise<number[]> =>
+        ((await readFile(join(folder, 'pids'), 'utf8').catch(() => '')).match(/\d+/g) ?? []).map(Number);
+      onTestFinished(async () => {
+        for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
+      });
+      const daemon = start(['run'], {
+        ...embedded.settings,
+        WORKBOOK_MIRROR_SHUTDOWN_TIMEOUT: '2s',
+        [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path,
+      });
+      expect(await until(async () => (await areRunning(await pids())).length >= 2)).toBe(true);
+      daemon.child.kill('SIGTERM');
+      expect(await daemon.ended).toMatchObject({ signal: null });
+      await until(async () => (await areRunning(await pids())).length === 0);
+      expect(await areRunning(await pids())).toStrictEqual([]);
+    },
+  );
+});
+
+interface Delivery {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Whether a delivery is signed with a key, given in base64 (Standard Webhooks specification, "Signature scheme"). */
+function isSignedWith(key: string, { headers, body }: Delivery): boolean {
+  const text = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
+  const digest = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
+  return headers['webhook-signature'] === `v1,${digest}`;
+}
+
+it('nothing is sent while the file of the signing key holds none, and what waits is sent with the next key', async () => {
+  const embedded = await startEmbedded();
+  const deliveries: Delivery[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      deliveries.push({ headers: request.headers, body });
+      response.writeHead(204).end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const file = join(await temporaryFolder(), 'key');
+  const write = async (key: string): Promise<void> => {
+    await writeFile(`${file}.new`, key);
+    await rename(`${file}.new`, file);
+  };
+  const [before, after] = [Buffer.alloc(32, 1).toString('base64'), Buffer.alloc(32, 2).toString('base64')];
+  await write(before);
+  const daemon = start(['run'], {
+    ...embedded.settings,
+    WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET_FILE: file,
+  });
+  const signedWith = (key: string): number => deliveries.filter((each) => isSignedWith(key, each)).length;
+  expect(await until(() => signedWith(before) === 6)).toBe(true);
+
+  await write('garbage');
+  await embedded.writer.edit();
+  await daemon.prints(/"notification\.failed"[^\n]*hooks\.webhookSecret[^\n]*\n/);
+  expect(deliveries).toHaveLength(6);
+  expect(daemon.stdout()).not.toContain('garbage');
+
+  await write(after);
+  expect(await until(() => signedWith(after) > 0)).toBe(true);
+  expect(signedWith(before) + signedWith(after)).toBe(deliveries.length);
+});

@@ -1,0 +1,61 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { expect, it, onTestFinished } from 'vitest';
+
+import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
+import { run } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+it('a key that the service puts into the address of a login page is shown nowhere and kept nowhere', async () => {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  const directory = await temporaryFolder();
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+  };
+  const shown: string[] = [];
+  const show = async (...args: readonly string[]): Promise<void> => {
+    const { stdout, stderr } = await run(args, settings);
+    shown.push(stdout, stderr);
+  };
+  for (const part of ['/contents', '/v1/workbooks', '/repos']) {
+    service.fault = (path) => {
+      if (path.includes('/sso/')) return { kind: 'html' };
+      return path.includes(part) ? { kind: 'redirect', to: `/sso/${API_KEY}/${API_TOKEN}` } : null;
+    };
+    await show('sync');
+    await show('status', '--json');
+  }
+  await show('repos', 'list');
+  await show('plan');
+  expect(shown.join('\n')).toContain('/sso/[secret]/[secret]');
+  const folder = join(directory, '.workbook-mirror');
+  for (const name of (await readdir(folder)).filter((each) => each.startsWith('state'))) {
+    shown.push(await readFile(join(folder, name), 'latin1'));
+  }
+  const holding = shown.filter((text) => text.includes(API_KEY) || text.includes(API_TOKEN));
+  expect(holding.map((text) => text.slice(0, 500))).toStrictEqual([]);
+}, 60_000);
+
+it('commands that end do not say that a key works', async () => {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+    WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
+  };
+  for (const args of [['sync'], ['plan'], ['repos', 'list'], ['workbooks', 'list']]) {
+    const { exitCode, stdout, stderr } = await run(args, settings);
+    expect(exitCode).toBe(0);
+    expect(stdout + stderr).not.toContain('accepts the key');
+  }
+}, 60_000);
