@@ -10,6 +10,8 @@ function isNodeNewEnough(version: string): boolean {
 }
 
 async function main(): Promise<number> {
+  // NO_COLOR beats FORCE_COLOR, as everywhere in this program; Node itself would have it the other way, and warn of it.
+  if ((process.env['NO_COLOR'] ?? '') !== '') delete process.env['FORCE_COLOR'];
   if (!isNodeNewEnough(process.versions.node)) {
     process.stderr.write(
       `workbook-mirror: needs Node ${LEAST_NODE.join('.')} or later, and this is ${process.versions.node}.\n`,
@@ -25,9 +27,6 @@ async function main(): Promise<number> {
   } catch (error) {
     const mirrorError = toMirrorError(error);
     tellError(mirrorError);
-    if (mirrorError.code === 'internal.defect' && mirrorError.cause instanceof Error) {
-      process.stderr.write(`${mirrorError.cause.stack ?? ''}\n`);
-    }
     return exitCodeOf(mirrorError);
   }
 }

@@ -2,7 +2,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { HeldDeletion } from '../model/guard.ts';
 import { counted, printable } from '../model/humanize.ts';
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
@@ -64,11 +64,13 @@ function pathOf({ repository, target }: TargetRecord): string {
 }
 
 function notHeld(name: string, held: readonly string[]): never {
-  const close = nearest(name, held);
+  const close = likely(name, held);
   throw new MirrorError('target.not_held', `No deletion is held at ${JSON.stringify(name)}.`, {
     hint:
       close === undefined
-        ? 'No deletion is held anywhere. `status` says how every target stands.'
+        ? held.length > 0
+          ? '`status` lists all of them.'
+          : 'No deletion is held anywhere. `status` says how every target stands.'
         : `The nearest one is ${close}. \`status\` lists all of them.`,
   });
 }

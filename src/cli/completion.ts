@@ -2,19 +2,21 @@ import type { Command } from 'commander';
 
 import { bashCompletion } from '../completion/bash.ts';
 import { fishCompletion } from '../completion/fish.ts';
+import type { CommandNode } from '../completion/tree.ts';
 import { zshCompletion } from '../completion/zsh.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { readHistory } from '../store/history.ts';
 import { manifestPaths } from '../store/inventory.ts';
 import { layoutOf } from '../store/layout.ts';
 import { commandTree } from './command-tree.ts';
+import { manualTopics } from './manual.ts';
 
 /** A shell that there is a completion for. */
 export type Shell = 'bash' | 'zsh' | 'fish';
 
 /** The script that completes the command line of a program in a shell. */
 export function completionFor(shell: Shell, program: Command): string {
-  const tree = commandTree(program);
+  const tree = withHelpNames(commandTree(program));
   switch (shell) {
     case 'bash':
       return bashCompletion(tree);
@@ -23,6 +25,16 @@ export function completionFor(shell: Shell, program: Command): string {
     case 'fish':
       return fishCompletion(tree);
   }
+}
+
+/** The tree with what `help` explains: its commands, and the topics of the manual. */
+function withHelpNames(tree: CommandNode): CommandNode {
+  const names = [...tree.children.map(({ name }) => name), ...manualTopics().map(({ name }) => name)];
+  const argument = { kind: 'choice', choices: [...new Set(names)] } as const;
+  return {
+    ...tree,
+    children: tree.children.map((node) => (node.path === 'help' ? { ...node, argument } : node)),
+  };
 }
 
 /** The names that a shell offers, from the disk alone, without those that no shell could put on one line. */

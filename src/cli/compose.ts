@@ -100,6 +100,8 @@ export function openMirrorStore(
 export interface MirrorOptions {
   /** Called whenever the work of a pass has moved on. */
   readonly onProgress?: () => void;
+  /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
+  readonly tellsFirstKeys?: boolean;
 }
 
 /**
@@ -109,9 +111,9 @@ export interface MirrorOptions {
 export async function openMirror(
   settings: MirrorSettings,
   emit: EventSink,
-  { onProgress = () => {} }: MirrorOptions = {},
+  options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const store = await openMirrorStore(settings, onProgress);
+  const store = await openMirrorStore(settings, options.onProgress);
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
@@ -127,7 +129,7 @@ export async function openMirror(
       knownProblems: new Set<string>(),
       drifted: new Set(store.drifted),
     };
-    let present = await setUp(settings, state, emit, onProgress, null);
+    let present = await setUp(settings, state, emit, options, null);
     const replaced: Setup[] = [];
     const closeReplaced = async (): Promise<void> => {
       for (const setup of replaced.splice(0)) await setup.close();
@@ -143,7 +145,7 @@ export async function openMirror(
       store,
       state,
       prepare: async (next) => {
-        const setup = await setUp(next, state, emit, onProgress, present);
+        const setup = await setUp(next, state, emit, options, present);
         const take = (): void => {
           replaced.push(present);
           present = setup;
@@ -198,7 +200,7 @@ async function setUp(
   settings: MirrorSettings,
   state: State,
   emit: EventSink,
-  onProgress: () => void,
+  { onProgress = () => {}, tellsFirstKeys = false }: MirrorOptions,
   before: Setup | null,
 ): Promise<Setup> {
   await checkCommands(settings);
@@ -213,6 +215,7 @@ async function setUp(
     // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
     onWarning: () => void rememberInstallation(),
     onProgress,
+    tellsFirstKeys,
   });
   return {
     baseUrl,

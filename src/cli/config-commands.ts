@@ -15,9 +15,11 @@ export function addConfigCommands(program: Command): void {
     'check',
     'all',
     'check the settings of the daemon',
-    'Reports all problems at once. Ends with 2 when there are any.\n\nExample: workbook-mirror config check --config config.yaml',
+    'Reports all problems of the settings at once; then tries whether the commands of hooks can be run, as `run` does. Ends with 2 when there are any.\n\nExample: workbook-mirror config check --config config.yaml',
   ).action(async (_options, command: Command) => {
     const loaded = settingsOf(command, ['service', 'directory']);
+    const { checkCommands } = await import('./publish-gate.ts');
+    await checkCommands(loaded.settings);
     const { describeCheck } = await import('./config.ts');
     printData(describeCheck(loaded));
   });

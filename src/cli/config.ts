@@ -1,3 +1,4 @@
+import { fileSettingOf } from '../config/descriptors.ts';
 import { effectiveSettings, renderEffective } from '../config/effective.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import type { Settings } from '../config/schema.ts';
@@ -11,9 +12,15 @@ interface Loaded {
 
 /** Says that settings are good, and where they came from. */
 export function describeCheck({ sources, configFile }: Loaded): string {
-  const given = Object.values(sources).filter((source) => source.kind !== 'default').length;
+  const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   return `The settings are good: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+}
+
+/** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */
+function isGiven(sources: SettingSources, name: string): boolean {
+  const kindOf = (each: string | undefined): string => sources[each ?? '']?.kind ?? 'default';
+  return kindOf(name) !== 'default' && kindOf(fileSettingOf(name)?.name) === 'default';
 }
 
 /** The effective settings, secrets masked, as YAML or as data. */

@@ -91,7 +91,7 @@ async function mirrorAndEdit(
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat });
+  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat, tellsFirstKeys: true });
   const board = createBoard(
     () => settings,
     () => secretsOf(settings),

@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
 
 import { declare } from './declare.ts';
 import { manualPage, manualTopics, showTopic } from './manual.ts';
@@ -38,7 +38,13 @@ function addCompletion(program: Command): void {
     'The script asks for `completion targets` and `completion history` itself, with --config and --directory as they stand ' +
       'on the line, to offer the names of targets.\n\nExample: source <(workbook-mirror completion bash)',
   )
-    .addArgument(new Argument('<shell>', 'the shell').choices([...shells, 'targets', 'history']))
+    .addArgument(
+      // Commander then shows the shells alone, and takes what the scripts ask for, too.
+      new Argument('<shell>', 'the shell').choices(shells).argParser((asked: string) => {
+        if ([...shells, 'targets', 'history'].includes(asked)) return asked;
+        throw new InvalidArgumentError(`Allowed choices are ${shells.join(', ')}.`);
+      }),
+    )
     .action(async (asked: string, _options, command: Command) => {
       const { completionFor, namesFor } = await import('./completion.ts');
       const shell = shells.find((each) => each === asked);

@@ -5,7 +5,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { printable, roughSize, utcTime } from '../model/humanize.ts';
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import { type HistoryKind, keptAt } from '../model/retention.ts';
 import { type HistoryEntry, readHistory } from '../store/history.ts';
 import { layoutOf, parseHistoryName } from '../store/layout.ts';
@@ -58,13 +58,17 @@ function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: stri
   const path = namedPath(asked, mirror);
   const found = entries.filter((entry) => entry.path === path);
   if (found.length > 0) return found;
-  const close = nearest(
+  const close = likely(
     path,
     entries.map((entry) => entry.path),
   );
   throw new MirrorError('target.unknown', `The history has nothing of ${JSON.stringify(asked)}.`, {
     hint:
-      close === undefined ? 'It is empty.' : `The nearest is ${close}. \`history list\` shows everything.`,
+      close !== undefined
+        ? `The nearest is ${close}. \`history list\` shows everything.`
+        : entries.length === 0
+          ? 'It is empty.'
+          : '`history list` shows everything.',
   });
 }
 

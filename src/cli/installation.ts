@@ -20,6 +20,8 @@ interface ConnectionListeners {
   readonly onWarning?: () => void;
   /** Bytes came. */
   readonly onProgress?: () => void;
+  /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
+  readonly tellsFirstKeys?: boolean;
 }
 
 /** Opens the way to the service. */
@@ -27,7 +29,7 @@ export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  { onWarning, onProgress }: ConnectionListeners = {},
+  { onWarning, onProgress, tellsFirstKeys = false }: ConnectionListeners = {},
 ): ServiceClient {
   const { service } = settings;
   const transport = createTransport({
@@ -37,6 +39,7 @@ export function connect(
       v1: keysFrom(service.apiToken, service.apiTokenSecond),
     },
     refusals: memory,
+    tellsFirst: tellsFirstKeys,
     onKeyChange: (change) => {
       emit(eventOf(change));
       onWarning?.();

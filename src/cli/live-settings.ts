@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { type FileWatch, watchFiles } from '../daemon/watch-files.ts';
 import { toMirrorError } from '../model/errors.ts';
-import type { EventFailure, EventSink } from '../model/events.ts';
+import type { EventFailure, EventSink, MirrorEvent } from '../model/events.ts';
 import type { PreparedSettings } from './compose.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
@@ -67,7 +67,7 @@ export function followSettings(
     if (changed.length > 0) onTaken(changed);
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
     if (nowWaiting.join() !== waiting.join()) {
-      emit({ name: 'settings.restart_needed', settings: nowWaiting });
+      emit(restartEvent(nowWaiting));
       waiting = nowWaiting;
     }
   };
@@ -96,6 +96,12 @@ export function followSettings(
       await checking;
     },
   };
+}
+
+/** Tells which settings wait for a restart. */
+function restartEvent(settings: readonly string[]): MirrorEvent {
+  if (settings.length === 0) return { name: 'settings.restart_unneeded', settings: [] };
+  return { name: 'settings.restart_needed', settings };
 }
 
 /** What is wrong with settings, in one line. */

@@ -42,8 +42,13 @@ export function showTopic(asked: string, commands: readonly string[]): string {
   const found = findTopic(topicsOf(manual), asked, commands);
   if (found.topic !== undefined) return renderForTerminal(found.topic.blocks, terminalOf(process.stdout));
   throw new MirrorError('usage.invalid', `There is neither a command nor a topic ${JSON.stringify(asked)}.`, {
-    hint: `Did you mean ${found.near.map((name) => `\`help ${name}\``).join(' or ')}? \`help\` lists all of them.`,
+    hint: `${didYouMean(found.near)}\`help\` lists all of them.`,
   });
+}
+
+function didYouMean(near: readonly string[]): string {
+  if (near.length === 0) return '';
+  return `Did you mean ${near.map((name) => `\`help ${name}\``).join(' or ')}? `;
 }
 
 function terminalOf(stream: NodeJS.WriteStream): Parameters<typeof renderForTerminal>[1] {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { declare, type SetExitCode } from './declare.ts';
-import { printData, printJson } from './output.ts';
+import { printData, printJson, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that mirror: `run`, `sync`, `plan`. */
@@ -15,6 +15,8 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
       'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
   ).action(async (_options, command: Command) => {
+    // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
+    process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
     const load = () => settingsOf(command, ['service', 'directory']);
     const { run } = await import('./run.ts');
     setExitCode(await run(load));
@@ -30,8 +32,9 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
     .option('--json', 'print the outcome as JSON')
     .action(async (options: { json?: true }, command: Command) => {
       const { settings } = settingsOf(command, ['service', 'directory']);
-      const { progressOf, sync, syncData } = await import('./sync.ts');
-      const { report, exitCode } = await sync(settings, progressOf(settings));
+      const { describeHooksDue, progressOf, sync, syncData } = await import('./sync.ts');
+      const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings));
+      if (hooksDue > 0) tell(describeHooksDue(hooksDue), 'warn');
       if (options.json) printJson(syncData(report));
       setExitCode(exitCode);
     });

@@ -1,8 +1,9 @@
 import { styleText } from 'node:util';
 
-import type { EventSink } from '../model/events.ts';
+import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
 import { isTold } from '../model/loudness.ts';
 import { mayColor } from '../model/terminal.ts';
+import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { loudness } from './loudness.ts';
 
@@ -17,13 +18,19 @@ export function printJson(value: unknown): void {
 }
 
 /** Tells a person something, on standard error. */
-export function tell(text: string): void {
-  process.stderr.write(`${text}\n`);
+export function tell(text: string, level: LogLevel = 'info'): void {
+  writeError(`${text}\n`, level);
+}
+
+/** Writes to standard error; where that is the journal, every line begins with its priority. */
+export function writeError(text: string, level: LogLevel): void {
+  const { stderr } = process;
+  stderr.write(isJournal(process.env, stderr.fd) ? withPriority(text, level) : text);
 }
 
 /** Tells a person of an event, if it is loud enough for the command line. */
 export const tellEvent: EventSink = (event) => {
-  if (isTold(event, loudness())) tell(`! ${describeEvent(event)}`);
+  if (isTold(event, loudness())) tell(`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
 };
 
 /** Puts rows under their headings, in columns. */

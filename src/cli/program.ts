@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { printable } from '../model/humanize.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
@@ -74,6 +75,11 @@ function usageError(error: CommanderError): MirrorError {
 
 /** Tells a person what went wrong and what to do about it. */
 export function tellError(error: MirrorError): void {
-  tell(`workbook-mirror: ${error.message}`);
-  if (error.hint !== undefined) tell(`  ${error.hint}`);
+  const lines = [
+    `workbook-mirror: ${error.message}`,
+    ...(error.hint === undefined ? [] : [`  ${error.hint}`]),
+  ];
+  if (error.code === 'internal.defect' && error.cause instanceof Error) lines.push(error.cause.stack ?? '');
+  const text = lines.join('\n').split('\n').map(printable).join('\n');
+  tell(text, 'error');
 }

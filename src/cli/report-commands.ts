@@ -34,9 +34,10 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
     .argument('<target-or-path>', 'a target as below mirror/, or a file in one')
     .option('--json', 'print the explanation as JSON')
     .action(async (asked: string, options: { json?: true }, command: Command) => {
-      const { settings } = settingsOf(command, ['directory']);
+      const { settings, sources, configFile } = settingsOf(command, ['directory']);
+      const isScheduleKnown = configFile !== undefined || sources['schedule']?.kind !== 'default';
       const { describeExplanation, why } = await import('./why.ts');
-      const explanation = await why(settings, asked);
+      const explanation = await why(settings, asked, isScheduleKnown);
       if (options.json) printJson(explanation);
       else printData(describeExplanation(explanation));
     });

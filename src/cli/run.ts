@@ -70,7 +70,7 @@ function isProgress({ name }: MirrorEvent): boolean {
 async function mirrorUntilStopped(frame: Frame): Promise<ExitCode> {
   const { emit, pulse, first } = frame;
   const { settings } = first;
-  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat });
+  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat, tellsFirstKeys: true });
   const opened: Close[] = [];
   try {
     emit({

@@ -1,18 +1,22 @@
 import type { SettingsFor } from '../config/schema.ts';
 import {
   approveCommand,
+  counted,
   driftSentence,
   heldSentence,
+  oneLine,
   printable,
   roughDuration,
   roughSize,
   utcTime,
+  withHint,
 } from '../model/humanize.ts';
+import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openReader, refuseMissing, statusPolicyOf } from './compose.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './compose.ts';
 import { table, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */
@@ -22,6 +26,8 @@ export interface StatusReport {
   readonly lastPass: StoredPass | null;
   /** Those that publishing waits for. */
   readonly leases: readonly Lease[];
+  /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
+  readonly hooksDue: number | null;
   readonly targets: readonly TargetStatus[];
 }
 
@@ -37,10 +43,18 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
     const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
     const leases = await store.leases();
-    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, leases, targets };
+    const hooksDue = settings.hooks.afterPublish === undefined ? null : await countHooksDue({ store, state });
+    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, leases, hooksDue, targets };
   } finally {
     await state.close();
   }
+}
+
+async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
+  const told = await tolerateStateFailure(tellEvent, () => state.toldTrees(), null);
+  if (told === null) return null;
+  const { published, unreadable } = await store.inventory();
+  return dueHooks(published, new Set(unreadable), told).length;
 }
 
 /** Whether a target is as it should be. */
@@ -84,7 +98,20 @@ export function describeStatus(report: StatusReport): string {
     'TROUBLE',
   ];
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
-  return [describeLastPass(report, ago), ...report.leases.map(describeLease), '', body].join('\n');
+  return [
+    describeLastPass(report, ago),
+    ...describeHooksDue(report),
+    ...report.leases.map(describeLease),
+    '',
+    body,
+  ].join('\n');
+}
+
+function describeHooksDue({ hooksDue }: StatusReport): string[] {
+  if (hooksDue === null || hooksDue === 0) return [];
+  return [
+    `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run until it does`,
+  ];
 }
 
 function describeLease(lease: Lease): string {
@@ -107,7 +134,8 @@ function describeTrouble({
     return printable(`${heldSentence(held)}; ${approveCommand(target)}`);
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
-  return printable(`${failure.code}: ${failure.message}${next}`);
+  const changed = drift === null ? '' : `; someone changed it: ${driftSentence(drift)}`;
+  return printable(`${failure.code}: ${oneLine(failure.message)}${next}${changed}`);
 }
 
 function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
@@ -115,8 +143,7 @@ function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | nul
     return 'No pass is on record: `workbook-mirror sync` makes one, `workbook-mirror run` one after the other.';
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
   if (lastPass.failure !== null) {
-    const { code, message, hint } = lastPass.failure;
-    return printable(`${when}, failed: ${code}: ${message} ${hint ?? ''}`.trimEnd());
+    return printable(`${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`);
   }
   return `${when}, ${lastPass.summary?.pulled ?? 0} pulled, ${lastPass.summary?.failed ?? 0} failed, ${lastPass.summary?.held ?? 0} held`;
 }

@@ -1,10 +1,12 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
+import { counted } from '../model/humanize.ts';
 import { mayRedraw } from '../model/terminal.ts';
 import { createProgress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
 import { openMirror } from './compose.ts';
 import { createHooks } from './hooks-wiring.ts';
+import { writeError } from './output.ts';
 import { secretsOf } from './secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { abortOnSignal } from './signals.ts';
@@ -13,7 +15,7 @@ import type { EventSink } from '../model/events.ts';
 /** The progress display of a command, on standard error. */
 export function progressOf(settings: SettingsFor<never>): EventSink {
   return createProgress({
-    write: (text) => process.stderr.write(text),
+    write: writeError,
     isTerminal: mayRedraw(process.env, process.stderr.isTTY),
     columns: () => process.stderr.columns,
     loudness: loudness(),
@@ -25,7 +27,7 @@ export function progressOf(settings: SettingsFor<never>): EventSink {
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   emit: EventSink,
-): Promise<{ report: PassReport; exitCode: ExitCode }> {
+): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
   const sinks = [emit];
   const emitAll: EventSink = (event) => {
     for (const sink of sinks) sink(event);
@@ -40,12 +42,17 @@ export async function sync(
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
     const isIncomplete = report.exitCode === EXIT_CODES.ok && hooksDue > 0;
-    return { report, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
+    return { report, hooksDue, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
   } finally {
     await hooks.close(settings.shutdownTimeout);
     stopListening();
     await mirror.close();
   }
+}
+
+/** Says that the hook after publishing did not succeed everywhere: how the pass ended does not tell. */
+export function describeHooksDue(hooksDue: number): string {
+  return `! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`;
 }
 
 /** The outcome of a pass as data, for `--json`. */

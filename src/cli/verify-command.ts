@@ -55,6 +55,7 @@ async function verifyAndRepair(
       isTerminal: mayRedraw(process.env, process.stderr.isTTY),
       columns: () => process.stderr.columns,
       loudness: loudness(),
+      isReportBelow: flags.json !== true && process.stdout.isTTY && process.stderr.isTTY,
       now: () => performance.now(),
     });
     const report = await verify(settings, { targets: names, resume, signal, onEvent: progress.onEvent });

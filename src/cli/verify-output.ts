@@ -1,7 +1,13 @@
 import type { Difference } from '../model/drift.ts';
 import { counted, printable, roughDuration, roughSize } from '../model/humanize.ts';
 import type { Loudness } from '../model/loudness.ts';
-import { isClean, type VerifiedTarget, type VerifyEvent, type VerifyReport } from './verify.ts';
+import {
+  isClean,
+  type UnreadableManifest,
+  type VerifiedTarget,
+  type VerifyEvent,
+  type VerifyReport,
+} from './verify.ts';
 
 /** Differences of a target that are told to a person; `--json` tells all. */
 const TOLD_DIFFERENCES = 20;
@@ -17,6 +23,8 @@ export interface VerifyProgressOptions {
   readonly columns: () => number;
   /** A quiet one shows nothing, as the report says it all; a verbose one has a line for every target. */
   readonly loudness: Loudness;
+  /** Whether the report is shown in the same place: then nothing of what it says is told before. */
+  readonly isReportBelow: boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -27,7 +35,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   /** Says how it ended. */
   readonly finish: (report: VerifyReport) => void;
 } {
-  const { now, loudness } = options;
+  const { now, loudness, isReportBelow } = options;
   const isTerminal = options.isTerminal && loudness !== 'quiet';
   const write = loudness === 'quiet' ? (): void => {} : options.write;
   const startedAtMs = now();
@@ -35,6 +43,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   let selected = 0;
   let examined = 0;
   let bytes = 0;
+  const isTold = loudness === 'verbose' || !isReportBelow;
   const line = (text: string): void => write(`${isTerminal ? '\r\u001b[K' : ''}${printable(text)}\n`);
   const draw = (): void => {
     if (!isTerminal || now() - drawnAtMs < REDRAW_MS) return;
@@ -50,16 +59,24 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
       bytes += event.bytes;
     } else {
       examined += 1;
-      const { target } = event;
-      if (target !== null && 'problem' in target)
-        line(`✗ ${target.path}: its manifest cannot be read: ${target.problem}`);
-      else if (target !== null && target.state !== 'ok') line(`✗ ${headOf(target)}`);
-      else if (target !== null && loudness === 'verbose')
-        line(`✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`);
+      const text = event.target === null ? null : lineOf(event.target, loudness);
+      if (text !== null && isTold) line(text);
     }
     draw();
   };
-  return { onEvent, finish: (report) => line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`) };
+  const finish = (report: VerifyReport): void => {
+    if (!isReportBelow) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
+    else if (isTerminal) write('\r\u001b[K');
+  };
+  return { onEvent, finish };
+}
+
+/** What is told of a target when it was examined; null for nothing. */
+function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness): string | null {
+  if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
+  if (target.state !== 'ok') return `✗ ${headOf(target)}`;
+  if (loudness !== 'verbose') return null;
+  return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
 /** What was found, for a person. */
@@ -140,7 +157,11 @@ function adviceOf(report: VerifyReport): string[] {
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   return [
     ...(report.isComplete ? [] : ['`verify --resume` goes on with the others.']),
-    ...(needsPull ? ['`verify --repair` pulls what is not as published.'] : []),
+    ...(needsPull
+      ? [
+          'A daemon puts right at once on SIGHUP what it has noticed, and the rest at its next full check; without a daemon, `verify --repair` does.',
+        ]
+      : []),
     ...(report.strays.length > 0
       ? [
           'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',

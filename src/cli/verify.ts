@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { SettingsFor } from '../config/schema.ts';
 import type { Difference } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import { examinePublished } from '../store/examine.ts';
 import { manifestPaths, manifestStamp } from '../store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
@@ -137,14 +137,14 @@ function selectedOf(
   for (const name of asked) {
     const path = namedPath(name, mirror);
     if (!known.has(path)) {
-      const close = nearest(path, paths);
+      const close = likely(path, paths);
       throw new MirrorError(
         'target.unknown',
         `No target that is mirrored is named ${JSON.stringify(name)}.`,
         {
           hint:
             close === undefined
-              ? 'Nothing is mirrored there yet.'
+              ? 'Nothing is mirrored there yet. `status` lists what is.'
               : `The nearest is ${close}. \`status\` lists all of them.`,
         },
       );

@@ -1,8 +1,16 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { approveCommand, driftSentence, heldSentence, printable, utcTime } from '../model/humanize.ts';
+import {
+  approveCommand,
+  counted,
+  driftSentence,
+  heldSentence,
+  oneLine,
+  printable,
+  utcTime,
+} from '../model/humanize.ts';
 import type { ManifestFile } from '../model/manifest.ts';
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import { statusOfTargets, type TargetStatus } from '../model/status.ts';
@@ -19,14 +27,20 @@ export interface Explanation {
   /** The file that was asked for; null when a whole target was. */
   readonly file: ManifestFile | null;
   readonly path: string | null;
+  /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
 }
 
 /**
  * Explains a target, named as below `mirror/`, or a file in one, by the same path or by its path on disk.
+ * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
  * @throws MirrorError `target.unknown`
  */
-export async function why(settings: SettingsFor<'directory'>, asked: string): Promise<Explanation> {
+export async function why(
+  settings: SettingsFor<'directory'>,
+  asked: string,
+  isScheduleKnown: boolean,
+): Promise<Explanation> {
   await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
@@ -52,20 +66,26 @@ export async function why(settings: SettingsFor<'directory'>, asked: string): Pr
     const inner = path === target.target ? null : path.slice(target.target.length + 1);
     const manifest = inner === null ? null : await store.manifest(target.target);
     const file = manifest?.files.find((each) => each.path === inner) ?? null;
-    return { target, record, file, path: inner, nextPassAtMs: await nextPass(settings) };
+    return {
+      target,
+      record,
+      file,
+      path: inner,
+      nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
+    };
   } finally {
     await state.close();
   }
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
-  const close = nearest(
+  const close = likely(
     asked,
     statuses.map((each) => each.target),
   );
   const hint =
     close === undefined
-      ? 'Nothing is mirrored there yet: `workbook-mirror plan` says what would be, `workbook-mirror sync` does it.'
+      ? `${statuses.length === 0 ? '' : '`status` lists all targets. '}Nothing is mirrored there yet: \`workbook-mirror plan\` says what would be, \`workbook-mirror sync\` does it.`
       : `The nearest is ${close}. \`status\` lists all of them, \`history list\` what left the mirror.`;
   return new MirrorError(
     'target.unknown',
@@ -87,7 +107,7 @@ export function describeExplanation(explanation: Explanation): string {
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
   const lines = [
     `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
-    `  repository ${target.repository}, branch ${target.branch}, ${target.files} files`,
+    `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
     `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
     ...describeFile(explanation),
     '',
@@ -126,7 +146,9 @@ function describeNext(
 ): string[] {
   const { failure, held, drift } = target;
   return [
-    `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
+    nextPassAtMs === null
+      ? '  the versions are polled on the schedule of the daemon, which these settings do not tell'
+      : `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
     ...(target.nextFullCheckAtMs === null
       ? []
       : [`  the contents are compared whole after ${time(target.nextFullCheckAtMs)}`]),
@@ -145,7 +167,7 @@ function describeNext(
     ...(failure === null
       ? []
       : [
-          `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${failure.message}`,
+          `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
           ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
           `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', or when its versions change' : ', or at once with `sync`'}`,
         ]),

@@ -86,10 +86,20 @@ function lineOf(spans: readonly Span[]): string {
   const text = spans
     .map(({ text, style }) => {
       const font = FONTS[style];
-      return font === null ? escaped(text) : `\\f${font}${escaped(text)}\\fR`;
+      const shown = escaped(breakable(text));
+      return font === null ? shown : `\\f${font}${shown}\\fR`;
     })
     .join('');
   return safe(text);
+}
+
+/** A longer word may be broken behind its signs: not every line has room for it. */
+const LONGEST_WHOLE = 40;
+
+function breakable(text: string): string {
+  return text.replaceAll(/\S+/g, (word) =>
+    word.length <= LONGEST_WHOLE ? word : word.replaceAll(/[/:=,](?=.)/g, '$&\u200b'),
+  );
 }
 
 /** A line that begins like a request is none with this in front. */
@@ -105,6 +115,8 @@ const SIGNS: Readonly<Record<string, string>> = {
   '`': '\\(ga',
   '^': '\\(ha',
   '~': '\\(ti',
+  // Where a word may be broken without a hyphen.
+  '\u200b': '\\:',
 };
 
 function escaped(text: string): string {

@@ -1,4 +1,4 @@
-import { nearest } from '../model/nearest.ts';
+import { likely } from '../model/nearest.ts';
 import { plainText } from './inline.ts';
 import type { Block } from './markdown.ts';
 
@@ -55,7 +55,7 @@ export function findTopic(
   if (only !== undefined && holding.length === 1) return { topic: only };
   if (only !== undefined) return { topic: undefined, near: holding.map((topic) => topic.name) };
   const words = topics.flatMap((topic) => topic.name.split('-').filter((word) => word.length > 3));
-  const near = nearest(name, [...topics.map((topic) => topic.name), ...others, ...words]);
+  const near = likely(name, [...topics.map((topic) => topic.name), ...others, ...words]);
   return { topic: undefined, near: near === undefined ? [] : [near] };
 }
 

@@ -75,6 +75,8 @@ export interface EventFields {
   'settings.reloaded': { changed: readonly string[] };
   'settings.refused': EventFailure;
   'settings.restart_needed': { settings: readonly string[] };
+  /** What waited for a restart is as it was before. */
+  'settings.restart_unneeded': { settings: readonly [] };
   'log.level_changed': { level: string };
   'http.listening': { address: string };
   'http.unprotected': { address: string };
@@ -183,6 +185,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'settings.reloaded': 'info',
   'settings.refused': 'error',
   'settings.restart_needed': 'warn',
+  'settings.restart_unneeded': 'info',
   'log.level_changed': 'info',
   'http.listening': 'info',
   'http.unprotected': 'warn',

@@ -48,6 +48,18 @@ export function printable(text: string): string {
   );
 }
 
+/** Text of several lines in one. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/\s*\n\s*/g, ' ');
+}
+
+/** What went wrong and what can be done about it, as sentences in one line. */
+export function withHint({ message, hint }: { message: string; hint: string | null }): string {
+  const text = oneLine(message);
+  if (hint === null) return text;
+  return `${text}${/[.!?:]$/.test(text) ? '' : '.'} ${oneLine(hint)}`;
+}
+
 /** Why a deletion is held, as a clause about its target. */
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
   switch (subject) {

@@ -139,6 +139,8 @@ export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
       return { ...live, settings: { ...live.settings, problem: failureOf(event) } };
     case 'settings.restart_needed':
       return { ...live, settings: { ...live.settings, restartNeeded: event.settings } };
+    case 'settings.restart_unneeded':
+      return { ...live, settings: { ...live.settings, restartNeeded: [] } };
     default:
       return nextPass(live, event, nowMs);
   }

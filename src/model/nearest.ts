@@ -20,6 +20,24 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
+/** More than this share of the longer one that is different, and two names have nothing to do with each other. */
+const GREATEST_DIFFERENCE = 0.4;
+
+/** The candidate that may have been meant: it differs from the name by little, holds it, or is held by it. */
+export function likely(name: string, candidates: Iterable<string>): string | undefined {
+  const wanted = name.slice(0, 100).toLowerCase();
+  const ranked = [...candidates]
+    .map((candidate) => ({ candidate, distance: leven(wanted, candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  const length = (candidate: string): number => Math.max(wanted.length, candidate.length);
+  const close = ranked.find(
+    ({ candidate, distance }) => distance <= Math.max(1, GREATEST_DIFFERENCE * length(candidate)),
+  );
+  if (close !== undefined || wanted.length < 3) return close?.candidate;
+  const holds = (candidate: string): boolean => candidate.includes(wanted) || wanted.includes(candidate);
+  return ranked.find(({ candidate }) => holds(candidate.toLowerCase()))?.candidate;
+}
+
 function distanceBetween(wanted: string, candidate: string): number {
   const whole = leven(wanted, candidate);
   if (wanted.includes('.') || !candidate.includes('.')) return whole;

@@ -1,6 +1,7 @@
 import { backOffDelayMs, type BackOffPolicy } from './back-off.ts';
 import type { ErrorAction, ErrorCode } from './errors.ts';
 import type { HeldDeletion } from './guard.ts';
+import { counted } from './humanize.ts';
 import type { TargetId } from './service.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
@@ -285,7 +286,7 @@ function describe(outcome: Outcome): string {
     return `would delete ${deletions} of ${of} ${subject === 'target' ? 'targets' : 'files'}`;
   }
   if (outcome.kind === 'pulled') {
-    return outcome.changedFiles === 0 ? 'same contents' : `${outcome.changedFiles} files changed`;
+    return outcome.changedFiles === 0 ? 'same contents' : `${counted(outcome.changedFiles, 'file')} changed`;
   }
   return outcome.kind;
 }

@@ -1,4 +1,4 @@
-import type { EventFailure, EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
+import type { EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
 import {
   approveCommand,
   counted,
@@ -8,6 +8,7 @@ import {
   roughDuration,
   roughSize,
   utcTime,
+  withHint,
 } from '../model/humanize.ts';
 import { credentialSetting } from '../model/refusals.ts';
 
@@ -68,9 +69,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
       : `settings read again, in force now: ${event.changed.join(', ')}`,
   'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
   'settings.restart_needed': (event) =>
-    event.settings.length === 0
-      ? 'no changed setting waits for a restart any more'
-      : `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+    `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+  'settings.restart_unneeded': () => 'no changed setting waits for a restart any more',
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
@@ -126,8 +126,4 @@ function describePass(pass: PassFinished): string {
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
   return `${target}: held, because ${heldSentence(held)}. If it is to go: ${approveCommand(target)}`;
-}
-
-function withHint(failure: EventFailure): string {
-  return failure.hint === null ? failure.message : `${failure.message} ${failure.hint}`;
 }

@@ -1,4 +1,4 @@
-import { counted, printable, utcTime } from '../model/humanize.ts';
+import { counted, oneLine, printable, utcTime } from '../model/humanize.ts';
 import type { CurrentPass, Live, PassNote } from '../model/live.ts';
 
 /** How many targets are named of those that are being pulled. */
@@ -22,7 +22,7 @@ function describeRest({ passes, nextPassAtMs, settings }: Live): string {
   const last = passes.at(-1);
   return [
     ...(last === undefined ? ['no pass yet'] : [describeEnd(last)]),
-    ...(settings.problem === null ? [] : ['new settings refused']),
+    ...(settings.problem === null ? [] : [`new settings refused: ${oneLine(settings.problem.message)}`]),
     ...(nextPassAtMs === null ? [] : [`next pass at ${utcTime(nextPassAtMs)}`]),
   ].join('; ');
 }

@@ -122,19 +122,27 @@ function failures({ targets }) {
   });
 }
 
-/** States that no failure and no hold explains. */
-const UNEXPLAINED = /** @type {const} */ ([
-  { state: 'damaged', text: 'What was published is gone from the disk; the next pass pulls it again.' },
+/**
+ * States that no failure and no hold explains.
+ * @type {readonly { state: 'damaged' | 'drifted' | 'stale', text: string, hint: string | null }[]}
+ */
+const UNEXPLAINED = [
+  {
+    state: 'damaged',
+    text: 'What was published is gone from the disk; the next pass pulls it again.',
+    hint: null,
+  },
   {
     state: 'drifted',
-    text: 'Someone changed what was published; a repair or the next full check puts it right.',
+    text: 'Someone changed what was published; the next full check puts it right.',
+    hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
   },
-  { state: 'stale', text: 'For too long, nothing says that this is what the service has.' },
-]);
+  { state: 'stale', text: 'For too long, nothing says that this is what the service has.', hint: null },
+];
 
 /** @param {Report} report @returns {Matter[]} */
 function states({ targets }) {
-  return UNEXPLAINED.flatMap(({ state, text }) => {
+  return UNEXPLAINED.flatMap(({ state, text, hint }) => {
     const same = targets.filter((target) => target.state === state);
     const [first] = same;
     if (first === undefined) return [];
@@ -146,6 +154,7 @@ function states({ targets }) {
         tone: STATES[state].tone,
         title,
         text,
+        hint,
         selection: { search: '', state },
       }),
     ];

@@ -123,10 +123,18 @@ export function tick(root, nowMs) {
   }
 }
 
-const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const local = new Intl.DateTimeFormat(undefined, {
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+});
 
 /**
- * A time as the reader writes times.
+ * A time as the reader writes times, with the time zone.
  * @param {number} atMs milliseconds since the epoch
  * @returns {string}
  */

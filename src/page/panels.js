@@ -133,8 +133,10 @@ function credential({ state, place, sinceMs, nextAttemptAtMs }) {
   const isRefused = state === 'refused';
   return [
     badge(isRefused ? 'bad' : 'ok', `${state}${which}`),
-    ...(sinceMs === null ? [] : [', ', timeNode(sinceMs)]),
-    ...(nextAttemptAtMs === null ? [] : [', tried again ', timeNode(nextAttemptAtMs)]),
+    ...(sinceMs === null ? [] : [' ', timeNode(sinceMs)]),
+    ...(nextAttemptAtMs === null
+      ? []
+      : [sinceMs === null ? ' tried again ' : ', tried again ', timeNode(nextAttemptAtMs)]),
   ];
 }
 
@@ -143,20 +145,20 @@ function settingsState({ problem, takenAtMs, restartNeeded }) {
   const word =
     problem !== null ? 'new ones refused' : restartNeeded.length > 0 ? 'some need a restart' : 'in force';
   const tone = problem !== null || restartNeeded.length > 0 ? 'warn' : 'ok';
-  return [badge(tone, word), ', taken over ', timeNode(takenAtMs)];
+  return [badge(tone, word), ' taken over ', timeNode(takenAtMs)];
 }
 
 /** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
 export function showDirectory({ disk, canExchange, leases }) {
   fill(byId('directory'), { disk, canExchange, leases }, () => [
     ...(disk === null ? [] : diskNodes(disk)),
-    element(
-      'p',
-      { class: 'dim' },
-      canExchange
-        ? 'Published trees change all at once.'
-        : 'This file system cannot swap folders: publishing goes file by file, and readers may see a tree between two states for an instant.',
-    ),
+    canExchange
+      ? null
+      : element(
+          'p',
+          { class: 'dim' },
+          'This file system cannot swap folders: publishing goes file by file, and readers may see a tree between two states for an instant.',
+        ),
     element(
       'h3',
       {},

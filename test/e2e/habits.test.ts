@@ -1,10 +1,9 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { execFile, execFileSync } from 'node:child_process';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
@@ -80,7 +79,10 @@ describe.skipIf(!has('bash'))('completion in bash', () => {
       offered workbook-mirror verify --directory "$2" Acc
       offered workbook-mirror verify --directory = "$2" Accounting/main 'Sales\\ 2'
       offered workbook-mirror why --directory "$2" "'Sales"
-      offered workbook-mirror sync --schedule ''`;
+      offered workbook-mirror sync --schedule ''
+      offered workbook-mirror completion ''
+      offered workbook-mirror help exit
+      offered workbook-mirror help ver`;
     const { stdout } = await execute('bash', ['--norc', '-c', test, 'bash', script, mirror], {
       ...BOUND,
       env,
@@ -96,6 +98,9 @@ describe.skipIf(!has('bash'))('completion in bash', () => {
       String.raw`Sales\ 2026\'s\ \$HOME/main|`,
       "Sales 2026's $HOME/main|",
       '|',
+      'bash|zsh|fish|',
+      'exit-codes|',
+      'verify|',
       '',
     ]);
   });
@@ -180,6 +185,11 @@ describe('how much a command tells', () => {
 });
 
 describe('colours', () => {
+  it('that are forbidden and forced have Node warn of nothing', async () => {
+    const { stderr } = await run(['help', 'exit-codes'], { NO_COLOR: '1', FORCE_COLOR: '1' });
+    expect(stderr).toBe('');
+  });
+
   it.each([
     [{ NO_COLOR: '', FORCE_COLOR: '1' }, true],
     [{ NO_COLOR: '1', FORCE_COLOR: '1' }, false],
@@ -192,40 +202,6 @@ describe('colours', () => {
     await daemon.prints(/looked at in/);
     daemon.child.kill('SIGTERM');
     expect((await daemon.ended).stdout.includes('\u001b[')).toBe(is);
-  });
-});
-
-describe('the log in the journal', () => {
-  it('has a priority before every line, and JSON behind it', async () => {
-    const folder = await temporaryFolder();
-    const file = join(folder, 'stream');
-    const stream = await open(file, 'w');
-    const { dev, ino } = await stream.stat({ bigint: true });
-    const child = spawn(process.execPath, [MAIN, 'run'], {
-      env: {
-        PATH: process.env['PATH'],
-        JOURNAL_STREAM: `${dev}:${ino}`,
-        WORKBOOK_MIRROR_HTTP_LISTEN: 'off',
-        WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
-        ...NOWHERE,
-      },
-      stdio: ['ignore', stream.fd, 'inherit'],
-    });
-    onTestFinished(() => {
-      child.kill('SIGKILL');
-    });
-    await expect.poll(() => readFile(file, 'utf8'), { timeout: 30_000 }).toContain('pass.failed');
-    child.kill('SIGTERM');
-    await once(child, 'exit');
-    await stream.close();
-    const lines = (await readFile(file, 'utf8')).trim().split('\n');
-    const levels = lines.map((line) => [
-      line.slice(0, 3),
-      (JSON.parse(line.slice(3)) as { level: string }).level,
-    ]);
-    expect(levels).toContainEqual(['<3>', 'error']);
-    expect(levels).toContainEqual(['<6>', 'info']);
-    expect(new Set(levels.map(String)).size).toBeLessThanOrEqual(4);
   });
 });
 
@@ -248,6 +224,7 @@ describe('help', () => {
     const { exitCode, stderr } = await run(['help', 'setings']);
     expect(exitCode).toBe(2);
     expect(stderr).toContain('Did you mean `help settings`?');
+    expect((await run(['help', 'zzzzqq'])).stderr).not.toContain('Did you mean');
   });
 
   it.skipIf(!has('man') || !has('groff'))('is a manual page without faults', async () => {
@@ -257,6 +234,17 @@ describe('help', () => {
     const { stdout, stderr } = await execute('man', ['-l', '--warnings=all', page], { ...BOUND, env });
     expect(stderr).toBe('');
     expect(stdout).toContain('FLAGS OF THE COMMANDS');
+  });
+});
+
+describe('why', () => {
+  it('tells when the next poll is only where the schedule of the daemon is known', async () => {
+    const { settings, directory } = await startEmbedded();
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    const unknown = await run(['why', 'Accounting/main', '--directory', directory]);
+    expect(unknown.stdout).toContain('polled on the schedule of the daemon');
+    const known = await run(['why', 'Accounting/main', '--schedule', '0 * * * *'], settings);
+    expect(known.stdout).toMatch(/polled at \S+:00:00Z, if the daemon runs/);
   });
 });
 

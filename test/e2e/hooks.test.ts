@@ -71,9 +71,32 @@ it('sync ends with 1 when the command failed, and runs it again the next time', 
   const first = await run(['sync'], settings);
   expect(first.exitCode).toBe(1);
   expect(first.stderr).toContain('It ended with exit code 4: no room there');
+  expect(first.stderr.trim().split('\n').at(-1)).toMatch(
+    /^! hooks\.afterPublish did not succeed for \d+ targets/,
+  );
+  expect((await run(['status'], settings)).stdout).toContain('hooks.afterPublish has not succeeded yet for');
   expect(await embedded.differences()).toEqual([]);
   await writeFile(join(folder, 'works'), '');
   expect((await run(['sync'], settings)).exitCode).toBe(0);
+  expect((await run(['status'], settings)).stdout).not.toContain('hooks.afterPublish');
+});
+
+it('config check refuses a command that cannot be run, as the daemon does', async () => {
+  const { settings } = await startEmbedded();
+  const { path } = await programOf('exit 0');
+  await chmod(path, 0o644);
+  const checked = await run(['config', 'check'], { ...settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: path });
+  expect(checked).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(checked.stderr).toContain('hooks.afterPublish: ');
+});
+
+it('config check counts a secret in a file once', async () => {
+  const { settings } = await startEmbedded();
+  const { path } = await programOf('');
+  const { WORKBOOK_MIRROR_SERVICE_API_KEY: _key, ...others } = settings;
+  const checked = await run(['config', 'check'], { ...others, WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: path });
+  expect(checked.stdout).toContain('settings given');
+  expect(checked.stdout).toBe((await run(['config', 'check'], settings)).stdout);
 });
 
 it('tells a webhook and gives a sign of life, and shows neither address', async () => {

@@ -99,14 +99,14 @@ const TIMEOUT_MS = 120_000;
 
 describe('a daemon on a service', () => {
   it(
-    'that refuses its key in the middle of a pass keeps what it has, and goes on when the key is good again',
+    'that refuses its key for all contents keeps what it has, and goes on when the key is good again',
     async () => {
       const daemon = await startDaemon({ WORKBOOK_MIRROR_CONCURRENCY: '1' });
       const before = await trees(daemon);
       edit(daemon, 'second');
       daemon.service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
       for (let times = 0; times < 3; times += 1) {
-        expect(await pass(daemon)).toContain('credentials.refused');
+        expect(await pass(daemon)).toContain('contents.forbidden');
         expect(await trees(daemon)).toStrictEqual(before);
       }
       await recovers(daemon);

@@ -353,7 +353,7 @@ describe('verify', () => {
     const text = describeVerification(report);
     expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
     expect(text).toContain('  added      new 29\n  and 10 more\n');
-    expect(text).toContain('1 target not as published.\n`verify --repair` pulls');
+    expect(text).toContain('1 target not as published.\nA daemon puts right');
     expect(JSON.stringify(verificationData(report))).toContain('new 39');
   });
 

@@ -242,7 +242,7 @@ export class MirrorHarness {
       needs: ['service', 'directory'],
       defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
     });
-    this.mirror = await openMirror(settings, (event) => this.events.push(event));
+    this.mirror = await openMirror(settings, (event) => this.events.push(event), { tellsFirstKeys: true });
   }
 }
 

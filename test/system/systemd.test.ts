@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -151,6 +152,33 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.run('test', '-e', '/tmp/by-the-test').exitCode).toBe(1);
   });
 
+  it('is found by its name in a list of processes', () => {
+    expect(machine.demand('cat', `/proc/${state()['MainPID'] ?? ''}/comm`).trim()).toBe('workbook-mirror');
+  });
+
+  it('has its settings checked by the line of the README', () => {
+    expect(machine.demand('sh', '-c', checkOfTheReadme())).toContain('The settings are good');
+  });
+
+  it('lets a user of the group take a lease once the group may write there', () => {
+    const lease = [
+      'runuser',
+      '-u',
+      'reader',
+      '--',
+      'workbook-mirror',
+      'lease',
+      'acquire',
+      '--for=1m',
+      '--',
+      'true',
+    ];
+    expect(machine.run(...lease).exitCode).not.toBe(0);
+    machine.demand('sh', '-c', leaseOfTheReadme());
+    const { exitCode, stderr } = machine.run(...lease);
+    expect(exitCode, stderr).toBe(0);
+  });
+
   it('gives its lines in the journal their priority', () => {
     const informed = journal(UNIT, '--priority=info..info');
     expect(informed).toContain('daemon.started');
@@ -199,6 +227,8 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await machine.write('/etc/workbook-mirror/config.yaml', `${SETTINGS}nonsense: 1\n`);
     await expect(restartWith('RestartSec=100ms')).rejects.toThrow();
     expect(state()).toMatchObject({ ActiveState: 'failed', NRestarts: '0', ExecMainStatus: '2' });
+    expect(journal(UNIT, '--priority=err..err')).toContain('nonsense');
+    expect(machine.run('sh', '-c', checkOfTheReadme()).exitCode).toBe(2);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
   });
 
@@ -257,6 +287,20 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
 });
 
 /** The commands of the README that make the user and put the units in their place. */
+const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+
+/** What the README says how settings are checked, as root has it. */
+function checkOfTheReadme(): string {
+  const [, command = ''] = /sudo (systemd-run (?:.*\\\n)*.* config check)/.exec(README) ?? [];
+  return command;
+}
+
+/** What the README says how a group may take leases, as root has it. */
+function leaseOfTheReadme(): string {
+  const [, command = ''] = /`sudo (chmod g\+w [^`]*leases)`/.exec(README) ?? [];
+  return command;
+}
+
 function installAsTheReadmeSays(machine: Machine): void {
   machine.demand(
     'install',

@@ -101,6 +101,12 @@ describe('a manual page', () => {
     expect(page).toContain('\\&.code\n\\(aqtoo\n');
   });
 
+  it('may break a long word behind its signs, but not in a block of code', () => {
+    const word = `--name=service-api-key:/etc/workbook-mirror/${'a'.repeat(10)}`;
+    expect(roff(`see \`${word}\``)).toContain('=\\:service\\-api\\-key:\\:/\\:etc/\\:workbook');
+    expect(roff(`\`\`\`\n${word}\n\`\`\``)).not.toContain('\\:');
+  });
+
   it('has a row of a table as its first cell and what belongs to it', () => {
     expect(roff('| a | b |\n|---|---|\n| x | y |')).toContain('.TP\nx\ny\n');
     expect(roff('| a | b | c |\n|---|---|---|\n| x | y | z |')).toContain('.TP\nx\nb: y\n.br\nc: z\n');
@@ -126,6 +132,10 @@ describe('the topics of the README', () => {
   it('that are unknown lead to the nearest', () => {
     expect(findTopic(topics, 'setings')).toEqual({ topic: undefined, near: ['settings'] });
     expect(findTopic(topics, 'syncc', ['sync'])).toEqual({ topic: undefined, near: ['sync'] });
+  });
+
+  it('that are like none lead nowhere', () => {
+    expect(findTopic(topics, 'zzzzqq')).toEqual({ topic: undefined, near: [] });
   });
 
   it('that several names fit lead to all of these', () => {

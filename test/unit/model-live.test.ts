@@ -156,6 +156,11 @@ describe('what the daemon is doing', () => {
       problem: null,
       restartNeeded: ['directory'],
     });
+    const over = after(
+      { name: 'settings.restart_needed', settings: ['directory'] },
+      { name: 'settings.restart_unneeded', settings: [] },
+    );
+    expect(over.settings.restartNeeded).toEqual([]);
   });
 
   it('never tells of pulls that were not begun, whatever the order of events', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ERROR_RULES, EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../src/model/errors.ts';
 import { EVENT_LEVELS } from '../../src/model/events.ts';
 import { counted, printable, roughDuration, roughSize, utcTime } from '../../src/model/humanize.ts';
-import { nearest } from '../../src/model/nearest.ts';
+import { likely, nearest } from '../../src/model/nearest.ts';
 
 const CODES = Object.keys(ERROR_RULES) as (keyof typeof ERROR_RULES)[];
 
@@ -151,5 +151,17 @@ describe('the nearest name', () => {
   it('is none of none, and is found for a very long name too', () => {
     expect(nearest('x', [])).toBeUndefined();
     expect(nearest('x'.repeat(100_000), ['y', 'x'])).toBe('x');
+  });
+});
+
+describe('a name that may have been meant', () => {
+  it.each([
+    ['accounting/mian', 'Accounting/main'],
+    ['Accounting', 'Accounting/main'],
+    ['mirror/Accounting/main/plan.xlsx', 'Accounting/main'],
+    ['nothing/like/that', undefined],
+    ['x', undefined],
+  ])('is told only within a sensible distance: %j', (name, expected) => {
+    expect(likely(name, ['Accounting/main', 'github.com/org/planning.git/release'])).toBe(expected);
   });
 });

@@ -159,6 +159,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { settings: ['directory'] },
     'these settings changed, but need a restart: directory',
   ],
+  'settings.restart_unneeded': [{ settings: [] }, 'no changed setting waits for a restart any more'],
   'log.level_changed': [{ level: 'debug' }, 'the log level is debug now'],
   'http.listening': [
     { address: 'http://127.0.0.1:9480' },
@@ -251,6 +252,15 @@ describe('the sentence of an event', () => {
     ],
   ])('of %s', (_what, event, text) => {
     expect(sentence(event)).toBe(text);
+  });
+
+  it.each([
+    ['It failed', 'Wait.', 'It failed. Wait.'],
+    ['Did it fail?', 'Wait.', 'Did it fail? Wait.'],
+    ['Two problems:\n  one\n  two', 'See\n`help`.', 'Two problems: one two. See `help`.'],
+    ['It failed', null, 'It failed'],
+  ])('has message and hint as sentences of one line: %j, %j', (message, hint, text) => {
+    expect(sentence({ name: 'state.failed', code: 'state.unavailable', message, hint })).toBe(text);
   });
 
   it('shows what the service sends without its control characters', () => {

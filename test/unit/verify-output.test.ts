@@ -45,6 +45,7 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
 function show(
   isTerminal: boolean,
   loudness: Loudness = 'normal',
+  isReportBelow = false,
 ): {
   written: string[];
   progress: ReturnType<typeof createVerifyProgress>;
@@ -53,7 +54,7 @@ function show(
   let nowMs = 0;
   const now = (): number => (nowMs += 1000);
   const write = (text: string): number => written.push(text);
-  const options = { write, isTerminal, columns: () => 60, loudness, now };
+  const options = { write, isTerminal, columns: () => 60, loudness, isReportBelow, now };
   return { written, progress: createVerifyProgress(options) };
 }
 
@@ -64,6 +65,15 @@ describe('the progress of a verification', () => {
     progress.onEvent({ kind: 'examined', target: GONE });
     progress.finish(report({ targets: [GONE] }));
     expect(written).toEqual([]);
+  });
+
+  it('is only how far it is where the report is shown in the same place', () => {
+    const { written, progress } = show(true, 'normal', true);
+    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'examined', target: GONE });
+    progress.finish(report({ targets: [GONE] }));
+    expect(written.filter((text) => text.endsWith('\n'))).toEqual([]);
+    expect(written.at(-1)).toBe(CLEAR);
   });
 
   it('names every target when verbose', () => {
@@ -117,7 +127,7 @@ describe('the report of a verification', () => {
         'Texts/main is gone: no folder stands at mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        '`verify --repair` pulls what is not as published.',
+        'A daemon puts right at once on SIGHUP what it has noticed, and the rest at its next full check; without a daemon, `verify --repair` does.',
       ].join('\n'),
     );
   });

@@ -73,6 +73,32 @@ describe.skipIf(missing !== undefined)(
       expect(faults).toEqual([]);
     });
 
+    it('has room for every state in its column, from the width at which all columns are shown', async () => {
+      const states = ['quarantined', 'unselected', 'stalled'] as const;
+      const targets = states.map((state) =>
+        targetStatus({ repository: state, state, isStale: true }, NOW_MS),
+      );
+      for (const width of [1000, 1200]) {
+        const context = { viewport: { width, height: 800 } };
+        const { page } = await openPage(browser, { report: report({ targets }), context });
+        const clipped = await page.evaluate(() =>
+          [...document.querySelectorAll('tr.target .column-state')]
+            .filter((cell) => cell.scrollWidth > cell.clientWidth)
+            .map((cell) => cell.textContent),
+        );
+        expect([width, clipped]).toEqual([width, []]);
+      }
+    });
+
+    it('gives times with their zone, and says what to do about drift', async () => {
+      const drift = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
+      const targets = [targetStatus({ state: 'drifted', drift }, NOW_MS)];
+      const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
+      const { page } = await openPage(browser, { report: report({ targets }), context });
+      expect(await page.locator('#pass').innerText()).toMatch(/GMT\+9|JST/);
+      expect(await page.locator('#matters').innerText()).toContain('SIGHUP to the daemon');
+    });
+
     it('says every state in words, in the title and in the icon, as it comes', async () => {
       const { page, say, faults } = await openPage(browser, { report: report() });
       const icons = new Set<string | null>();
