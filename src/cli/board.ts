@@ -8,16 +8,15 @@ import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { initialLive, type Live, nextLive } from '../model/live.ts';
 import type { DaemonReport, Notice } from '../model/report.ts';
 import type { Published } from '../model/targets.ts';
-import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { describeEvent } from '../observe/messages.ts';
-import { scrub } from '../model/scrub.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type Mirror, statusPolicyOf } from './compose.ts';
 import { packageVersion } from './version.ts';
 
 /** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
 export interface Board {
-  /** Takes in what happens. */
+  /** Takes in what happens, without secrets. */
   readonly sink: EventSink;
   readonly live: () => Live;
   /** Whether the loop moves; looks at no disk. */
@@ -44,30 +43,24 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
 /**
  * Makes the board of a daemon.
  * @param current the settings in force
- * @param secrets gives what is to be masked
  * @param pulse tells whether the work in hand makes progress
  */
 export function createBoard(
   current: () => SettingsFor<'service' | 'directory'>,
-  secrets: () => readonly string[],
   mirror: Pick<Mirror, 'store' | 'state'>,
   pulse: Pulse,
 ): Board {
   let live = initialLive(Date.now());
   let listed = NOT_LISTED;
   const notices: Notice[] = [];
-  let news: News = 'much';
-  // That a pass is over says something of targets that were read after it.
-  let isListed = false;
   const read = createReading(mirror);
   const policyFor = remembered(statusPolicyOf);
   const sink: EventSink = (event) => {
     const nowMs = Date.now();
     live = nextLive(live, event, nowMs);
     listed = nextListed(listed, event);
-    if (READ_AT_ONCE.has(event.name)) news = 'much';
-    else if (news === 'none') news = 'some';
-    const notice = noticeOf(event, nowMs, secrets());
+    read.note(event);
+    const notice = noticeOf(event, nowMs);
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
   };
@@ -79,12 +72,7 @@ export function createBoard(
     );
   const report = async (): Promise<DaemonReport> => {
     const settings = current();
-    if (read.isDue(news)) {
-      news = 'none';
-      const wasListed = listed.isListed;
-      const isKnown = await read.again();
-      isListed = wasListed && isKnown;
-    }
+    await read.refresh(listed.isListed);
     const nowMs = Date.now();
     const policy = policyFor(settings);
     const targets = read.targets(policy, nowMs);
@@ -97,7 +85,7 @@ export function createBoard(
       nowMs,
       maxStalenessMs: policy.maxStalenessMs,
       canExchange: mirror.store.canExchange,
-      readiness: readinessOf(targets, isListed && listed.isListed),
+      readiness: readinessOf(targets, read.isListed() && listed.isListed),
       liveness: liveness(),
       live,
       leases: await mirror.store.leases().catch(() => []),
@@ -109,10 +97,10 @@ export function createBoard(
   return { sink, live: () => live, liveness, report };
 }
 
-function noticeOf(event: MirrorEvent, atMs: number, secrets: readonly string[]): Notice | null {
+function noticeOf(event: MirrorEvent, atMs: number): Notice | null {
   const level = EVENT_LEVELS[event.name];
   if (level !== 'warn' && level !== 'error') return null;
-  return { atMs, level, event: event.name, message: scrub(describeEvent(event), secrets) };
+  return { atMs, level, event: event.name, message: describeEvent(event) };
 }
 
 /** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */
@@ -129,36 +117,62 @@ type News = 'none' | 'some' | 'much';
 
 /** What was read of the mirror. */
 interface Reading {
-  readonly isDue: (news: News) => boolean;
-  /** Gives whether all could be read: without the records nobody knows of targets that were never mirrored. */
-  readonly again: () => Promise<boolean>;
-  readonly targets: (policy: Parameters<typeof statusOfTargets>[3], nowMs: number) => TargetStatus[];
+  /** Notes what happened since. */
+  readonly note: (event: MirrorEvent) => void;
+  /**
+   * Reads the mirror anew, if that is due, without taking the daemon's time for it.
+   * @param isListed whether it is known which targets there are
+   */
+  readonly refresh: (isListed: boolean) => Promise<void>;
+  /** Whether that was known already when the mirror was read: only then the targets that were read are all of them. */
+  readonly isListed: () => boolean;
+  readonly targets: (policy: StatusPolicy, nowMs: number) => TargetStatus[];
 }
 
-/** Keeps what status is judged from, and reads it anew when there is news, without taking the daemon's time for it. */
+/** Keeps what status is judged from. */
 function createReading({ store, state }: Pick<Mirror, 'store' | 'state'>): Reading {
   let published: readonly Published[] = [];
   let records: Awaited<ReturnType<typeof state.records>> = new Map();
   let drift: Awaited<ReturnType<typeof state.drift>> = {};
+  let news: News = 'much';
+  let isComplete = false;
   let readAtMs = Number.NEGATIVE_INFINITY;
   let tookMs = 0;
   const silent: EventSink = () => {};
+  const isDue = (): boolean => {
+    if (news !== 'some') return news === 'much';
+    return performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
+  };
+  const read = async (): Promise<boolean> => {
+    const startMs = performance.now();
+    published = await store.published();
+    const nextRecords = await tolerateStateFailure(silent, state.records, null);
+    const nextDrift = await tolerateStateFailure(silent, state.drift, null);
+    records = nextRecords ?? records;
+    drift = nextDrift ?? drift;
+    readAtMs = performance.now();
+    tookMs = readAtMs - startMs;
+    // Without the records nobody knows of targets that were never mirrored.
+    return nextRecords !== null && nextDrift !== null;
+  };
   return {
-    isDue: (news) => {
-      if (news !== 'some') return news === 'much';
-      return performance.now() - readAtMs > Math.max(LEAST_AGE_MS, tookMs * REST_PER_READING);
+    note: ({ name }) => {
+      if (READ_AT_ONCE.has(name)) news = 'much';
+      else if (news === 'none') news = 'some';
     },
-    again: async () => {
-      const startMs = performance.now();
-      published = await store.published();
-      const nextRecords = await tolerateStateFailure(silent, state.records, null);
-      const nextDrift = await tolerateStateFailure(silent, state.drift, null);
-      records = nextRecords ?? records;
-      drift = nextDrift ?? drift;
-      readAtMs = performance.now();
-      tookMs = readAtMs - startMs;
-      return nextRecords !== null && nextDrift !== null;
+    refresh: async (isListed) => {
+      if (!isDue()) return;
+      news = 'none';
+      isComplete = false;
+      try {
+        isComplete = (await read()) && isListed;
+      } catch (error) {
+        // What was read before is no answer to who asks next.
+        news = 'much';
+        throw error;
+      }
     },
+    isListed: () => isComplete,
     targets: (policy, nowMs) => statusOfTargets(published, records, drift, policy, nowMs),
   };
 }

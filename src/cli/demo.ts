@@ -22,7 +22,6 @@ import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
 import { startHttp } from './http.ts';
 import { bold, printData, tell } from './output.ts';
-import { secretsOf } from './secrets-of.ts';
 import { abortOnSignal } from './signals.ts';
 import { progressOf } from './sync.ts';
 
@@ -92,12 +91,7 @@ async function mirrorAndEdit(
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit, { onProgress: pulse.beat, tellsFirstKeys: true });
-  const board = createBoard(
-    () => settings,
-    () => secretsOf(settings),
-    mirror,
-    pulse,
-  );
+  const board = createBoard(() => settings, mirror, pulse);
   const http = await startHttp(() => settings, board, emit);
   try {
     sinks.push(board.sink, http.sink);

@@ -7,6 +7,7 @@ import type { ReferenceMemory } from '../client/references.ts';
 import { createTransport } from '../client/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import type { Secret } from '../config/secret.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { EventSink, MirrorEvent } from '../model/events.ts';
 import type { State } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -54,8 +55,7 @@ export function connect(
     pause: memory,
     ...(onWarning === undefined ? {} : { onPause: onWarning }),
     ...(onProgress === undefined ? {} : { onProgress }),
-    onRetry: ({ code, message, hint }, delayMs) =>
-      emit({ name: 'service.retry', code, message, hint: hint ?? null, delayMs }),
+    onRetry: (error, delayMs) => emit({ name: 'service.retry', ...eventFailure(error), delayMs }),
   });
   return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
 }

@@ -2,7 +2,8 @@ import { createLoop, type Loop } from '../daemon/loop.ts';
 import { createNotifier } from '../daemon/notify.ts';
 import { createPulse, type Pulse } from '../daemon/pulse.ts';
 import { startTicker } from '../daemon/ticker.ts';
-import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
 import type { EventSink, MirrorEvent, Trigger } from '../model/events.ts';
 import type { EventLog } from '../observe/logger.ts';
 import { scrubbed } from '../model/scrub.ts';
@@ -103,7 +104,7 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   const level = followLevel(frame.log, first.settings.log.level, emit);
   const parts: SettingsPart[] = [learning(secrets), mirror, level];
   const settings = followSettings(first, load, parts, () => loop.trigger('settings'), emit);
-  const board = createBoard(settings.current, secrets.all, mirror, pulse);
+  const board = createBoard(settings.current, mirror, pulse);
   const stuckAfterMs = (): number => settings.current().stuckAfter;
   const supervision = supervise(createNotifier(process.env), pulse, board.live, stuckAfterMs, emit);
   const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
@@ -172,8 +173,7 @@ function createPassLoop(
       afterPass();
     },
     (error) => {
-      const { code, message, hint } = toMirrorError(error);
-      emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, code, message, hint: hint ?? null });
+      emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, ...eventFailure(error) });
       control.stop(EXIT_CODES.defect);
     },
   );
