@@ -2,7 +2,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { createDriftMonitor, type DriftOptions } from '../daemon/drift.ts';
 import { type TreeWatch, watchTrees } from '../daemon/watch.ts';
 import { summariseDrift } from '../model/drift.ts';
-import { toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { EventSink } from '../model/events.ts';
 import type { DriftNote } from '../model/status.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -88,10 +88,7 @@ export async function startDriftWatch(
 }
 
 function unseenReporter(emit: EventSink): (error: unknown) => void {
-  return (error) => {
-    const { code, message, hint } = toMirrorError(error);
-    emit({ name: 'drift.unwatched', code, message, hint: hint ?? null });
-  };
+  return (error) => emit({ name: 'drift.unwatched', ...eventFailure(error) });
 }
 
 /** Says what was found, notes it for `status`, and has it repaired if that is wanted. */

@@ -1,10 +1,10 @@
 import type { SettingsFor } from '../config/schema.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { EventSink, MirrorEvent } from '../model/events.ts';
 import { readinessOf } from '../model/health.ts';
 import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from '../model/notifications.ts';
 import { statusOfTargets } from '../model/status.ts';
-import { toMirrorError } from '../model/errors.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type Mirror, statusPolicyOf } from './compose.ts';
 
@@ -44,8 +44,7 @@ export function createJudge(
   const inTurn = (work: () => Promise<void>): void => {
     judging = judging.then(work).catch((error: unknown) => {
       // What cannot be read now is judged after the next pass.
-      const { code, message, hint } = toMirrorError(error);
-      findings.emit({ name: 'state.failed', code, message, hint: hint ?? null });
+      findings.emit({ name: 'state.failed', ...eventFailure(error) });
     });
   };
   return {

@@ -2,7 +2,8 @@ import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } fr
 import type { LoadedSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { type FileWatch, watchFiles } from '../daemon/watch-files.ts';
-import { toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
+import { oneLine } from '../model/humanize.ts';
 import type { EventFailure, EventSink, MirrorEvent } from '../model/events.ts';
 import type { PreparedSettings } from './compose.ts';
 
@@ -106,8 +107,8 @@ function restartEvent(settings: readonly string[]): MirrorEvent {
 
 /** What is wrong with settings, in one line. */
 function failureIn(error: unknown): EventFailure {
-  const { code, message, hint } = toMirrorError(error);
-  return { code, message: message.replaceAll(/\s*\n\s*/g, ' '), hint: hint ?? null };
+  const failure = eventFailure(error);
+  return { ...failure, message: oneLine(failure.message) };
 }
 
 function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {

@@ -1,3 +1,4 @@
+import { eventFailure } from '../model/event-failure.ts';
 import {
   type ChangeSpan,
   type DueHook,
@@ -8,7 +9,7 @@ import {
   toldTree,
   type ToldTree,
 } from '../model/due-hooks.ts';
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { MirrorError } from '../model/errors.ts';
 import type { AfterPublishPorts, HookCommand } from './ports.ts';
 import { createRetries } from './retries.ts';
 import { createSpans } from './spans.ts';
@@ -216,14 +217,6 @@ class Queue implements AfterPublish {
   }
 
   #report(target: string | null, error: unknown): void {
-    const { code, message, hint } = toMirrorError(error);
-    this.#ports.emit({
-      name: 'hook.failed',
-      hook: 'afterPublish',
-      target,
-      code,
-      message,
-      hint: hint ?? null,
-    });
+    this.#ports.emit({ name: 'hook.failed', hook: 'afterPublish', target, ...eventFailure(error) });
   }
 }

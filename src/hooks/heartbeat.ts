@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
+import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import type { Send } from './webhook.ts';
 
@@ -43,16 +44,8 @@ export function createHeartbeat(ports: HeartbeatPorts): Heartbeat {
         { hint: 'Check the address hooks.heartbeat; redirects are not followed.' },
       );
     } catch (error) {
-      const { code, message, hint } = toMirrorError(error);
       if (!stop.signal.aborted)
-        ports.emit({
-          name: 'notification.failed',
-          to: 'heartbeat',
-          attempts,
-          code,
-          message,
-          hint: hint ?? null,
-        });
+        ports.emit({ name: 'notification.failed', to: 'heartbeat', attempts, ...eventFailure(error) });
       return false;
     }
   };

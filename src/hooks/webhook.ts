@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { eventFailure } from '../model/event-failure.ts';
 import { backOffDelayMs } from '../model/back-off.ts';
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import { isChosen, type Notification } from '../model/notifications.ts';
 import { signatureOf } from './signature.ts';
@@ -169,15 +170,9 @@ class Deliveries implements Webhook {
   }
 
   #report(error: unknown, attempts: number): void {
-    const { code, message, hint } = toMirrorError(error);
-    this.#ports.emit({
-      name: 'notification.failed',
-      to: 'webhook',
-      attempts,
-      code,
-      message,
-      hint: attempts === MOST_ATTEMPTS ? 'This notification is given up.' : (hint ?? null),
-    });
+    const failure = eventFailure(error);
+    const hint = attempts === MOST_ATTEMPTS ? 'This notification is given up.' : failure.hint;
+    this.#ports.emit({ name: 'notification.failed', to: 'webhook', attempts, ...failure, hint });
   }
 }
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { EXIT_CODES, type ExitCode, MirrorError, toMirrorError } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { PassFinished, Trigger } from '../model/events.ts';
 import type { Action } from '../model/actions.ts';
 import { makePlan } from '../model/plan.ts';
@@ -143,8 +144,7 @@ async function sweepTrees(
   } catch (error) {
     // Who stops waits for nothing; the next pass removes it.
     if (signal.aborted) return;
-    const { code, message, hint } = toMirrorError(error);
-    emit({ name: 'publish.sweep_failed', code, message, hint: hint ?? null });
+    emit({ name: 'publish.sweep_failed', ...eventFailure(error) });
   }
 }
 
@@ -202,8 +202,7 @@ async function reportFailure<Stage extends StagePort>(
     context.emit({ name: 'pass.abandoned', trigger, durationMs });
     return;
   }
-  const { code, message, hint } = toMirrorError(error);
-  const failure = { code, message, hint: hint ?? null };
+  const failure = eventFailure(error);
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
   await rememberPass(context, { trigger, startedAtMs, summary: null, failure });
 }

@@ -1,4 +1,4 @@
-import { toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { PassContext } from './ports.ts';
 
 /**
@@ -13,8 +13,7 @@ export async function tolerateStateFailure<T>(
   try {
     return await call();
   } catch (error) {
-    const { code, message, hint } = toMirrorError(error);
-    emit({ name: 'state.failed', code, message, hint: hint ?? null });
+    emit({ name: 'state.failed', ...eventFailure(error) });
     return fallback;
   }
 }

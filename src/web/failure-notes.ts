@@ -1,4 +1,4 @@
-import { toMirrorError } from '../model/errors.ts';
+import { eventFailure } from '../model/event-failure.ts';
 import type { EventSink } from '../model/events.ts';
 
 /** Tells the log of answers that failed. */
@@ -17,10 +17,10 @@ export function createFailureNotes(emit: EventSink): FailureNotes {
   let told = '';
   return {
     note: (path, error) => {
-      const { code, message, hint } = toMirrorError(error);
-      if (message === told) return;
-      told = message;
-      emit({ name: 'http.failed', path, code, message, hint: hint ?? null });
+      const failure = eventFailure(error);
+      if (failure.message === told) return;
+      told = failure.message;
+      emit({ name: 'http.failed', path, ...failure });
     },
     clear: () => {
       told = '';

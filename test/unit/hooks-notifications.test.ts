@@ -11,29 +11,12 @@ import {
 } from '../../src/model/notifications.ts';
 import type { TargetState, TargetStatus } from '../../src/model/status.ts';
 import { signatureOf } from '../../src/hooks/signature.ts';
+import { targetStatus } from '../support/report.ts';
 
 const READY = { isReady: true, isListed: true, notReady: [] };
 
 function status(state: TargetState, target = 'A/main'): TargetStatus {
-  return {
-    target,
-    repository: 'A',
-    branch: 'main',
-    state,
-    isStale: false,
-    verifiedAtMs: 1,
-    changedAtMs: 1,
-    checkedAtMs: 1,
-    nextFullCheckAtMs: null,
-    nextAttemptAtMs: null,
-    fingerprint: null,
-    files: 1,
-    sizeBytes: 1,
-    failure: null,
-    held: null,
-    drift: null,
-    restoredAtMs: null,
-  };
+  return targetStatus({ target, state, verifiedAtMs: 1 });
 }
 
 function types(notifications: readonly Notification[]): string[] {

@@ -3,31 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { livenessOf, readinessOf } from '../../src/model/health.ts';
 import type { TargetStatus } from '../../src/model/status.ts';
-
-const NOW_MS = 1_750_000_000_000;
-
-function status(facts: Partial<TargetStatus> = {}): TargetStatus {
-  return {
-    target: 'A/main',
-    repository: 'A',
-    branch: 'main',
-    state: 'fresh',
-    isStale: false,
-    verifiedAtMs: NOW_MS,
-    changedAtMs: NOW_MS,
-    checkedAtMs: NOW_MS,
-    nextFullCheckAtMs: null,
-    nextAttemptAtMs: null,
-    fingerprint: null,
-    files: 1,
-    sizeBytes: 1,
-    failure: null,
-    held: null,
-    drift: null,
-    restoredAtMs: null,
-    ...facts,
-  };
-}
+import { NOW_MS } from '../support/builders.ts';
+import { targetStatus } from '../support/report.ts';
 
 const DRIFT = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
 
@@ -39,7 +16,11 @@ describe('a mirror is ready', () => {
     ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
     ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
   ])('%s', (_when, facts) => {
-    expect(readinessOf([status(facts)], true)).toStrictEqual({ isReady: true, isListed: true, notReady: [] });
+    expect(readinessOf([targetStatus(facts)], true)).toStrictEqual({
+      isReady: true,
+      isListed: true,
+      notReady: [],
+    });
   });
 
   it('when there are no targets at all, once that is known', () => {
@@ -49,7 +30,11 @@ describe('a mirror is ready', () => {
 
 describe('a mirror is not ready', () => {
   it('before a pass came to its end, however fresh it looks', () => {
-    expect(readinessOf([status()], false)).toStrictEqual({ isReady: false, isListed: false, notReady: [] });
+    expect(readinessOf([targetStatus()], false)).toStrictEqual({
+      isReady: false,
+      isListed: false,
+      notReady: [],
+    });
   });
 
   it.each<[string, Partial<TargetStatus>, string]>([
@@ -62,7 +47,10 @@ describe('a mirror is not ready', () => {
     ['changed by someone', { state: 'drifted', drift: DRIFT }, 'drifted'],
     ['changed by someone, and failing', { state: 'failing', drift: DRIFT }, 'drifted'],
   ])('when a target is %s', (_when, facts, reason) => {
-    const { isReady, notReady } = readinessOf([status(), status({ target: 'B/main', ...facts })], true);
+    const { isReady, notReady } = readinessOf(
+      [targetStatus(), targetStatus({ target: 'B/main', ...facts })],
+      true,
+    );
     expect(isReady).toBe(false);
     expect(notReady).toMatchObject([{ target: 'B/main', reason }]);
   });
