@@ -2,6 +2,9 @@ import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
 
+/** Where a law is to be tried with the same inputs every time: PROPERTY_SEED. */
+const PROPERTY_SEED = [join(import.meta.dirname, 'support/property-seed.ts')];
+
 /** The attacks are bounded run by run; all of them together take hours. */
 const ATTACK_TIMEOUT_MS = 12 * 3_600_000;
 
@@ -10,8 +13,15 @@ export default defineConfig({
   test: {
     root: import.meta.dirname,
     projects: [
-      { test: { name: 'unit', include: ['unit/**/*.test.ts'] } },
-      { test: { name: 'integration', include: ['integration/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: PROPERTY_SEED } },
+      {
+        test: {
+          name: 'integration',
+          include: ['integration/**/*.test.ts'],
+          setupFiles: PROPERTY_SEED,
+          testTimeout: 60_000,
+        },
+      },
       {
         test: { name: 'e2e', include: ['e2e/**/*.test.ts'], testTimeout: 180_000, fileParallelism: false },
       },
