@@ -11,11 +11,13 @@ import { startTicker } from '../daemon/ticker.ts';
 import { compareWithGit } from '../demo/compare.ts';
 import { createSamples } from '../demo/samples.ts';
 import { createWriter, type Edit, type Writer } from '../demo/writer.ts';
+import { createGitLibrary } from '../git/library.ts';
+import type { Registry } from '../git/registry.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
 import type { EventSink, MirrorEvent, TargetPulled } from '../model/events.ts';
 import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
-import type { Registry } from '../service/registry.ts';
+import { fixedKey } from '../service/keys.ts';
 import { createService } from '../service/service.ts';
 import { runPass } from '../sync/pass.ts';
 import { createBoard } from './board.ts';
@@ -47,7 +49,9 @@ export async function demo({ once }: DemoOptions): Promise<ExitCode> {
   const { signal, stopListening } = abortOnSignal();
   try {
     const { registry } = await createSamples(join(folder, 'service'));
-    const service = createService({ registry, apiKey: KEY, apiToken: TOKEN });
+    const library = createGitLibrary(registry);
+    const keys = [fixedKey('personal', 'demo', KEY), fixedKey('token', 'demo', TOKEN)];
+    const service = createService({ library, keys: () => Promise.resolve(keys) });
     try {
       const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
       const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
@@ -56,6 +60,7 @@ export async function demo({ once }: DemoOptions): Promise<ExitCode> {
       return await mirrorAndEdit(settings, registry, once, signal);
     } finally {
       await service.close();
+      await library.close();
       await registry.close();
     }
   } finally {

@@ -1,4 +1,4 @@
-import { baseUrl, duration, integer, listen, path, secret, size } from './kinds.ts';
+import { baseUrl, choice, duration, integer, listen, path, secret, size } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
@@ -100,6 +100,19 @@ export const serveSection = section('The embedded service, for `serve` and `demo
   apiTokenFile: setting(path().optional(), {
     description: 'path of a file that holds `serve.apiToken`',
     fileOf: 'apiToken',
+  }),
+  fetchInterval: setting(duration({ min: '1s', max: '366d' }).prefault('5m'), {
+    description: 'how often the embedded service compares its clones with the external repositories',
+    comment: 'A push event that its webhook is told of is fetched at once.',
+  }),
+  sources: setting(choice(['https', 'any']).prefault('https'), {
+    description:
+      'which addresses repositories may be connected by: `https`, or for trials `any`, also `http:`, `file:` and paths of' +
+      ' this machine',
+    comment: 'With any, whoever has a key can read whatever repository the service itself can read.',
+  }),
+  maxUploadSize: setting(size({ min: '1kB' }).prefault('2 GiB'), {
+    description: 'greatest file that is uploaded to the embedded service, and greatest push',
   }),
   pageSize: setting(integer(1, 1000).prefault(100), {
     description: 'workbooks on a page of the embedded service, v1',

@@ -1,5 +1,5 @@
 import { MirrorError } from '../model/errors.ts';
-import type { Git } from '../service/git.ts';
+import type { Git } from '../git/git.ts';
 
 /** Who a commit is by. */
 export interface Person {

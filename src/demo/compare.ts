@@ -3,10 +3,10 @@ import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 
-import { createGit, type Git } from '../service/git.ts';
-import { readHeads } from '../service/refs.ts';
-import type { Registry } from '../service/registry.ts';
-import type { Repository } from '../service/registry-index.ts';
+import { createGit, type Git } from '../git/git.ts';
+import { readHeads } from '../git/refs.ts';
+import type { Registry } from '../git/registry.ts';
+import type { Repository } from '../service/library.ts';
 import { listTree } from './tree.ts';
 
 /** What a comparison found. */

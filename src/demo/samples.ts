@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 
-import { initialise } from '../service/bare.ts';
-import { createGit } from '../service/git.ts';
-import { openRegistry, type Registry } from '../service/registry.ts';
+import { initialise } from '../git/bare.ts';
+import { createGit } from '../git/git.ts';
+import { openRegistry, type Registry } from '../git/registry.ts';
 import { makeCommits } from './commits.ts';
 import { accountingCommits, forecastCommits, salesCommits } from './sample-content.ts';
 

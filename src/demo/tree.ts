@@ -1,4 +1,4 @@
-import type { Git } from '../service/git.ts';
+import type { Git } from '../git/git.ts';
 
 /** An entry of a commit's tree that is no folder. */
 export interface TreeEntry {

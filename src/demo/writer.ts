@@ -1,7 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
-import { createGit, type Git } from '../service/git.ts';
-import { readHeads } from '../service/refs.ts';
-import type { Registry } from '../service/registry.ts';
+import { createGit, type Git } from '../git/git.ts';
+import { readHeads } from '../git/refs.ts';
+import type { Registry } from '../git/registry.ts';
 import { type CommitPlan, type FileChange, makeCommits } from './commits.ts';
 import { EDIT_KINDS, type EditPlan, planEdit } from './edits.ts';
 import { PEOPLE } from './sample-content.ts';

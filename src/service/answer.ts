@@ -1,4 +1,4 @@
-import type { GitProcess } from './git.ts';
+import type { Bytes } from './library.ts';
 
 interface AnswerHead {
   /** HTTP status code. */
@@ -12,12 +12,12 @@ export type Answer =
   | (AnswerHead & { readonly kind: 'bytes'; readonly body: Uint8Array })
   /** No body at all, as 304 has none. */
   | (AnswerHead & { readonly kind: 'bare' })
-  /** What a git program writes; it is started when the body is wanted. */
+  /** Bytes that are made, or read, while they are sent; not before the body is wanted. */
   | (AnswerHead & {
-      readonly kind: 'git';
+      readonly kind: 'stream';
       /** Length of the body in bytes where it is known. */
       readonly lengthBytes?: number;
-      readonly start: (signal: AbortSignal) => GitProcess;
+      readonly open: (signal: AbortSignal) => Bytes;
     });
 
 /** An answer in JSON. */

@@ -1,25 +1,16 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
+import { findKey, type KeyKind, type KnownKey } from './keys.ts';
 import { RequestError } from './request-error.ts';
-
-/** The credential of each generation; without one for v1, v1 is switched off. */
-export interface Credentials {
-  readonly current: string;
-  readonly v1: string | undefined;
-}
 
 const CREDENTIAL_NAMES: Readonly<Record<Generation, string>> = {
   current: 'the API key of the current API',
   v1: 'the API token of v1',
 };
 
-/** Compares in a time that depends on neither value: hashes have the same length whatever was sent. */
-function equal(sent: string, expected: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(sent), digest(expected));
-}
+/** The kind of key that each generation takes (service specification, sections 5.1 and 5.2). */
+const KINDS: Readonly<Record<Generation, KeyKind>> = { current: 'personal', v1: 'token' };
 
 /** The specification shows the bare token (section 5.2); clients also write the usual words before it. */
 function withoutScheme(header: string): string {
@@ -28,22 +19,29 @@ function withoutScheme(header: string): string {
 
 /**
  * Checks that a request carries the credential of its generation (service specification, section 5).
- * @throws RequestError 401 when it is missing or another one, 404 for v1 when that is switched off
+ * @returns the key that it carries
+ * @throws RequestError 401 when it is missing or another one, 403 for a group key, 404 for v1 where there is no token at all
  */
 export function authorise(
   generation: Generation,
   headers: IncomingHttpHeaders,
-  credentials: Credentials,
-): void {
-  const expected = credentials[generation];
-  if (expected === undefined)
+  keys: readonly KnownKey[],
+): KnownKey {
+  const kind = KINDS[generation];
+  if (generation === 'v1' && !keys.some((key) => key.kind === kind))
     throw new RequestError(404, 'not_found', `${generation} is switched off on this server`);
   const name = CREDENTIAL_HEADERS[generation];
   const value = headers[name];
   const sent = typeof value === 'string' ? value : '';
-  const accepted = generation === 'v1' ? [sent, withoutScheme(sent)] : [sent];
-  // Every candidate is compared, so that the time does not tell which one came close.
-  if (accepted.filter((candidate) => equal(candidate, expected)).length > 0) return;
+  const key = findKey(keys, generation === 'v1' ? withoutScheme(sent) : sent);
+  if (key?.kind === kind) return key;
+  if (key?.kind === 'group') {
+    throw new RequestError(
+      403,
+      'group_key',
+      'a group key is for incoming webhooks only: send a personal API key',
+    );
+  }
   const problem = sent === '' ? 'is missing' : 'is not valid';
   const message =
     `${CREDENTIAL_NAMES[generation]} ${problem}: send it in the header ${name}; ` +

@@ -1,69 +1,113 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
-import { authorise, type Credentials } from './auth.ts';
+import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
-import type { Git } from './git.ts';
-import type { WorkbookListing } from './listing.ts';
-import type { Registry } from './registry.ts';
-import type { Repository } from './registry-index.ts';
+import { answerCreate } from './create.ts';
+import { answerGit } from './git-http.ts';
+import type { Keys } from './keys.ts';
+import type { Changes, Library, Repository } from './library.ts';
+import { answerPage, type PageFiles } from './page.ts';
+import { answerPushEvent } from './push-event.ts';
 import { RequestError } from './request-error.ts';
-import { findRoute, generationOf, splitTarget } from './routes.ts';
+import { findRoute, type Route, splitTarget } from './routes.ts';
 import { sendAnswer } from './send.ts';
-import { answerWorkbooks, type Counters } from './workbooks.ts';
+import { answerUploads } from './uploads.ts';
+import { answerWorkbooks } from './workbooks.ts';
 
 /** What requests are answered from. */
 export interface Context {
-  readonly git: Git;
-  readonly registry: Registry;
-  readonly listing: WorkbookListing;
-  /** By workbook id; zero for any other workbook. */
-  readonly counters: ReadonlyMap<string, Counters>;
-  readonly credentials: Credentials;
+  readonly library: Library;
+  /** Null for a service that takes no changes. */
+  readonly changes: Changes | null;
+  readonly keys: Keys;
+  /** The page on which people upload; null without one. */
+  readonly page: PageFiles | null;
   /** Rows on a page of v1 when the client does not say. */
   readonly pageSize: number;
 }
 
-const NO_COUNTERS: Counters = { processing: 0, failure: 0 };
-const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+/** A request as those who answer it see it. */
+export interface ServiceRequest {
+  readonly method: string;
+  /** Path as it was sent, still encoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage['headers'];
+  /** The request's own body; whoever reads it limits it. */
+  readonly body: IncomingMessage;
+}
+
+const READING: readonly string[] = ['GET', 'HEAD'];
+const METHODS: Readonly<Record<Route['kind'], readonly string[]>> = {
+  repositories: [...READING, 'POST'],
+  contents: READING,
+  workbooks: READING,
+  'push-event': ['POST'],
+  page: READING,
+  uploads: [...READING, 'POST'],
+  git: [...READING, 'POST'],
+};
 
 /** Address of the request as the client wrote it, for references to other pages. */
-function addressOf(request: IncomingMessage, path: string, query: URLSearchParams): URL {
-  const { localAddress = '127.0.0.1', localPort = 80 } = request.socket;
+function addressOf({ body, headers, path, query }: ServiceRequest): URL {
+  const { localAddress = '127.0.0.1', localPort = 80 } = body.socket;
   const own = `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
-  const said = `http://${request.headers.host ?? own}`;
+  const said = `http://${headers.host ?? own}`;
   const address = new URL(URL.canParse(said) ? said : `http://${own}`);
   address.pathname = path;
   address.search = query.toString();
   return address;
 }
 
-function presentRepository({ id, name, full_name, url, created_at }: Repository): Repository {
+/** The fields of a repository that the API shows (service specification, section 2.1). */
+export function presentRepository({ id, name, full_name, url, created_at }: Repository): Repository {
   return { id, name, full_name, url, created_at };
 }
 
+/** @throws RequestError 403 where nothing can be changed */
+function changesOf({ changes }: Context): Changes {
+  if (changes !== null) return changes;
+  throw new RequestError(
+    403,
+    'read_only',
+    'this service is a replica: it is read from, and takes no changes',
+  );
+}
+
 /** Decides what a request is answered. */
-async function answer(context: Context, request: IncomingMessage): Promise<Answer> {
-  const { path, query } = splitTarget(request.url ?? '/');
-  const route = findRoute(path);
-  if (!METHODS.has(request.method ?? '')) {
-    const allow = [...METHODS].join(', ');
+async function answer(context: Context, request: ServiceRequest): Promise<Answer> {
+  const route = findRoute(request.path);
+  const methods = METHODS[route.kind];
+  if (!methods.includes(request.method)) {
+    const allow = methods.join(', ');
     return errorAnswer(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
-  authorise(generationOf(route), request.headers, context.credentials);
+  const keys = await context.keys();
   switch (route.kind) {
     case 'repositories':
-      return jsonAnswer(200, context.registry.list().map(presentRepository));
+      authorise('current', request.headers, keys);
+      if (request.method === 'POST') return answerCreate(changesOf(context), request);
+      return jsonAnswer(200, (await context.library.repositories()).map(presentRepository));
     case 'contents':
-      return answerContents(context.git, context.registry, {
+      authorise('current', request.headers, keys);
+      return answerContents(context.library, {
         readings: route.readings,
-        branch: query.get('branch'),
-        ifNoneMatch: request.headers['if-none-match'],
+        branch: request.query.get('branch'),
+        // A range has no meaning without a body (RFC 9110, section 14.2).
+        headers: request.method === 'HEAD' ? { ...request.headers, range: undefined } : request.headers,
       });
-    case 'workbooks': {
-      const countersOf = (id: string): Counters => context.counters.get(id) ?? NO_COUNTERS;
-      return answerWorkbooks(context.listing, countersOf, addressOf(request, path, query), context.pageSize);
-    }
+    case 'workbooks':
+      authorise('v1', request.headers, keys);
+      return answerWorkbooks(context.library, addressOf(request), context.pageSize);
+    case 'push-event':
+      return answerPushEvent(context.library, context.changes, keys, request);
+    case 'page':
+      return answerPage(context.page, route.name, request.headers);
+    case 'uploads':
+      return answerUploads(context.library, changesOf(context), keys, route.segments, request);
+    case 'git':
+      return answerGit(context.library, changesOf(context), keys, route, request);
   }
 }
 
@@ -78,11 +122,14 @@ function answerError(error: unknown): Answer {
 /** Answers one request; never rejects. Gives the service's own error, if there was one. */
 export async function handle(
   context: Context,
-  request: IncomingMessage,
+  message: IncomingMessage,
   response: ServerResponse,
 ): Promise<unknown> {
-  const withBody = request.method !== 'HEAD';
+  const method = message.method ?? '';
+  const withBody = method !== 'HEAD';
+  const { path, query } = splitTarget(message.url ?? '/');
   try {
+    const request = { method, path, query, headers: message.headers, body: message };
     await sendAnswer(response, await answer(context, request), withBody);
     return undefined;
   } catch (error) {

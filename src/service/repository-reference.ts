@@ -1,4 +1,4 @@
-import type { RegisteredRepository } from './registry-index.ts';
+import type { Repository } from './library.ts';
 import { RequestError } from './request-error.ts';
 import type { ContentsReading } from './routes.ts';
 
@@ -9,9 +9,9 @@ import type { ContentsReading } from './routes.ts';
  * @throws RequestError 409 for a short name that several repositories share
  */
 export function findRepository(
-  repositories: readonly RegisteredRepository[],
+  repositories: readonly Repository[],
   reference: string,
-): RegisteredRepository | undefined {
+): Repository | undefined {
   const exact =
     repositories.find(({ id }) => id === reference) ??
     repositories.find(({ full_name }) => full_name === reference);
@@ -34,9 +34,9 @@ export function findRepository(
  * @throws RequestError 404 when none does, 409 as {@link findRepository}
  */
 export function chooseReading(
-  repositories: readonly RegisteredRepository[],
+  repositories: readonly Repository[],
   readings: readonly ContentsReading[],
-): { readonly repository: RegisteredRepository; readonly path: string } {
+): { readonly repository: Repository; readonly path: string } {
   for (const { reference, path } of readings) {
     const repository = findRepository(repositories, reference);
     if (repository !== undefined) return { repository, path };

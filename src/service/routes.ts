@@ -1,4 +1,4 @@
-import type { Generation } from '../api/requests.ts';
+import type { GitProgram } from './library.ts';
 import { RequestError } from './request-error.ts';
 
 /** One way to read the path of a contents request. */
@@ -14,15 +14,34 @@ export type Route =
   | { readonly kind: 'repositories' }
   /** A full name with raw slashes can be read in several ways when it, or the path, has a segment `contents`. */
   | { readonly kind: 'contents'; readonly readings: readonly ContentsReading[] }
-  | { readonly kind: 'workbooks' };
+  | { readonly kind: 'workbooks' }
+  /** An incoming webhook (section 6 shows no address). */
+  | { readonly kind: 'push-event' }
+  /** A file of the page on which people upload, by its name. */
+  | { readonly kind: 'page'; readonly name: string }
+  /** What the page asks for, by the segments after {@link UPLOADS_PATH}, decoded. */
+  | { readonly kind: 'uploads'; readonly segments: readonly string[] }
+  /** Git over HTTP (gitprotocol-http(5)). */
+  | {
+      readonly kind: 'git';
+      /** Name of the repository, decoded, without the `.git` that addresses of Git end with. */
+      readonly reference: string;
+      readonly program: GitProgram | null;
+      /** Whether a client asks what there is, before it asks for it. */
+      readonly isAdvertisement: boolean;
+    };
 
 /** The path below which everything lies (service specification, section 1). */
 export const BASE_PATH = '/api';
 
-/** The generation of the API that a route belongs to (section 9). */
-export function generationOf(route: Route): Generation {
-  return route.kind === 'workbooks' ? 'v1' : 'current';
-}
+/** The path of incoming webhooks below {@link BASE_PATH}. */
+export const PUSH_EVENT_PATH = '/webhooks/push';
+
+/** The path below which the page asks for what it shows, and sends what is dropped on it. */
+export const UPLOADS_PATH = '/uploads';
+
+/** The path below which Git finds the repositories. */
+export const GIT_PATH = '/git';
 
 /**
  * Splits a request target into path and query, both as they were sent.
@@ -58,12 +77,40 @@ function readContents(segments: readonly string[]): ContentsReading[] {
   });
 }
 
+const GIT_TAILS: ReadonlyMap<
+  string,
+  { readonly program: GitProgram | null; readonly isAdvertisement: boolean }
+> = new Map([
+  ['info/refs', { program: null, isAdvertisement: true }],
+  ['git-upload-pack', { program: 'git-upload-pack', isAdvertisement: false }],
+  ['git-receive-pack', { program: 'git-receive-pack', isAdvertisement: false }],
+]);
+
+function findGitRoute(path: string): Route | null {
+  const match = /^(.+?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/.exec(path);
+  const tail = GIT_TAILS.get(match?.[2] ?? '');
+  if (match === null || tail === undefined) return null;
+  return { kind: 'git', reference: decodeSegments((match[1] ?? '').split('/')).join('/'), ...tail };
+}
+
+/** Finds what lies beside the API: the page, what it asks for, and Git. */
+function findRouteBeside(path: string): Route | null {
+  if (path === '/') return { kind: 'page', name: 'index.html' };
+  if (path.startsWith('/page/')) return { kind: 'page', name: path.slice('/page/'.length) };
+  if (path.startsWith(`${UPLOADS_PATH}/`)) {
+    return { kind: 'uploads', segments: decodeSegments(path.slice(UPLOADS_PATH.length + 1).split('/')) };
+  }
+  return path.startsWith(`${GIT_PATH}/`) ? findGitRoute(path.slice(GIT_PATH.length + 1)) : null;
+}
+
 /**
  * Finds what a path asks for (section 4, and `/repositories` as newer installations answer it).
  * @param path path of the request as it was sent, still encoded: an encoded slash in `{repo}` is part of the name
  * @throws RequestError 404 for a path that is none of ours, 400 for one that cannot be decoded
  */
 export function findRoute(path: string): Route {
+  const beside = findRouteBeside(path);
+  if (beside !== null) return beside;
   const [empty, base, collection, ...rest] = path.split('/');
   if (empty !== '' || `/${base}` !== BASE_PATH) {
     const message = `the API is below ${BASE_PATH}: the base address is that of this server followed by ${BASE_PATH}`;
@@ -71,6 +118,7 @@ export function findRoute(path: string): Route {
   }
   const tail = rest.join('/');
   if (collection === 'v1' && (tail === 'workbooks' || tail === 'workbooks/')) return { kind: 'workbooks' };
+  if (path === `${BASE_PATH}${PUSH_EVENT_PATH}`) return { kind: 'push-event' };
   if (collection === 'repos' || collection === 'repositories') {
     if (tail === '') return { kind: 'repositories' };
     const readings = readContents(rest);

@@ -1,19 +1,18 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
-import { MirrorError } from '../model/errors.ts';
 import type { Answer } from './answer.ts';
 
-type GitAnswer = Extract<Answer, { kind: 'git' }>;
+type StreamAnswer = Extract<Answer, { kind: 'stream' }>;
 
 /**
  * Sends an answer, in full or visibly broken.
  * @param withBody false for a HEAD request: the same headers, no body
- * @throws MirrorError `service.failed` when git ends before its first output; nothing has been sent then
+ * @throws what the body throws before its first bytes; nothing has been sent then
  */
 export async function sendAnswer(response: ServerResponse, answer: Answer, withBody: boolean): Promise<void> {
-  if (answer.kind === 'git') {
-    await sendGit(response, answer, withBody);
+  if (answer.kind === 'stream') {
+    await sendStream(response, answer, withBody);
     return;
   }
   const headers: Record<string, string | number> = { ...answer.headers };
@@ -29,7 +28,7 @@ export async function sendAnswer(response: ServerResponse, answer: Answer, withB
   response.end(withBody ? body : undefined);
 }
 
-async function sendGit(response: ServerResponse, answer: GitAnswer, withBody: boolean): Promise<void> {
+async function sendStream(response: ServerResponse, answer: StreamAnswer, withBody: boolean): Promise<void> {
   const length = answer.lengthBytes === undefined ? {} : { 'content-length': answer.lengthBytes };
   const head = { ...answer.headers, ...length };
   if (!withBody) {
@@ -40,26 +39,24 @@ async function sendGit(response: ServerResponse, answer: GitAnswer, withBody: bo
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   if (response.destroyed) return;
-  const { stdout, exit } = answer.start(gone.signal);
-  const chunks = (stdout as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  let chunk = await chunks.next();
-  if (chunk.done === true) {
-    const { code, complaint } = await exit;
+  const chunks = answer.open(gone.signal)[Symbol.asyncIterator]();
+  let chunk: IteratorResult<Uint8Array>;
+  try {
+    chunk = await chunks.next();
+  } catch (error) {
     if (gone.signal.aborted) return;
-    if (code !== 0) throw new MirrorError('service.failed', `git gave no content: ${complaint}`);
+    throw error;
   }
   response.writeHead(answer.status, head);
   try {
     for (; chunk.done !== true; chunk = await chunks.next()) {
-      // A client that reads slowly stops git, by way of the pipe, instead of filling the memory.
+      // A client that reads slowly stops what makes the bytes, instead of filling the memory.
       if (!response.write(chunk.value)) await once(response, 'drain', { signal: gone.signal });
     }
-    if ((await exit).code !== 0) throw new Error('git ended in the middle of its output');
     response.end();
   } catch {
     // Ending the answer properly would make a short one look whole; a client that is gone does not mind.
     response.destroy();
-    // A pipe that nobody empties would keep the program, or what is left of it, from ever being done.
-    stdout.destroy();
+    await chunks.return?.().catch(() => undefined);
   }
 }

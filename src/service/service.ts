@@ -1,12 +1,11 @@
 import { createServer, type Server } from 'node:http';
 
 import { MirrorError } from '../model/errors.ts';
-import { createGit } from './git.ts';
 import { type Context, handle } from './handler.ts';
-import { createWorkbookListing } from './listing.ts';
-import type { Registry } from './registry.ts';
+import type { Keys } from './keys.ts';
+import type { Changes, Library } from './library.ts';
+import type { PageFiles } from './page.ts';
 import { BASE_PATH } from './routes.ts';
-import type { Counters } from './workbooks.ts';
 
 /** What is known of a request once it has been answered. */
 export interface RequestInfo {
@@ -22,18 +21,19 @@ export interface RequestInfo {
 
 /** What a service is made from. */
 export interface ServiceOptions {
-  readonly registry: Registry;
-  /** Credential of the current API. */
-  readonly apiKey: string;
-  /** Credential of v1; without one, v1 is switched off. */
-  readonly apiToken?: string;
+  readonly library: Library;
+  /** Null or left out for a service that takes no changes. */
+  readonly changes?: Changes | null;
+  readonly keys: Keys;
+  /** The page on which people upload; none if left out. */
+  readonly page?: PageFiles;
   /** Rows on a page of v1 when the client does not say; 100 if left out. */
   readonly pageSize?: number;
   /** Called once a request, after its answer. */
   readonly onRequest?: (info: RequestInfo) => void;
 }
 
-/** The embedded service: the API of the workbook service on real Git repositories. */
+/** The embedded service: the API of the workbook service, on whatever it is given. */
 export interface Service {
   /**
    * Starts to answer.
@@ -42,10 +42,8 @@ export interface Service {
    * @throws MirrorError `settings.invalid` when the address is taken or not ours
    */
   readonly listen: (where: { host: string; port: number }) => Promise<{ baseUrl: string; port: number }>;
-  /** Stops at once: open connections are cut, and no git program is left. */
+  /** Stops at once: open connections are cut. */
   readonly close: () => Promise<void>;
-  /** Sets the counters that v1 shows for a workbook, on all its branches; zero without. */
-  readonly setCounters: (workbookId: string, counters: Counters) => void;
 }
 
 const DEFAULT_PAGE_SIZE = 100;
@@ -67,16 +65,13 @@ function listenOn(server: Server, host: string, port: number): Promise<number> {
   });
 }
 
-/** Makes the embedded service on a registry, which stays the caller's to close. */
+/** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
-  const git = createGit();
-  const counters = new Map<string, Counters>();
   const context: Context = {
-    git,
-    registry: options.registry,
-    listing: createWorkbookListing(git, options.registry),
-    counters,
-    credentials: { current: options.apiKey, v1: options.apiToken },
+    library: options.library,
+    changes: options.changes ?? null,
+    keys: options.keys,
+    page: options.page ?? null,
     pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
   };
   const server = createServer((request, response) => {
@@ -108,10 +103,7 @@ export function createService(options: ServiceOptions): Service {
         server.close(() => resolve());
       });
       server.closeAllConnections();
-      await Promise.all([closed, git.stop()]);
-    },
-    setCounters(workbookId, { processing, failure }) {
-      counters.set(workbookId, { processing, failure });
+      await closed;
     },
   };
 }

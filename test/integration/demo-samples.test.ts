@@ -10,16 +10,16 @@ import { pageSchema, workbookSchema } from '../../src/api/schemas.ts';
 import { compareWithGit, type PathOf } from '../../src/demo/compare.ts';
 import { createSamples, type Samples } from '../../src/demo/samples.ts';
 import { createWriter, type Edit } from '../../src/demo/writer.ts';
-import { createGit } from '../../src/service/git.ts';
-import { readHeads } from '../../src/service/refs.ts';
-import { createService, type Service } from '../../src/service/service.ts';
+import { createGit } from '../../src/git/git.ts';
+import { readHeads } from '../../src/git/refs.ts';
+import { createGitService, type GitService } from '../support/git-service.ts';
 
 const KEY = 'key';
 const TOKEN = 'token';
 
 let root = '';
 let samples: Samples;
-let service: Service;
+let service: GitService;
 let baseUrl = '';
 
 const pathOf: PathOf = (repository, branch) => join(repository.full_name, encodeURIComponent(branch));
@@ -73,7 +73,7 @@ async function shown(): Promise<Shown[]> {
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'samples-test-'));
   samples = await createSamples(join(root, 'data'));
-  service = createService({ registry: samples.registry, apiKey: KEY, apiToken: TOKEN });
+  service = createGitService({ registry: samples.registry, apiKey: KEY, apiToken: TOKEN });
   ({ baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 }));
 });
 

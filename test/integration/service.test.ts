@@ -20,12 +20,13 @@ import {
 } from '../../src/api/schemas.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../src/demo/commits.ts';
 import { createFigures } from '../../src/demo/figures.ts';
-import { initialise } from '../../src/service/bare.ts';
-import { createGit, type Git } from '../../src/service/git.ts';
-import { createWorkbookListing } from '../../src/service/listing.ts';
-import { readBranches } from '../../src/service/refs.ts';
-import { openRegistry, type Registry } from '../../src/service/registry.ts';
-import { createService, type RequestInfo, type Service } from '../../src/service/service.ts';
+import { initialise } from '../../src/git/bare.ts';
+import { createGit, type Git } from '../../src/git/git.ts';
+import { createWorkbookListing } from '../../src/git/listing.ts';
+import { readBranches } from '../../src/git/refs.ts';
+import { openRegistry, type Registry } from '../../src/git/registry.ts';
+import type { RequestInfo } from '../../src/service/service.ts';
+import { createGitService, type GitService } from '../support/git-service.ts';
 
 const KEY = 'key-1';
 const TOKEN = 'token-1';
@@ -36,7 +37,7 @@ const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
 let root = '';
 let git: Git;
 let registry: Registry;
-let service: Service;
+let service: GitService;
 let baseUrl = '';
 let requests: RequestInfo[] = [];
 
@@ -123,7 +124,7 @@ beforeEach(async () => {
   git = createGit();
   registry = await openRegistry(join(root, 'data'));
   requests = [];
-  service = createService({
+  service = createGitService({
     registry,
     apiKey: KEY,
     apiToken: TOKEN,
@@ -333,7 +334,7 @@ describe('contents', () => {
   });
 
   it('are the same bytes each time, with a strong tag that spares sending them', async () => {
-    const { id } = await create('A', [plan('main', [write('f/x.xlsx', '1'), write('g/x.xlsx', '1')])]);
+    const { id } = await create('A', [plan('main', [write('f/x.xlsx', '1'), write('g/x.xlsx', '2')])]);
     const paths = [undefined, 'f', 'g', 'f/x.xlsx'];
     const answers = await Promise.all(paths.map((path) => contents('A', path)));
     const tags = answers.map((answer) => answer.headers.get('etag') ?? '');
@@ -543,7 +544,7 @@ describe('the list of workbooks', () => {
     const names = ['main', 'b1', 'b2'];
     const listing = createWorkbookListing(git, registry);
     const asLines = async (source: typeof listing): Promise<string[]> =>
-      (await source.rows()).map(({ branch, path, change }) => `${branch} ${path} ${change.commit.id}`).sort();
+      (await source.rows()).map(({ branch, path, version }) => `${branch} ${path} ${version.id}`).sort();
 
     for (let step = 1; step <= 40; step += 1) {
       const { heads } = await readBranches(git, gitDirectory);
@@ -611,7 +612,7 @@ describe('credentials, methods and other paths', () => {
   });
 
   it('has no v1 without a token', async () => {
-    const other = createService({ registry, apiKey: KEY });
+    const other = createGitService({ registry, apiKey: KEY });
     const { baseUrl: address } = await other.listen({ host: '127.0.0.1', port: 0 });
     const response = await fetch(`${address}/v1/workbooks`, { headers: { authorization: TOKEN } });
     await other.close();
@@ -620,7 +621,6 @@ describe('credentials, methods and other paths', () => {
 
   it('takes GET and HEAD only', async () => {
     for (const [path, method] of [
-      ['/repos', 'POST'],
       ['/repos/x/contents', 'DELETE'],
       ['/v1/workbooks', 'PUT'],
     ] as const) {
@@ -655,7 +655,7 @@ describe('credentials, methods and other paths', () => {
   });
 
   it('refuses an address that is taken', async () => {
-    const other = createService({ registry, apiKey: KEY });
+    const other = createGitService({ registry, apiKey: KEY });
     const port = Number(new URL(baseUrl).port);
     await expect(other.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
       code: 'settings.invalid',

@@ -6,12 +6,12 @@ import { compareWithGit } from '../../src/demo/compare.ts';
 import { createSamples } from '../../src/demo/samples.ts';
 import { createWriter, type Writer } from '../../src/demo/writer.ts';
 import { encodeSegment, repositoryPath } from '../../src/model/safe-path.ts';
-import { createService, type Service } from '../../src/service/service.ts';
+import { createGitService, type GitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** The embedded service with sample repositories, and an empty directory to mirror them into. */
 export interface Embedded {
-  readonly service: Service;
+  readonly service: GitService;
   readonly writer: Writer;
   readonly directory: string;
   /** The settings as variables. */
@@ -30,7 +30,7 @@ export async function startEmbedded(): Promise<Embedded> {
   const folder = await temporaryFolder();
   const samples = await createSamples(join(folder, 'service'));
   const requests: string[] = [];
-  const service = createService({
+  const service = createGitService({
     registry: samples.registry,
     apiKey: KEY,
     apiToken: TOKEN,

@@ -99,7 +99,13 @@ describe('the parsed settings', () => {
       log: { level: 'info', format: 'auto' },
       hooks: { timeout: 300_000, webhookEvents: ['*'] },
       http: { listen: { host: '127.0.0.1', port: 9480 } },
-      serve: { listen: { host: '127.0.0.1', port: 9400 }, pageSize: 100 },
+      serve: {
+        listen: { host: '127.0.0.1', port: 9400 },
+        fetchInterval: 300_000,
+        sources: 'https',
+        maxUploadSize: 2 * 1024 ** 3,
+        pageSize: 100,
+      },
     });
   });
 

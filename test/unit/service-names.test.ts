@@ -5,7 +5,7 @@ import {
   formatCreatedAt,
   formatVersionTime,
   namesOfAddress,
-} from '../../src/service/names.ts';
+} from '../../src/git/names.ts';
 
 describe('names of repositories', () => {
   it('takes the names of an external repository from its address', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { contentsPath } from '../../src/api/requests.ts';
 import { RequestError } from '../../src/service/request-error.ts';
-import { findRoute, generationOf, splitTarget } from '../../src/service/routes.ts';
+import { findRoute, splitTarget } from '../../src/service/routes.ts';
 
 function refusal(path: string): number {
   try {
@@ -19,11 +19,6 @@ describe('routes of the service', () => {
     expect(findRoute('/api/repositories')).toEqual({ kind: 'repositories' });
     expect(findRoute('/api/repos/')).toEqual({ kind: 'repositories' });
     expect(findRoute('/api/v1/workbooks')).toEqual({ kind: 'workbooks' });
-  });
-
-  it('knows which generation a route belongs to', () => {
-    expect(generationOf(findRoute('/api/repos'))).toBe('current');
-    expect(generationOf(findRoute('/api/v1/workbooks'))).toBe('v1');
   });
 
   it.each([
@@ -64,18 +59,12 @@ describe('routes of the service', () => {
     expect(splitTarget('http://host:80/api/repos?a=1').path).toBe('/api/repos');
   });
 
-  it.each([
-    '/',
-    '/repos',
-    '/apis/repos',
-    '/api',
-    '/api/repos/x',
-    '/api/v1',
-    '/api/v1/repos',
-    '/api/contents',
-  ])('has nothing at %s', (path) => {
-    expect(refusal(path)).toBe(404);
-  });
+  it.each(['/repos', '/apis/repos', '/api', '/api/repos/x', '/api/v1', '/api/v1/repos', '/api/contents'])(
+    'has nothing at %s',
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
+  );
 
   it('says where the API is to whoever asks beside it', () => {
     expect(() => findRoute('/repos')).toThrow(/below \/api/);

@@ -1,19 +1,9 @@
+import type { WorkbookRow } from '../service/library.ts';
 import type { Git } from './git.ts';
 import { branchKey, createHistoryCache, type LastChange } from './history.ts';
+import { formatVersionTime } from './names.ts';
 import { readHeads } from './refs.ts';
 import type { Registry } from './registry.ts';
-
-/** One workbook on one branch. */
-export interface WorkbookRow {
-  /** `<integration>/<path>` (service specification, section 2.2): the same on every branch. */
-  readonly id: string;
-  /** Full name of the repository. */
-  readonly integration: string;
-  readonly branch: string;
-  /** Path inside the repository, without a leading slash. */
-  readonly path: string;
-  readonly change: LastChange;
-}
 
 /** The workbooks of all repositories. */
 export interface WorkbookListing {
@@ -32,6 +22,17 @@ interface BranchHead {
 function compare(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
+}
+
+function versionOf({ commit, action }: LastChange): WorkbookRow['version'] {
+  return {
+    id: commit.id,
+    author: commit.author,
+    action,
+    createdAt: formatVersionTime(commit.committedAtSeconds),
+    message: commit.message,
+    parentId: commit.parentId,
+  };
 }
 
 /** Makes a listing that remembers what it has read. */
@@ -59,7 +60,7 @@ export function createWorkbookListing(git: Git, registry: Registry): WorkbookLis
       integration,
       branch,
       path,
-      change,
+      version: versionOf(change),
     }));
   }
 

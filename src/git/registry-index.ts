@@ -3,18 +3,11 @@ import { dirname, join } from 'node:path';
 
 import { repositorySchema } from '../api/schemas.ts';
 import { MirrorError } from '../model/errors.ts';
-
-/** A repository as the current API gives it (service specification, section 2.1). */
-export interface Repository {
-  readonly id: string;
-  readonly name: string;
-  readonly full_name: string;
-  readonly url: string | null;
-  readonly created_at: string;
-}
+import type { Repository } from '../service/library.ts';
 
 /** A repository as the registry keeps it. */
 export interface RegisteredRepository extends Repository {
+  readonly created_at: string;
   /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
   readonly source: string | null;
 }

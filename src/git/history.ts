@@ -1,3 +1,4 @@
+import { isWorkbookName } from '../api/media-types.ts';
 import type { Git } from './git.ts';
 import { type Commit, createLogReader, LOG_ARGUMENTS, type PathChange } from './log.ts';
 
@@ -24,8 +25,6 @@ export function branchKey(repositoryId: string, branch: string): string {
   return `${repositoryId} ${branch}`;
 }
 
-/** What a workbook is called; the service's users see these files only. */
-const WORKBOOK_NAME = /\.(?:xlsx|xlsm|xlsb|xls|xltx|xltm|ods)$/i;
 /** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
 const FILE_MODES: ReadonlySet<string> = new Set(['100644', '100664', '100755']);
 
@@ -42,7 +41,7 @@ export function createFold(): Fold {
   const newest = new Map<string, LastChange | null>();
   return {
     add({ commit, path, letter, mode }) {
-      if (newest.has(path) || !WORKBOOK_NAME.test(path)) return;
+      if (newest.has(path) || !isWorkbookName(path)) return;
       newest.set(path, FILE_MODES.has(mode) ? { commit, action: letter === 'A' ? 'add' : 'modify' } : null);
     },
     finish(base) {

@@ -1,0 +1,103 @@
+import { MirrorError } from '../model/errors.ts';
+import type { ByteRange, Bytes, Content } from '../service/library.ts';
+import { RequestError } from '../service/request-error.ts';
+import type { Git, GitProcess } from './git.ts';
+import { commitOfFolder, findObject } from './objects.ts';
+import { type Branches, readBranches } from './refs.ts';
+
+/** A zip without entries is its end record alone: 22 bytes. */
+const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer.alloc(18)]);
+/** Workbooks are compressed already; more effort would not make the archive smaller. */
+const ZIP_EFFORT = '-1';
+
+/**
+ * The entity tag of what an object of Git is sent as: strong, since an object never changes and the same archive is made of a
+ * commit each time.
+ */
+function tagOf(objectId: string): string {
+  return `"${objectId}"`;
+}
+
+function chooseCommit(branches: Branches, branch: string | null): string | null {
+  const name = branch ?? branches.defaultBranch;
+  const commitId = name === null ? undefined : branches.heads.get(name);
+  if (commitId !== undefined) return commitId;
+  if (branch === null && branches.heads.size === 0) return null;
+  const what =
+    branch === null ? `the default branch ${name ?? 'HEAD'} does not exist` : `there is no branch ${branch}`;
+  throw new RequestError(404, 'branch_not_found', what);
+}
+
+/**
+ * Gives what a git program writes.
+ * @throws MirrorError `service.failed` when it does not end well
+ */
+export async function* outputOf(start: () => GitProcess): Bytes {
+  const { stdout, exit } = start();
+  try {
+    yield* stdout as AsyncIterable<Buffer>;
+    const { code, complaint } = await exit;
+    if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
+  } finally {
+    // A pipe that nobody empties would keep the program, or what is left of it, from ever being done.
+    stdout.destroy();
+  }
+}
+
+/** Gives a part of bytes that can only be read from their beginning. */
+async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
+  let at = 0;
+  for await (const chunk of bytes) {
+    const from = Math.max(0, first - at);
+    const to = Math.min(chunk.length, last + 1 - at);
+    if (from < to) yield chunk.subarray(from, to);
+    at += chunk.length;
+    if (at > last) return;
+  }
+}
+
+async function* nothingButAnEmptyZip(): Bytes {
+  yield EMPTY_ZIP;
+}
+
+function archiveOf(git: Git, gitDirectory: string, commitId: string): Content {
+  const args = ['archive', '--format=zip', ZIP_EFFORT, commitId];
+  return {
+    kind: 'archive',
+    etag: tagOf(commitId),
+    open: (signal) => outputOf(() => git.start(gitDirectory, args, { signal })),
+  };
+}
+
+/**
+ * Finds what stands at a path of a branch, with the bytes that were committed.
+ * @throws RequestError 404 for a branch or path that does not exist
+ */
+export async function contentAt(
+  git: Git,
+  gitDirectory: string,
+  branch: string | null,
+  path: string,
+): Promise<Content> {
+  const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
+  if (commitId === null && path === '') {
+    return { kind: 'archive', etag: tagOf('empty'), open: nothingButAnEmptyZip };
+  }
+  if (commitId !== null && path === '') return archiveOf(git, gitDirectory, commitId);
+  const object = commitId === null ? null : await findObject(git, gitDirectory, commitId, path);
+  if (commitId !== null && object?.type === 'tree') {
+    const folder = await commitOfFolder(git, gitDirectory, commitId, object.id);
+    return archiveOf(git, gitDirectory, folder);
+  }
+  if (object?.type === 'blob') {
+    const open = (signal: AbortSignal): Bytes =>
+      outputOf(() => git.start(gitDirectory, ['cat-file', 'blob', object.id], { signal }));
+    return {
+      kind: 'file',
+      etag: tagOf(object.id),
+      sizeBytes: object.sizeBytes,
+      open: (signal, range) => (range === undefined ? open(signal) : partOf(open(signal), range)),
+    };
+  }
+  throw new RequestError(404, 'path_not_found', `there is no folder or file ${path} on this branch`);
+}

@@ -1,0 +1,48 @@
+import type { ByteRange } from './library.ts';
+
+/** Requests for what a client does not have yet (RFC 9110, sections 13 and 14). */
+
+/**
+ * Says whether a client has the current content already (section 13.1.2: If-None-Match compares weakly).
+ * @param header value of If-None-Match, if it was sent
+ */
+export function matchesTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  if (header.trim() === '*') return true;
+  return [...header.matchAll(/(?:W\/)?("[^"]*")/g)].some((match) => match[1] === tag);
+}
+
+/** Which part of a file is to be sent. */
+export type RangeChoice =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'part'; readonly range: ByteRange }
+  /** Nothing of what is asked for exists. */
+  | { readonly kind: 'unsatisfiable' };
+
+const WHOLE: RangeChoice = { kind: 'whole' };
+
+/**
+ * Decides which part of a file a request wants. What is not one range of bytes, and a range of something that has changed
+ * meanwhile, gets the whole: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
+ * @param range value of Range, if it was sent
+ * @param ifRange value of If-Range, if it was sent; a date never holds, as no time of the content is given out
+ */
+export function chooseRange(
+  range: string | undefined,
+  ifRange: string | undefined,
+  tag: string,
+  sizeBytes: number,
+): RangeChoice {
+  if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return WHOLE;
+  const [, first = '', last = ''] = /^bytes *= *(\d{0,15}) *- *(\d{0,15})$/i.exec(range.trim()) ?? [];
+  if (first === '' && last === '') return WHOLE;
+  if (first === '') {
+    const wanted = Math.min(Number(last), sizeBytes);
+    if (wanted === 0) return { kind: 'unsatisfiable' };
+    return { kind: 'part', range: { first: sizeBytes - wanted, last: sizeBytes - 1 } };
+  }
+  if (last !== '' && Number(last) < Number(first)) return WHOLE;
+  if (Number(first) >= sizeBytes) return { kind: 'unsatisfiable' };
+  const end = last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
+  return { kind: 'part', range: { first: Number(first), last: end } };
+}

@@ -1,0 +1,38 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+
+/** What a key is for (service specification, section 5): the current API, incoming webhooks only, or v1. */
+export type KeyKind = 'personal' | 'group' | 'token';
+
+/** A key that the service knows. The key itself is nowhere to be read. */
+export interface KnownKey {
+  readonly kind: KeyKind;
+  /** Whose it is: the author of what is uploaded with it. */
+  readonly name: string;
+  /** SHA-256 of the key, in hexadecimal digits. */
+  readonly sha256: string;
+  /** What a webhook is signed with in the place of the key itself; null for a key that signs nothing. */
+  readonly signingSecret: string | null;
+}
+
+/** The keys that are in force at the moment. Called with every request. */
+export type Keys = () => Promise<readonly KnownKey[]>;
+
+/** The digest under which a key is kept. It needs no salt and no slowness: a key is random and long. */
+export function digestOfKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+/** A key that is given as it is, as in the settings. */
+export function fixedKey(kind: KeyKind, name: string, key: string): KnownKey {
+  return { kind, name, sha256: digestOfKey(key), signingSecret: null };
+}
+
+/**
+ * Finds the key that a client sent. Compares in a time that depends on no key: every one is looked at, by digests, which have
+ * the same length whatever was sent.
+ */
+export function findKey(keys: readonly KnownKey[], sent: string): KnownKey | null {
+  const digest = Buffer.from(digestOfKey(sent), 'hex');
+  const found = keys.filter(({ sha256 }) => timingSafeEqual(digest, Buffer.from(sha256, 'hex')));
+  return found[0] ?? null;
+}

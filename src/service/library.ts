@@ -1,0 +1,171 @@
+/** What the service answers from, as it needs it: real Git repositories, or a mirror. */
+
+/** A repository as the current API gives it (service specification, section 2.1). */
+export interface Repository {
+  readonly id: string;
+  readonly name: string;
+  readonly full_name: string;
+  readonly url: string | null;
+  /** Null where nobody remembers it. */
+  readonly created_at: string | null;
+}
+
+/** A part of a file, both ends included, in bytes from its beginning. */
+export interface ByteRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Bytes as they come; they fail rather than end early. Opened when they are wanted, and given up when the signal says so. */
+export type Bytes = AsyncIterable<Uint8Array>;
+
+/** What stands at a path of a branch. */
+export type Content =
+  | {
+      readonly kind: 'file';
+      /** Strong entity tag (RFC 9110, section 8.8.3): the same bytes have it, and no others. */
+      readonly etag: string;
+      readonly sizeBytes: number;
+      readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
+    }
+  | {
+      /** A folder, or everything, as a zip. */
+      readonly kind: 'archive';
+      readonly etag: string;
+      readonly open: (signal: AbortSignal) => Bytes;
+    };
+
+/** A version of a workbook (section 2.3). */
+export interface Version {
+  readonly id: string;
+  readonly author: string | null;
+  readonly action: string | null;
+  /** As v1 writes it: no fraction. */
+  readonly createdAt: string | null;
+  /** With its line feed, if it has one. */
+  readonly message: string | null;
+  readonly parentId: string | null;
+}
+
+/** One workbook on one branch. */
+export interface WorkbookRow {
+  /** `<integration>/<path>` (section 2.2): the same on every branch. */
+  readonly id: string;
+  /** Full name of the repository. */
+  readonly integration: string;
+  readonly branch: string;
+  /** Path inside the repository, without a leading slash. */
+  readonly path: string;
+  readonly version: Version;
+}
+
+/** What the service has made of a workbook so far (sections 2.3 and 2.4). */
+export interface Standing {
+  readonly status: 'processing' | 'failure' | 'success';
+  /** How many versions are being processed, and have failed. */
+  readonly processing: number;
+  readonly failure: number;
+}
+
+/** The workbooks of all repositories at one moment. */
+export interface Workbooks {
+  /** Sorted by id and branch; the same array as long as nothing has changed. */
+  readonly rows: readonly WorkbookRow[];
+  readonly standingOf: (row: WorkbookRow) => Standing;
+}
+
+/** Where everything that can be read comes from. */
+export interface Library {
+  readonly repositories: () => Promise<readonly Repository[]>;
+  /**
+   * Finds what stands at a path.
+   * @param branch null for the default branch
+   * @param path without a slash at either end; empty for the whole repository
+   * @throws RequestError 404 for a branch or path that does not exist, 503 for what is not there yet
+   */
+  readonly content: (repository: Repository, branch: string | null, path: string) => Promise<Content>;
+  readonly workbooks: () => Promise<Workbooks>;
+}
+
+/** An external repository to connect, as a client names it (section 4.1). */
+export interface ExternalRepository {
+  readonly url: string;
+  readonly username: string | null;
+  readonly password: string | null;
+}
+
+/** The branches of a repository. */
+export interface BranchList {
+  /** The one that is given when a request names none. */
+  readonly defaultBranch: string | null;
+  readonly branches: ReadonlyArray<{ readonly name: string; readonly commitId: string }>;
+}
+
+/** What a folder holds. */
+export interface FolderEntry {
+  readonly name: string;
+  readonly kind: 'folder' | 'file';
+  /** Zero for a folder. */
+  readonly sizeBytes: number;
+}
+
+/** Files that were received, to become one commit. */
+export interface Upload {
+  readonly branch: string;
+  /** The commit that the person saw on the branch; null for a branch that did not exist. */
+  readonly seenCommitId: string | null;
+  /** The branch that a new branch starts from; null for one that starts empty, or for a branch that exists. */
+  readonly startFrom: string | null;
+  readonly author: string;
+  readonly message: string;
+  readonly files: ReadonlyArray<{ readonly path: string; readonly blobId: string }>;
+}
+
+/** The two programs of Git's protocol over HTTP (gitprotocol-http(5)). */
+export type GitProgram = 'git-upload-pack' | 'git-receive-pack';
+
+/** Where repositories are created, and kept in step. A repository is named by its id, here and below. */
+export interface Registrar {
+  /** @throws RequestError 400 for an unusable name, 409 for one that is taken */
+  readonly create: (name: string) => Promise<Repository>;
+  /** @throws RequestError 400 for an address that cannot be used, 409 for one that is connected already */
+  readonly connect: (external: ExternalRepository) => Promise<Repository>;
+  /** Fetches an external repository soon, once for all who ask meanwhile. Gives false for one that is not external. */
+  readonly fetchSoon: (repositoryId: string) => boolean;
+}
+
+/** Where files that people upload become commits of a drag-and-drop repository. */
+export interface Uploads {
+  readonly branches: (repositoryId: string) => Promise<BranchList>;
+  /** @throws RequestError 404 for a commit or folder that does not exist */
+  readonly folder: (repositoryId: string, commitId: string, path: string) => Promise<readonly FolderEntry[]>;
+  /** Receives the bytes of a file. @returns the name under which {@link Upload} takes it */
+  readonly receive: (repositoryId: string, bytes: Bytes) => Promise<string>;
+  /**
+   * @returns the id of the new commit
+   * @throws RequestError 400 for what cannot be committed, 409 when the branch has moved
+   */
+  readonly commit: (repositoryId: string, upload: Upload) => Promise<string>;
+}
+
+/** Where git clients are answered (gitprotocol-http(5)). */
+export interface Conversations {
+  /** What a client asks first: which branches there are. `protocol` is the value of its header Git-Protocol. */
+  readonly advertise: (
+    repositoryId: string,
+    program: GitProgram,
+    protocol: string | null,
+    signal: AbortSignal,
+  ) => Bytes;
+  /** Runs one of Git's programs on what a client sends. */
+  readonly converse: (
+    repositoryId: string,
+    program: GitProgram,
+    protocol: string | null,
+    request: Bytes,
+    signal: AbortSignal,
+  ) => Bytes;
+}
+
+/** Where everything that can be changed goes to. */
+export interface Changes extends Registrar, Uploads, Conversations {}

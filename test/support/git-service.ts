@@ -1,0 +1,57 @@
+import { createGitLibrary } from '../../src/git/library.ts';
+import type { Registry } from '../../src/git/registry.ts';
+import { fixedKey } from '../../src/service/keys.ts';
+import type { Library, Standing } from '../../src/service/library.ts';
+import { createService, type RequestInfo, type Service } from '../../src/service/service.ts';
+
+/** What the service is said to have made of a workbook. */
+export type Counters = Pick<Standing, 'processing' | 'failure'>;
+
+/** The embedded service on the repositories of a registry. */
+export interface GitService extends Service {
+  /** Sets the counters that v1 shows for a workbook, on all its branches; zero without. */
+  readonly setCounters: (workbookId: string, counters: Counters) => void;
+}
+
+/** Makes the embedded service; closing it ends its git programs, and leaves the registry open. */
+export function createGitService(options: {
+  readonly registry: Registry;
+  readonly apiKey: string;
+  readonly apiToken?: string;
+  readonly onRequest?: (info: RequestInfo) => void;
+}): GitService {
+  const { registry, apiKey, apiToken, onRequest } = options;
+  const counters = new Map<string, Counters>();
+  const library = createGitLibrary(registry);
+  const counted: Library = {
+    ...library,
+    workbooks: async () => {
+      const { rows } = await library.workbooks();
+      const standingOf = ({ id }: (typeof rows)[number]): Standing => ({
+        status: 'success',
+        processing: 0,
+        failure: 0,
+        ...counters.get(id),
+      });
+      return { rows, standingOf };
+    },
+  };
+  const keys = [
+    fixedKey('personal', 'tests', apiKey),
+    ...(apiToken === undefined ? [] : [fixedKey('token', 'tests', apiToken)]),
+  ];
+  const service = createService({
+    library: counted,
+    changes: library.changes,
+    keys: () => Promise.resolve(keys),
+    ...(onRequest === undefined ? {} : { onRequest }),
+  });
+  return {
+    listen: service.listen,
+    close: async () => {
+      await service.close();
+      await library.close();
+    },
+    setCounters: (workbookId, { processing, failure }) => counters.set(workbookId, { processing, failure }),
+  };
+}
