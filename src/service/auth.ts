@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
-import { findKey, type KeyKind, type KnownKey } from './keys.ts';
+import { findKeyOfKind, type KeyKind, type KnownKey } from './keys.ts';
 import { RequestError } from './request-error.ts';
 
 const CREDENTIAL_NAMES: Readonly<Record<Generation, string>> = {
@@ -13,7 +13,7 @@ const CREDENTIAL_NAMES: Readonly<Record<Generation, string>> = {
 const KINDS: Readonly<Record<Generation, KeyKind>> = { current: 'personal', v1: 'token' };
 
 /** The specification shows the bare token (section 5.2); clients also write the usual words before it. */
-function withoutScheme(header: string): string {
+export function withoutScheme(header: string): string {
   return header.replace(/^(?:token|bearer) +/i, '');
 }
 
@@ -32,15 +32,13 @@ export function authorise(
     throw new RequestError(404, 'not_found', `${generation} is switched off on this server`);
   const name = CREDENTIAL_HEADERS[generation];
   const value = headers[name];
-  const sent = typeof value === 'string' ? value : '';
-  const key = findKey(keys, generation === 'v1' ? withoutScheme(sent) : sent);
-  if (key?.kind === kind) return key;
-  if (key?.kind === 'group') {
-    throw new RequestError(
-      403,
-      'group_key',
-      'a group key is for incoming webhooks only: send a personal API key',
-    );
+  const header = typeof value === 'string' ? value : '';
+  const sent = generation === 'v1' ? withoutScheme(header) : header;
+  const key = findKeyOfKind(keys, kind, sent);
+  if (key !== null) return key;
+  if (findKeyOfKind(keys, 'group', sent) !== null) {
+    const wanted = generation === 'v1' ? 'an API token' : 'a personal API key';
+    throw new RequestError(403, 'group_key', `a group key is for incoming webhooks only: send ${wanted}`);
   }
   const problem = sent === '' ? 'is missing' : 'is not valid';
   const message =

@@ -1,7 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
+/** The kinds of keys that there are. */
+export const KEY_KINDS = ['personal', 'group', 'token'] as const;
+
 /** What a key is for (service specification, section 5): the current API, incoming webhooks only, or v1. */
-export type KeyKind = 'personal' | 'group' | 'token';
+export type KeyKind = (typeof KEY_KINDS)[number];
 
 /** A key that the service knows. The key itself is nowhere to be read. */
 export interface KnownKey {
@@ -33,6 +36,17 @@ export function fixedKey(kind: KeyKind, name: string, key: string): KnownKey {
  */
 export function findKey(keys: readonly KnownKey[], sent: string): KnownKey | null {
   const digest = Buffer.from(digestOfKey(sent), 'hex');
-  const found = keys.filter(({ sha256 }) => timingSafeEqual(digest, Buffer.from(sha256, 'hex')));
-  return found[0] ?? null;
+  let found: KnownKey | null = null;
+  for (const key of keys) {
+    if (timingSafeEqual(digest, Buffer.from(key.sha256, 'hex'))) found ??= key;
+  }
+  return found;
+}
+
+/** Finds the key of a kind that a client sent, also where the same text is a key of another kind, too. */
+export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: string): KnownKey | null {
+  return findKey(
+    keys.filter((key) => key.kind === kind),
+    sent,
+  );
 }

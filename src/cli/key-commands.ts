@@ -1,0 +1,90 @@
+import { type Command, Option } from 'commander';
+
+import { EXIT_CODES } from '../model/errors.ts';
+import { KEY_KINDS, type KeyKind } from '../service/keys.ts';
+import { declare, type SetExitCode } from './declare.ts';
+import { loudness } from './loudness.ts';
+import { printData, printJson, tell } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** Declares the commands around the keys of the embedded service: `keys create`, `keys list`, `keys revoke`. */
+export function addKeyCommands(program: Command, setExitCode: SetExitCode): void {
+  const keys = program
+    .command('keys')
+    .summary('keys of the embedded service')
+    .description(
+      'Keys of the embedded service, in its directory. All of these work beside a running `serve`, which goes by them from ' +
+        'its next request on.',
+    );
+  addCreate(keys);
+  addList(keys, setExitCode);
+  declare(
+    keys,
+    'revoke',
+    'serve',
+    'end a key',
+    'The service refuses it from its next request on.\n\n' +
+      'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
+  )
+    .argument('<id>', 'as in `keys list`')
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const { settings } = settingsOf(command, []);
+      const { revokeKey } = await import('./keys.ts');
+      await revokeKey(settings, id);
+      if (loudness() !== 'quiet') printData(`Revoked ${id}.`);
+    });
+}
+
+function addCreate(keys: Command): void {
+  declare(
+    keys,
+    'create',
+    'serve',
+    'make a key, and print it once',
+    'Standard output gets the key and nothing else. A personal key is for the current API, for uploads and for git; a group ' +
+      'key for incoming webhooks only, with a secret for those that sign (GitHub, Gitea), which is printed on standard error; a ' +
+      'token is for v1.\n\n' +
+      'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
+  )
+    .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
+    .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it')
+    .option('--json', 'print the key with all that belongs to it as JSON')
+    .action(async (options: { kind: KeyKind; name: string; json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, []);
+      const { createKey, describeNewKey, printedKey } = await import('./keys.ts');
+      const made = await createKey(settings, options.kind, options.name);
+      if (options.json) {
+        printJson(printedKey(made));
+        return;
+      }
+      if (loudness() !== 'quiet') tell(describeNewKey(made));
+      const { signingSecret } = made.stored;
+      if (signingSecret !== null) tell(`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
+      printData(made.key);
+    });
+}
+
+function addList(keys: Command, setExitCode: SetExitCode): void {
+  declare(
+    keys,
+    'list',
+    'serve',
+    'show the keys',
+    'Not what could be used in their place. Ends with 1 when a file is no key that can be read.\n\n' +
+      'Example: workbook-mirror keys list --json --serve-directory ./service',
+  )
+    .option('--json', 'print the keys as JSON')
+    .action(async (options: { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, []);
+      const { describeKeys, keysOfSettings, listedKeys, listKeys } = await import('./keys.ts');
+      const { describeKeyProblem } = await import('./serve-keys.ts');
+      const content = await listKeys(settings);
+      if (options.json) printJson(listedKeys(content));
+      else printData(describeKeys(content));
+      const others = keysOfSettings(settings);
+      if (others.length > 0 && loudness() !== 'quiet')
+        tell(`The service also takes what the settings hold: ${others.join(', ')}.`);
+      for (const problem of content.problems) tell(describeKeyProblem(problem), 'error');
+      if (content.problems.length > 0) setExitCode(EXIT_CODES.incomplete);
+    });
+}

@@ -1,0 +1,136 @@
+import { stat } from 'node:fs/promises';
+
+import type { Settings } from '../config/schema.ts';
+import { addKey, keyFolderOf, type KeyFolderContent, readKeyFolder, removeKey } from '../keys/key-folder.ts';
+import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../keys/stored-key.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
+import { printable, utcTime } from '../model/humanize.ts';
+import { likely } from '../model/nearest.ts';
+import { digestOfKey, type KeyKind } from '../service/keys.ts';
+import { table } from './output.ts';
+import { requiredServeDirectory } from './serve-directory.ts';
+
+/** A key for programs, without what could be used in its place. */
+export interface ListedKey {
+  readonly id: string;
+  readonly kind: KeyKind;
+  readonly name: string;
+  /** ISO 8601 in UTC. */
+  readonly createdAt: string;
+}
+
+/** A key that was just made, for programs: the only time that its secrets are shown. */
+export interface PrintedKey extends ListedKey {
+  readonly key: string;
+  /** What a webhook is signed with; only a group key has it. */
+  readonly signingSecret?: string;
+}
+
+/** The fields of a key that may be shown. */
+function listed({ id, kind, name, createdAt }: StoredKey): ListedKey {
+  return { id, kind, name, createdAt };
+}
+
+/**
+ * Makes a key in the directory of the embedded service, also while that runs.
+ * @throws MirrorError `usage.invalid`, `settings.invalid`, `directory.unusable`, and what the disk says
+ */
+export async function createKey(settings: Settings, kind: KeyKind, name: string): Promise<NewKey> {
+  const folder = keyFolderOf(requiredServeDirectory(settings.serve));
+  const made = makeKey(kind, name, new Date());
+  await addKey(folder, made.stored, Date.now());
+  return made;
+}
+
+/** A key that was made, for programs. */
+export function printedKey({ key, stored }: NewKey): PrintedKey {
+  const { signingSecret } = stored;
+  return { ...listed(stored), key, ...(signingSecret === null ? {} : { signingSecret }) };
+}
+
+const USES: Readonly<Record<KeyKind, string>> = {
+  personal: 'personal API key: the current API, uploads and git',
+  group: 'group API key: incoming webhooks, and nothing else',
+  token: 'personal API token: v1',
+};
+
+/** What whoever made a key is told beside the key itself. */
+export function describeNewKey({ stored: { id, kind, name } }: NewKey): string {
+  return [
+    `Made a key of ${printable(name)}, id ${id} (${USES[kind]}).`,
+    'It is shown this once only; the service takes it from now on.',
+  ].join('\n');
+}
+
+/**
+ * The keys of the embedded service's directory, and what should be keys and is none.
+ * @throws MirrorError `settings.invalid`, `directory.unusable` for a directory that does not exist
+ */
+export async function listKeys(settings: Settings): Promise<KeyFolderContent> {
+  const directory = requiredServeDirectory(settings.serve);
+  const found = await unlessMissing(stat(directory));
+  if (found?.isDirectory() === true) return readKeyFolder(keyFolderOf(directory));
+  throw new MirrorError('directory.unusable', `${directory} is no directory.`, {
+    hint: 'Give the directory of the service; `serve` and `keys create` make it when it does not exist.',
+  });
+}
+
+/** The keys for programs. */
+export function listedKeys({ keys }: KeyFolderContent): ListedKey[] {
+  return keys.map(listed);
+}
+
+/** The keys for a person. */
+export function describeKeys({ keys, problems }: KeyFolderContent): string {
+  if (keys.length === 0)
+    return problems.length === 0 ? 'There is no key.' : 'There is no key that can be read.';
+  const rows = keys.map(({ id, kind, name, createdAt }) => [
+    printable(id),
+    kind,
+    utcTime(Date.parse(createdAt)),
+    printable(name),
+  ]);
+  return table(['ID', 'KIND', 'CREATED', 'NAME'], rows);
+}
+
+/** Which settings hold a key of their own, which no command here lists or ends. */
+export function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): string[] {
+  return [
+    ...(apiKey === undefined ? [] : ['serve.apiKey']),
+    ...(apiToken === undefined ? [] : ['serve.apiToken']),
+  ];
+}
+
+/**
+ * Ends a key: the service refuses it from its next request on.
+ * @throws MirrorError `key.not_found`, `settings.invalid`, `directory.unusable`, and what the disk says
+ */
+export async function revokeKey(settings: Settings, id: string): Promise<void> {
+  const content = await listKeys(settings);
+  if (await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id)) return;
+  throw notFound(id, content);
+}
+
+function notFound(asked: string, { keys, problems }: KeyFolderContent): MirrorError {
+  if (looksLikeKey(asked)) {
+    const same = keys.find(({ sha256 }) => sha256 === digestOfKey(asked));
+    // Not repeated: it opens something, and errors are logged.
+    return new MirrorError('key.not_found', 'That is a key itself, and not the id of one.', {
+      hint:
+        same === undefined
+          ? 'No key here is that one. `keys list` shows the ids.'
+          : `Its id is ${same.id}: give that. Other users of this machine may have seen the key in the list of processes.`,
+    });
+  }
+  const ids = [...keys, ...problems].flatMap(({ id }) => (id === null ? [] : [id]));
+  const close = likely(asked, ids);
+  return new MirrorError('key.not_found', `There is no key with the id ${JSON.stringify(asked)}.`, {
+    hint:
+      ids.length === 0
+        ? 'There is none at all in this directory.'
+        : close === undefined
+          ? '`keys list` shows all of them.'
+          : `The nearest is ${printable(close)}; \`keys list\` shows all of them.`,
+  });
+}

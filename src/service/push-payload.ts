@@ -1,0 +1,138 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { z } from 'zod';
+
+import { RequestError } from './request-error.ts';
+
+/** The body of an incoming webhook, taken out of its envelope. */
+export interface PushPayload {
+  /** What it says, in JSON; null for a form that says it in fields of its own. */
+  readonly json: string | null;
+  /** The fields of such a form. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** What an incoming webhook tells of. */
+export type PushEvent =
+  | {
+      readonly kind: 'ignored';
+      /** The event's name in its own system. */
+      readonly event: string;
+      readonly reason: string;
+    }
+  /** Something was pushed; every reference may name the repository: an address, an id or a name. */
+  | { readonly kind: 'push'; readonly references: readonly string[] };
+
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
+/**
+ * Takes the body of an incoming webhook out of its envelope: JSON, JSON in the field `payload` of a form, as GitHub and Gitea
+ * send it if they are asked to, or a form with plain fields. JSON under the content type of a form, as `curl -d` sends it, is
+ * JSON.
+ */
+export function unwrapPayload(contentType: string | undefined, body: Uint8Array): PushPayload {
+  const text = Buffer.from(body).toString('utf8');
+  if (!FORM_TYPE.test(contentType ?? '') || /^\s*[{[]/.test(text)) return { json: text, fields: {} };
+  const form = new URLSearchParams(text);
+  return { json: form.get('payload'), fields: Object.fromEntries(form) };
+}
+
+/** A field that says nothing when it is of another type than it should be: the other fields may say enough. */
+const text = z.string().optional().catch(undefined);
+
+const payloadSchema = z.object({
+  /** Of the plain form. */
+  url: text,
+  /** What a system hook of GitLab is about. */
+  event_name: text,
+  repository: z
+    .union([
+      z.string(),
+      z.object({ clone_url: text, html_url: text, git_url: text, git_http_url: text, homepage: text }),
+    ])
+    .optional()
+    .catch(undefined),
+  project: z.object({ git_http_url: text, http_url: text, web_url: text }).optional().catch(undefined),
+});
+
+type Payload = z.infer<typeof payloadSchema>;
+
+function parsePayload({ json, fields }: PushPayload): Payload {
+  let value: unknown = fields;
+  try {
+    if (json !== null) value = JSON.parse(json);
+  } catch {
+    throw new RequestError(
+      400,
+      'invalid',
+      'the body of a webhook must be JSON, or a form whose field payload is',
+    );
+  }
+  const parsed = payloadSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new RequestError(400, 'invalid', 'the body of a webhook must be an object in JSON');
+}
+
+/** Where senders name the event; Gitea and Forgejo send several of them, which say the same. */
+const EVENT_HEADERS = [
+  'x-forgejo-event',
+  'x-gitea-event',
+  'x-gogs-event',
+  'x-github-event',
+  'x-gitlab-event',
+] as const;
+
+/** Events after which branches may be others, as GitHub, Gitea and GitLab name them, in lower case. */
+const PUSHES: ReadonlySet<string> = new Set(['push', 'create', 'delete', 'push hook', 'tag push hook']);
+
+/** GitLab's events for a whole installation name what happened in the payload. */
+const SYSTEM_HOOK = 'system hook';
+const SYSTEM_PUSHES: ReadonlySet<string> = new Set(['push', 'tag_push', 'repository_update']);
+
+/** The event that the headers name; null where they name none, as of a plain form. */
+function eventName(headers: IncomingHttpHeaders): string | null {
+  const values = EVENT_HEADERS.map((name) => headers[name]);
+  return values.find((value) => typeof value === 'string' && value !== '')?.toString() ?? null;
+}
+
+function isPush(event: string, payload: Payload): boolean {
+  const name = event.toLowerCase();
+  return name === SYSTEM_HOOK ? SYSTEM_PUSHES.has(payload.event_name ?? '') : PUSHES.has(name);
+}
+
+function referencesIn({ url, repository, project }: Payload): string[] {
+  const named =
+    typeof repository === 'string'
+      ? [repository]
+      : [
+          repository?.clone_url,
+          repository?.git_http_url,
+          repository?.html_url,
+          repository?.homepage,
+          repository?.git_url,
+        ];
+  const found = [url, ...named, project?.git_http_url, project?.http_url, project?.web_url];
+  return [...new Set(found.filter((each) => each !== undefined && each !== ''))].map(String);
+}
+
+/**
+ * Says what an incoming webhook tells of: a push event of GitHub, GitLab, Gitea or Forgejo, or the plain form,
+ * `{"url": "<address>"}` or `{"repository": "<id or full name>"}`.
+ * @throws RequestError 400 for a body that is no object in JSON, and for a push that names no repository
+ */
+export function readPushEvent(headers: IncomingHttpHeaders, payload: PushPayload): PushEvent {
+  const fields = parsePayload(payload);
+  const event = eventName(headers);
+  if (event?.toLowerCase() === 'ping')
+    return { kind: 'ignored', event, reason: 'the webhook works; a ping tells of no push' };
+  if (event !== null && !isPush(event, fields))
+    return { kind: 'ignored', event, reason: 'only pushes change what is kept here' };
+  const references = referencesIn(fields);
+  if (references.length > 0) return { kind: 'push', references };
+  throw new RequestError(
+    400,
+    'invalid',
+    'the webhook names no repository: send a push event of GitHub, GitLab or Gitea, or {"url": "<address>"}, or ' +
+      '{"repository": "<id or full name>"}',
+  );
+}

@@ -1,0 +1,94 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { withoutScheme } from './auth.ts';
+import { findKey, findKeyOfKind, type KnownKey } from './keys.ts';
+import { RequestError } from './request-error.ts';
+
+/** How an incoming webhook shows that it may ask. */
+export interface WebhookCredentials {
+  /** Keys that were sent as they are. */
+  readonly keys: readonly string[];
+  /** HMAC-SHA256 of what was sent, in lower-case hexadecimal digits. */
+  readonly signatures: readonly string[];
+}
+
+/** Where a key may stand: the API's own header, that of GitLab, and the one that every sender has. */
+const KEY_HEADERS = ['x-api-key', 'x-gitlab-token', 'authorization'] as const;
+
+/** Where a signature may stand: GitHub's header, which Gitea and Forgejo send too, and their own. */
+const SIGNATURE_HEADERS = ['x-hub-signature-256', 'x-gitea-signature'] as const;
+
+/** The key in a header; of Basic (RFC 7617) it is the password, as addresses have no place for a key alone. */
+function keyIn(value: string): string {
+  const basic = /^basic +(\S+)$/i.exec(value)?.[1];
+  if (basic === undefined) return withoutScheme(value);
+  const pair = Buffer.from(basic, 'base64').toString('utf8');
+  return pair.slice(pair.indexOf(':') + 1);
+}
+
+function textOf(value: string | string[] | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** Reads the credentials of an incoming webhook. Never from its address, which every log on the way may show. */
+export function webhookCredentials(headers: IncomingHttpHeaders): WebhookCredentials {
+  const keys = KEY_HEADERS.map((name) => keyIn(textOf(headers[name]))).filter((key) => key !== '');
+  // Gitea sends the headers without a signature in them when its webhook has no secret.
+  const signatures = SIGNATURE_HEADERS.map(
+    (name) => /^(?:sha256=)?([0-9a-f]{64})$/i.exec(textOf(headers[name]))?.[1]?.toLowerCase() ?? '',
+  ).filter((signature) => signature !== '');
+  return { keys, signatures };
+}
+
+/**
+ * Whether one of the keys that were sent is a group key (service specification, section 6). Other texts may be credentials of
+ * something on the way here.
+ * @throws RequestError 403 for a key that is for something else
+ */
+export function carriesGroupKey({ keys: sent }: WebhookCredentials, keys: readonly KnownKey[]): boolean {
+  if (sent.some((key) => findKeyOfKind(keys, 'group', key) !== null)) return true;
+  if (sent.every((key) => findKey(keys, key) === null)) return false;
+  throw new RequestError(
+    403,
+    'not_a_group_key',
+    'incoming webhooks take a group key only: whoever sets a webhook up needs no more than that',
+  );
+}
+
+/**
+ * Whether one of the signatures is that of a group key's secret over what was sent. Compares in a time that depends on no
+ * secret.
+ * @param texts what may have been signed
+ */
+export function carriesSignature(
+  { signatures }: WebhookCredentials,
+  keys: readonly KnownKey[],
+  texts: readonly Uint8Array[],
+): boolean {
+  const sent = signatures.map((signature) => Buffer.from(signature, 'hex'));
+  const secrets = keys.flatMap(({ kind, signingSecret }) =>
+    kind === 'group' && signingSecret !== null ? [signingSecret] : [],
+  );
+  const fitting = secrets.flatMap((secret) =>
+    texts.flatMap((text) => {
+      const right = createHmac('sha256', secret).update(text).digest();
+      return sent.filter((signature) => timingSafeEqual(signature, right));
+    }),
+  );
+  return fitting.length > 0;
+}
+
+/** What a webhook is answered that shows neither a key nor a signature of ours. */
+export function unauthorizedWebhook({ keys, signatures }: WebhookCredentials): RequestError {
+  const problem =
+    signatures.length > 0
+      ? 'the signature fits none of the secrets for signed webhooks, which are not the group keys themselves'
+      : keys.length > 0
+        ? 'the group key is not valid'
+        : 'the group key is missing';
+  const message =
+    `${problem}: send a group key in the header X-API-KEY, X-Gitlab-Token or Authorization, or sign the body with its ` +
+    'secret (X-Hub-Signature-256, X-Gitea-Signature); in the address it is not looked for, as addresses are logged';
+  return new RequestError(401, 'unauthorized', message, { 'www-authenticate': 'x-api-key realm="webhooks"' });
+}

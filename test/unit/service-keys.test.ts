@@ -1,0 +1,278 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { requestLines, showTarget } from '../../src/cli/request-log.ts';
+import { describeKeyProblem, temporaryKinds } from '../../src/cli/serve-keys.ts';
+import { holds } from '../../src/keys/key-reader.ts';
+import { looksLikeKey, makeKey, parseKeyFile, renderKeyFile } from '../../src/keys/stored-key.ts';
+import { authorise } from '../../src/service/auth.ts';
+import {
+  digestOfKey,
+  findKey,
+  findKeyOfKind,
+  fixedKey,
+  KEY_KINDS,
+  type KeyKind,
+} from '../../src/service/keys.ts';
+
+const PERSONAL = fixedKey('personal', 'Anna', 'p');
+const GROUP = fixedKey('group', 'forge', 'g');
+const TOKEN = fixedKey('token', 'Anna', 't');
+const ALL = [PERSONAL, GROUP, TOKEN];
+const AT = new Date('2026-01-02T03:04:05.678Z');
+
+/** What a call is refused with; null where it is not. */
+function refusal(call: () => unknown): Error | null {
+  try {
+    call();
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error : new Error('it threw no error');
+  }
+}
+
+describe('finding a key', () => {
+  it('goes by its digest', () => {
+    expect(findKey(ALL, 'g')).toBe(GROUP);
+    expect(findKey(ALL, 'x')).toBeNull();
+    expect(findKey(ALL, '')).toBeNull();
+    expect(findKey([], 'p')).toBeNull();
+    expect(findKey(ALL, digestOfKey('p'))).toBeNull();
+  });
+
+  it('finds the same text as keys of several kinds', () => {
+    const same = KEY_KINDS.map((kind) => fixedKey(kind, kind, 'same'));
+    for (const kind of KEY_KINDS) expect(findKeyOfKind(same, kind, 'same')?.kind).toBe(kind);
+    expect(authorise('current', { 'x-api-key': 'same' }, same).kind).toBe('personal');
+    expect(authorise('v1', { authorization: 'same' }, same).kind).toBe('token');
+  });
+});
+
+describe('each generation of the API', () => {
+  it('takes its own kind of key, and no other', () => {
+    const cases: ReadonlyArray<readonly ['current' | 'v1', string, number, string]> = [
+      ['current', 'g', 403, 'group_key'],
+      ['current', 't', 401, 'unauthorized'],
+      ['current', 'x', 401, 'unauthorized'],
+      ['current', '', 401, 'unauthorized'],
+      ['v1', 'g', 403, 'group_key'],
+      ['v1', 'p', 401, 'unauthorized'],
+      ['v1', 'x', 401, 'unauthorized'],
+      ['v1', '', 401, 'unauthorized'],
+    ];
+    for (const [generation, sent, status, code] of cases) {
+      const headers = generation === 'v1' ? { authorization: sent } : { 'x-api-key': sent };
+      expect(refusal(() => authorise(generation, headers, ALL))).toMatchObject({ status, code });
+    }
+    expect(authorise('current', { 'x-api-key': 'p' }, ALL)).toBe(PERSONAL);
+    expect(authorise('v1', { authorization: 't' }, ALL)).toBe(TOKEN);
+  });
+
+  it('repeats no key in a refusal', () => {
+    for (const sent of ['wbp_not-a-key-of-ours', 'another']) {
+      const error = refusal(() => authorise('current', { 'x-api-key': sent }, ALL));
+      expect(String(error)).not.toContain(sent);
+    }
+  });
+
+  it('lets nobody in where there is no key at all', () => {
+    expect(refusal(() => authorise('current', { 'x-api-key': '' }, []))).toMatchObject({ status: 401 });
+    expect(refusal(() => authorise('v1', { authorization: '' }, [PERSONAL, GROUP]))).toMatchObject({
+      status: 404,
+    });
+  });
+});
+
+describe('a new key', () => {
+  it('is long, of its kind, and kept as its digest alone', () => {
+    const beginnings: Record<KeyKind, RegExp> = {
+      personal: /^wbp_[\w-]{43}$/,
+      group: /^wbg_[\w-]{43}$/,
+      token: /^wbt_[\w-]{43}$/,
+    };
+    for (const kind of KEY_KINDS) {
+      const { key, stored } = makeKey(kind, 'Änne Größe', AT);
+      expect(key).toMatch(beginnings[kind]);
+      expect(looksLikeKey(key)).toBe(true);
+      expect(stored).toMatchObject({ kind, name: 'Änne Größe', createdAt: '2026-01-02T03:04:05.678Z' });
+      expect(findKey([stored], key)).toBe(stored);
+      expect(renderKeyFile(stored)).not.toContain(key.slice(4));
+      expect(makeKey(kind, 'Änne Größe', AT).key).not.toBe(key);
+    }
+  });
+
+  it('has a secret to sign with only for webhooks, which is no key', () => {
+    const { key, stored } = makeKey('group', 'forge', AT);
+    expect(stored.signingSecret).toMatch(/^wbs_[\w-]{43}$/);
+    expect(findKey([stored], stored.signingSecret ?? '')).toBeNull();
+    expect(stored.signingSecret).not.toContain(key.slice(4));
+    expect(makeKey('personal', 'Anna', AT).stored.signingSecret).toBeNull();
+  });
+
+  it('has a name that Git takes for an author', () => {
+    for (const name of ['Anna', 'CI 2', 'Änne Größe', '日本', 'a.b@example.com'])
+      expect(makeKey('personal', name, AT).stored.name).toBe(name);
+    for (const name of [
+      '',
+      ' ',
+      ' Anna',
+      'Anna ',
+      '<>',
+      'a<b',
+      'a\nb',
+      'a\u0000',
+      '...',
+      'a\u202eb',
+      'x'.repeat(201),
+    ])
+      expect(refusal(() => makeKey('personal', name, AT))).toMatchObject({ code: 'usage.invalid' });
+  });
+
+  it('comes back from its file as it was', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...KEY_KINDS), fc.date({ noInvalidDate: true, min: AT }), (kind, date) => {
+        fc.pre(date.getUTCFullYear() < 10_000);
+        const { stored } = makeKey(kind, 'Anna', date);
+        expect(parseKeyFile(stored.id, renderKeyFile(stored))).toEqual(stored);
+      }),
+    );
+  });
+});
+
+describe('a file that is no key', () => {
+  const { stored } = makeKey('group', 'forge', AT);
+  const text = renderKeyFile(stored);
+  const change = (fields: object): string => JSON.stringify({ ...(JSON.parse(text) as object), ...fields });
+
+  it('says what is wrong with it', () => {
+    const cases: ReadonlyArray<readonly [string, RegExp]> = [
+      ['', /not JSON/],
+      [text.slice(0, -3), /not JSON/],
+      ['[]', /no object/],
+      ['null', /no object/],
+      [change({ kind: 'admin' }), /^Error: kind cannot/],
+      [change({ sha256: '' }), /sha256/],
+      [change({ sha256: 'a'.repeat(63) }), /sha256/],
+      [change({ name: '' }), /name/],
+      [change({ createdAt: 'yesterday' }), /createdAt/],
+      [change({ signingSecret: '' }), /signingSecret/],
+      [change({ signingSecret: undefined, kind: 1 }), /kind, signingSecret/],
+    ];
+    for (const [file, reason] of cases)
+      expect(String(refusal(() => parseKeyFile('x', file)))).toMatch(reason);
+  });
+
+  it('lets out no word of it, however it is cut or changed', () => {
+    fc.assert(
+      fc.property(fc.nat(text.length), fc.string(), fc.nat(text.length), (from, insert, to) => {
+        const damaged = text.slice(0, from) + insert + text.slice(to);
+        const error = refusal(() => parseKeyFile('x', damaged));
+        fc.pre(error !== null);
+        expect(String(error)).toMatch(
+          /^Error: (?:it is not JSON|it is no object|(?:(?:kind|name|createdAt|sha256|signingSecret)(?:, )?)+ cannot be right)$/,
+        );
+      }),
+    );
+  });
+
+  it('is told of with what removes it', () => {
+    expect(describeKeyProblem({ id: 'a', path: '/s/keys/a.json', reason: 'it is not JSON' })).toBe(
+      '! /s/keys/a.json is no key: it is not JSON; it lets nobody in; `keys revoke a` removes it',
+    );
+    expect(describeKeyProblem({ id: null, path: '/s/keys', reason: 'it cannot be read (EACCES)' })).toMatch(
+      /^! \/s\/keys: it cannot be read \(EACCES\); no key in it holds$/,
+    );
+  });
+});
+
+describe('a reading of the folder of keys', () => {
+  const lasting = { stamp: 'a', seenMs: 1000, readMs: 3000 };
+
+  it('holds while the folder looks the same', () => {
+    expect(holds(lasting, 'a', 3000)).toBe(true);
+    expect(holds(lasting, 'b', 3000)).toBe(false);
+  });
+
+  it('does not hold when it began so early that a change after it may not show', () => {
+    expect(holds({ ...lasting, readMs: 2999 }, 'a', 2999)).toBe(false);
+    expect(holds({ ...lasting, readMs: 1000 }, 'a', 5000)).toBe(false);
+  });
+
+  it('does not hold for ever, as an edited file does not show', () => {
+    expect(holds(lasting, 'a', 12_999)).toBe(true);
+    expect(holds(lasting, 'a', 13_000)).toBe(false);
+  });
+});
+
+describe('temporary keys', () => {
+  it('are made only where there is surely no personal key', () => {
+    const made = (kinds: readonly KeyKind[], isUncertain = false): readonly KeyKind[] =>
+      temporaryKinds({ kinds: new Set(kinds), isUncertain });
+    expect(made([])).toEqual(['personal', 'token']);
+    expect(made(['group'])).toEqual(['personal', 'token']);
+    expect(made(['token'])).toEqual(['personal']);
+    expect(made(['personal'])).toEqual([]);
+    expect(made(['personal', 'token'])).toEqual([]);
+    expect(made([], true)).toEqual([]);
+  });
+});
+
+describe('the log of requests', () => {
+  const SECRETS = ['the api/key', 'the-token'];
+  const { key } = makeKey('group', 'forge', AT);
+
+  it('shows what is asked for', () => {
+    for (const target of [
+      '/api/repos',
+      '/api/repos/github.com%2Forg%2Fplan.git/contents/a%20b.xlsx?branch=feature/x',
+      '/api/v1/workbooks?status=failure&page=2&page_size=10',
+      '/git/Accounting.git/info/refs?service=git-upload-pack',
+      '/api/repos?',
+    ])
+      expect(showTarget(target, SECRETS)).toBe(target);
+  });
+
+  it('shows no secret that somebody put into the address', () => {
+    const cases: ReadonlyArray<readonly [string, string]> = [
+      [`/api/webhooks/push?key=${key}`, '/api/webhooks/push?key=[hidden]'],
+      ['/api/webhooks/push?secret=abc&branch=x', '/api/webhooks/push?secret=[hidden]&branch=x'],
+      ['/api/repos?abc', '/api/repos?[hidden]'],
+      ['/api/repos?a=b=c?d', '/api/repos?a=[hidden]'],
+      [`/api/webhooks/push/${key}`, '/api/webhooks/push/wbg_[hidden]'],
+      [`/api/repos?branch=${key}`, '/api/repos?branch=wbg_[hidden]'],
+      ['/api/the-token/x', '/api/[secret]/x'],
+      ['/api/repos/the%20api%2Fkey/contents', '/api/repos/[secret]/contents'],
+      ['http://anna:pass@host/api/repos', 'http://[hidden]@host/api/repos'],
+      ['/api/repos\u001b[2J', '/api/repos\\u001b[2J'],
+    ];
+    for (const [target, shown] of cases) expect(showTarget(target, SECRETS)).toBe(shown);
+  });
+
+  it('never shows a key, wherever it stands', () => {
+    const place = fc.constantFrom('/', '?', '&', '=', 'a', 'branch=', 'path=', '%', '://', '@', '#');
+    fc.assert(
+      fc.property(fc.array(place), fc.array(place), (before, after) => {
+        const shown = showTarget(`/${before.join('')}${key}${after.join('')}`, []);
+        expect(shown).not.toContain(key.slice(4));
+      }),
+    );
+  });
+
+  it('says why the service failed, without its secrets', () => {
+    const info = { method: 'GET', path: '/api/repos', status: 500, durationMs: 1.4 };
+    expect(requestLines(info, SECRETS, AT)).toEqual({
+      line: '2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms',
+      failure: null,
+    });
+    const error = new Error(`cannot open the-token\n${key}`);
+    expect(requestLines({ ...info, error }, SECRETS, AT).failure).toBe(
+      '! 2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms: cannot open [secret]\\u000awbg_[hidden]',
+    );
+    const gone = Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
+    expect(requestLines({ ...info, error: gone }, SECRETS, AT)).toEqual({
+      line: '2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms, given up by the client',
+      failure: null,
+    });
+    expect(requestLines({ ...info, error: 1 }, SECRETS, AT).failure).toContain('for an unknown reason');
+  });
+});
