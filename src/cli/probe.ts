@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { openProbeConnection } from '../client/probe-requests.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
+import { scrubbed } from '../model/scrub.ts';
+import { mayRedraw } from '../model/terminal.ts';
+import { probe, type ProbeReport } from '../probe/probe.ts';
+import { renderReport } from '../probe/report.ts';
+import { loudness } from './loudness.ts';
+import { bold, tell } from './output.ts';
+import { secretsOf } from './secrets-of.ts';
+import { abortOnSignal } from './signals.ts';
+import { packageVersion } from './version.ts';
+
+/** How a service is probed. */
+export interface ProbeCommandOptions {
+  /** Also asks without a key, and with one that is made up. */
+  readonly withWrongKey: boolean;
+  /** Most requests in all. */
+  readonly maxRequests: number;
+}
+
+/** A report with the program that made it. */
+type SignedReport = ProbeReport & { readonly program: string };
+
+/** Greatest archive or file that is downloaded. */
+const MAX_DOWNLOAD_BYTES = 64_000_000;
+
+/** Asks the service of the settings how it behaves. It reads only. @throws MirrorError as `probe` */
+export async function probeService(
+  settings: SettingsFor<'service'>,
+  { withWrongKey, maxRequests }: ProbeCommandOptions,
+): Promise<SignedReport> {
+  const { service } = settings;
+  const { signal, stopListening } = abortOnSignal();
+  const connection = openProbeConnection({
+    baseUrl: service.baseUrl,
+    credential: (generation) =>
+      (generation === 'current' ? service.apiKey : service.apiToken)?.reveal() ?? null,
+    connectTimeoutMs: service.connectTimeout,
+    headersTimeoutMs: service.headersTimeout,
+    stallTimeoutMs: service.stallTimeout,
+    signal,
+  });
+  const progress = createProgress(maxRequests);
+  progress.begin();
+  try {
+    const report = await probe({
+      sender: connection,
+      baseUrl: service.baseUrl,
+      asksV1: service.apiToken !== undefined,
+      triesWrongKey: withWrongKey,
+      maxRequests,
+      maxPauseMs: service.maxRetryDelay,
+      maxDownloadBytes: MAX_DOWNLOAD_BYTES,
+      pause: (delayMs) => waitFor(delayMs, signal),
+      onProgress: progress.report,
+    });
+    return scrubbed({ program: `workbook-mirror ${packageVersion()}`, ...report }, secretsOf(settings));
+  } finally {
+    progress.end();
+    stopListening();
+    await connection.close();
+  }
+}
+
+async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(delayMs, undefined, { signal });
+  } catch (cause) {
+    throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause });
+  }
+}
+
+interface Progress {
+  readonly begin: () => void;
+  readonly report: (what: string, sent: number) => void;
+  readonly end: () => void;
+}
+
+/** Says on standard error what is being asked: on a line that is written over where that can be, else once a subject. */
+function createProgress(maxRequests: number): Progress {
+  const { stderr } = process;
+  const redraws = mayRedraw(process.env, stderr.isTTY);
+  let last = '';
+  return {
+    begin: () => {
+      if (loudness() !== 'quiet') tell(`Reading only, at most ${maxRequests} requests, one after the other.`);
+    },
+    report: (what, sent) => {
+      if (loudness() === 'quiet') return;
+      if (redraws) stderr.write(`\r\u001B[K${sent} ${what}`);
+      else if (what !== last) tell(`Asking about ${what}.`);
+      last = what;
+    },
+    end: () => {
+      if (redraws && last !== '') stderr.write('\r\u001B[K');
+    },
+  };
+}
+
+const DEFAULT_WIDTH = 160;
+
+/** The report for a person. */
+export function describeProbe(report: SignedReport): string {
+  const { stdout } = process;
+  const width = stdout.isTTY ? stdout.columns : DEFAULT_WIDTH;
+  const table = renderReport(report, width, (text) => bold(text, stdout));
+  return `Probe of a service by ${report.program}\n\n${table}`;
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto';
+
+import { type Entry, fromBufferPromise } from 'yauzl';
+
+import { findLeadingFolder } from '../model/leading-folder.ts';
+
+/** What an archive is like. */
+export interface ArchiveFacts {
+  readonly files: ReadonlyMap<string, FileFacts>;
+  readonly folderEntries: number;
+  /** Numbers of the compression methods (APPNOTE 6.3.10, section 4.4.5), with how many files have them. */
+  readonly methods: ReadonlyMap<number, number>;
+  /** How many entries have their sizes behind their content (section 4.4.4, bit 3). */
+  readonly dataDescriptors: number;
+  /** How many entries have names marked as UTF-8 (bit 11). */
+  readonly utf8Names: number;
+  readonly isZip64: boolean;
+  readonly hasComment: boolean;
+  /** Whether there is one folder around everything that the listing does not know. */
+  readonly leadingFolder: 'none' | 'wrapped' | 'unknown';
+}
+
+/** A file in an archive. */
+interface FileFacts {
+  readonly sizeBytes: number;
+  readonly crc32: number;
+  /** Taken for UTC where it has no zone, in milliseconds since the epoch. */
+  readonly modifiedAtMs: number;
+}
+
+const LOCATOR_SIGNATURE = 0x07064b50;
+const ZIP64_EXTRA = 0x0001;
+
+/**
+ * Reads the directory of an archive.
+ * @param workbookPaths paths of the workbooks that are listed on its branch
+ * @returns null when it cannot be read
+ */
+export async function examineArchive(
+  bytes: Buffer,
+  workbookPaths: Iterable<string>,
+): Promise<ArchiveFacts | null> {
+  try {
+    const zip = await fromBufferPromise(bytes, { strictFileNames: false, validateEntrySizes: false });
+    const entries: Entry[] = [];
+    for await (const entry of zip.eachEntry()) entries.push(entry);
+    const files = entries.filter(({ fileName }) => !fileName.endsWith('/'));
+    const paths = files.map(({ fileName }) => fileName);
+    return {
+      files: new Map(files.map((entry) => [entry.fileName, factsOf(entry)])),
+      folderEntries: entries.length - files.length,
+      methods: countsOf(files.map(({ compressionMethod }) => compressionMethod)),
+      dataDescriptors: entries.filter(({ generalPurposeBitFlag: flags }) => (flags & 0x8) !== 0).length,
+      utf8Names: entries.filter(({ generalPurposeBitFlag: flags }) => (flags & 0x800) !== 0).length,
+      isZip64:
+        hasZip64End(bytes, zip.comment) ||
+        entries.some((entry) => entry.extraFields.some(({ id }) => id === ZIP64_EXTRA)),
+      hasComment: zip.comment.length > 0,
+      leadingFolder: findLeadingFolder(paths, workbookPaths).kind,
+    };
+  } catch {
+    return null;
+  }
+}
+
+function factsOf(entry: Entry): FileFacts {
+  return {
+    sizeBytes: entry.uncompressedSize,
+    crc32: entry.crc32,
+    modifiedAtMs: entry.getLastModDate({ timezone: 'UTC' }).getTime(),
+  };
+}
+
+function countsOf(values: readonly number[]): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}
+
+/** Whether there is a locator of the zip64 end record before the end record (section 4.3.15). */
+function hasZip64End(bytes: Buffer, comment: string): boolean {
+  const at = bytes.length - Buffer.byteLength(comment) - 22 - 20;
+  return at >= 0 && bytes.readUInt32LE(at) === LOCATOR_SIGNATURE;
+}
+
+/** The same for archives with the same files, whatever their order, times and packing. */
+export function contentKey({ files }: ArchiveFacts): string {
+  const lines = [...files].map(([path, { sizeBytes, crc32 }]) => `${path}\0${sizeBytes}\0${crc32}`).sort();
+  return createHash('sha256').update(lines.join('\n')).digest('hex');
+}
+
+/** How the times of files agree with those of their versions. */
+export type TimesVerdict =
+  | { readonly kind: 'nothing to compare' }
+  | { readonly kind: 'equal' }
+  /** All of them differ by so many minutes: the archive's times are local ones. */
+  | { readonly kind: 'shifted'; readonly minutes: number }
+  | { readonly kind: 'all the same' }
+  | { readonly kind: 'differ'; readonly equal: number; readonly of: number };
+
+/** The times in an archive are whole two seconds (section 4.4.6). */
+const RESOLUTION_MS = 2000;
+const MINUTE_MS = 60_000;
+
+/** Compares the times of files with those of their versions. */
+export function compareTimes(
+  files: ReadonlyMap<string, { readonly modifiedAtMs: number }>,
+  versionTimesMs: ReadonlyMap<string, number>,
+): TimesVerdict {
+  const pairs = [...versionTimesMs].flatMap(([path, versionMs]) => {
+    const file = files.get(path);
+    return file === undefined || Number.isNaN(versionMs) ? [] : [{ fileMs: file.modifiedAtMs, versionMs }];
+  });
+  if (pairs.length === 0) return { kind: 'nothing to compare' };
+  const differences = pairs.map(({ fileMs, versionMs }) => fileMs - versionMs);
+  const isNear = (differenceMs: number, aimMs: number): boolean =>
+    Math.abs(differenceMs - aimMs) <= RESOLUTION_MS;
+  if (differences.every((each) => isNear(each, 0))) return { kind: 'equal' };
+  const shiftMs = Math.round((differences[0] ?? 0) / (15 * MINUTE_MS)) * 15 * MINUTE_MS;
+  const isZone = Math.abs(shiftMs) <= 14 * 60 * MINUTE_MS;
+  if (isZone && differences.every((each) => isNear(each, shiftMs)))
+    return { kind: 'shifted', minutes: shiftMs / MINUTE_MS };
+  const times = [...files.values()].map(({ modifiedAtMs }) => modifiedAtMs);
+  if (times.length > 1 && new Set(times).size === 1) return { kind: 'all the same' };
+  return { kind: 'differ', equal: differences.filter((each) => isNear(each, 0)).length, of: pairs.length };
+}

@@ -1,0 +1,140 @@
+import { REPOSITORIES_PATH } from '../api/requests.ts';
+import { MirrorError } from '../model/errors.ts';
+import { roughSize } from '../model/humanize.ts';
+import type { ReferenceForm } from '../model/references.ts';
+import type { Repository } from '../model/service.ts';
+import { type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
+import { noSubject, readContents, readReferences } from './contents-findings.ts';
+import { askForContents } from './contents.ts';
+import { askWithoutCredential, readCredentials } from './credentials.ts';
+import { type Finding, findingsOf, NOT_ASKED } from './finding.ts';
+import { askForRepositories, LIST_BYTES, readRepositories, repositoriesOf } from './repositories.ts';
+import type { ProbeAnswer, ProbeSender } from './requests.ts';
+import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
+import { readTraffic } from './transport-findings.ts';
+import { readWorkbooks } from './workbook-findings.ts';
+import { askForWorkbooks, type ListedWorkbook, listedWorkbooks } from './workbooks.ts';
+import { shapeOf } from './words.ts';
+
+/** What a probe is made with. */
+export interface ProbeOptions extends ProbeLimits {
+  readonly sender: ProbeSender;
+  /** The application's address followed by `/api`. */
+  readonly baseUrl: string;
+  /** Whether there is a token to ask v1 with. */
+  readonly asksV1: boolean;
+  /** Whether it also asks without a credential, and with one that is made up. */
+  readonly triesWrongKey: boolean;
+  /** Waits for so many milliseconds. @throws MirrorError `pass.abandoned` */
+  readonly pause: (delayMs: number) => Promise<void>;
+  /** Told before each request what is being asked, and how many requests there were. */
+  readonly onProgress: (what: string, sent: number) => void;
+}
+
+/** What a probe found out. It names no repository, workbook, person, host or key. */
+export interface ProbeReport {
+  /** Version of this format. */
+  readonly format: 1;
+  readonly requests: number;
+  /** Why it ended before everything was asked; null when it did not. */
+  readonly stopped: string | null;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Asks a service how it behaves where its specification says "not shown". It reads only.
+ * @throws MirrorError `credentials.refused`, `service.unreachable`, `service.not_found` or `service.wrong_kind` when the list of
+ *   repositories cannot be had, without which nothing can be asked; `pass.abandoned`
+ */
+export async function probe(options: ProbeOptions): Promise<ProbeReport> {
+  const findings: Finding[] = [];
+  let what = '';
+  const asker = createAsker(options.sender, options, options.pause, (sent) => options.onProgress(what, sent));
+  const step = async (name: string, work: () => Promise<readonly Finding[]>): Promise<void> => {
+    what = name;
+    findings.push(...(await work()));
+  };
+  let stopped: string | null = null;
+  what = 'the list of repositories';
+  const list = await firstList(asker);
+  const repositories = repositoriesOf(list);
+  try {
+    await step(what, async () => readRepositories(await askForRepositories(asker, list)));
+    await askAbout(asker, repositories, options, step);
+  } catch (error) {
+    if (!(error instanceof ProbeStopped)) throw error;
+    stopped = error.message;
+  }
+  const offersHttp2 = await options.sender.offersHttp2();
+  findings.push(...readTraffic(asker.traffic(), options.sender.connections(), offersHttp2));
+  return { format: 1, requests: asker.sent(), stopped, findings };
+}
+
+type Step = (name: string, work: () => Promise<readonly Finding[]>) => Promise<void>;
+
+async function askAbout(
+  asker: Asker,
+  repositories: readonly Repository[],
+  options: ProbeOptions,
+  step: Step,
+): Promise<void> {
+  let listed: readonly ListedWorkbook[] = [];
+  await step('the list of workbooks', async () => {
+    if (!options.asksV1) return [withoutToken()];
+    const seen = await askForWorkbooks(asker, options.baseUrl);
+    listed = listedWorkbooks(seen.pages);
+    return readWorkbooks(seen, repositories, options.baseUrl);
+  });
+  let form: ReferenceForm | null = null;
+  await step('references', async () => {
+    const references = await askForReferences(asker, repositories, listed);
+    form = workingForm(references);
+    return readReferences(references);
+  });
+  await step('the contents of a small repository', async () => {
+    const subject = form === null ? null : await chooseSubject(asker, repositories, listed, form);
+    if (subject === null) return noSubject(roughSize(options.maxDownloadBytes));
+    return readContents(await askForContents(asker, subject));
+  });
+  await step('credentials', async () =>
+    readCredentials(options.triesWrongKey ? await askWithoutCredential(asker, options.asksV1) : null),
+  );
+}
+
+function withoutToken(): Finding {
+  const meaning = 'without service.apiToken changes are found from the contents alone';
+  return findingsOf('Workbooks (v1)')(
+    'workbooks.v1',
+    'is v1 there?',
+    `${NOT_ASKED}: there is no token`,
+    meaning,
+  );
+}
+
+/** Asks for what everything else depends on. */
+async function firstList(asker: Asker): Promise<ProbeAnswer> {
+  const answer = await asker.current(REPOSITORIES_PATH, { maxBytes: LIST_BYTES }).catch((error: unknown) => {
+    if (error instanceof ProbeStopped) throw cannotBegin(error.message);
+    throw error;
+  });
+  if (answer.status === 200) return answer;
+  if (answer.failure !== null) throw answer.failure;
+  if (answer.status === 403) throw cannotBegin('the service refused the credential (status 403)');
+  const code = answer.status === 404 ? 'service.not_found' : 'service.wrong_kind';
+  throw new MirrorError(code, `The list of repositories was answered with ${shapeOf(answer)}.`, {
+    hint: ADDRESS_HINT,
+  });
+}
+
+const ADDRESS_HINT =
+  'Check the setting service.baseUrl: it is the address of the application followed by /api.';
+
+function cannotBegin(why: string): MirrorError {
+  const code = why.includes('credential') ? 'credentials.refused' : 'service.busy';
+  return new MirrorError(code, `Nothing could be asked: ${why}.`, {
+    hint:
+      code === 'service.busy'
+        ? 'Try again later.'
+        : 'Check the setting service.apiKey: a personal API key is needed.',
+  });
+}

@@ -1,0 +1,141 @@
+import { contentsPath } from '../api/requests.ts';
+import { countNames, type ReferenceForm, referencesFor } from '../model/references.ts';
+import type { Repository } from '../model/service.ts';
+import type { Asker } from './asker.ts';
+import type { ProbeAnswer } from './requests.ts';
+import { kindOf } from './words.ts';
+import type { ListedWorkbook } from './workbooks.ts';
+
+/** Which repositories are asked for, and how they answer to the forms of reference. */
+export interface ReferencesSeen {
+  /** One entry for each repository that was tried: answers by form. */
+  readonly tried: ReadonlyArray<{
+    readonly repository: Repository;
+    readonly answers: ReadonlyMap<ReferenceForm, ProbeAnswer>;
+  }>;
+  /** A short name that several repositories have; null where there is none. */
+  readonly ambiguous: ProbeAnswer | null;
+  readonly absent: ProbeAnswer;
+}
+
+/** What is looked into: a repository that is small enough to be downloaded. */
+export interface SubjectSeen {
+  readonly repository: Repository;
+  /** As it is sent, encoded. */
+  readonly reference: string;
+  /** A branch that is listed; null where none is. */
+  readonly branch: string | null;
+  readonly archive: ProbeAnswer;
+  readonly workbooks: readonly ListedWorkbook[];
+}
+
+/** Repositories of which the size is asked for, and that are tried as a subject, at most. */
+const MOST_CANDIDATES = 8;
+
+/** What no service has. */
+const MISSING = 'no-such-thing-4b1c9e';
+
+/** Whether an answer is contents: a zip archive. */
+export function isArchive(answer: ProbeAnswer): boolean {
+  return answer.status === 200 && kindOf(answer) === 'zip archive';
+}
+
+/** The workbooks of a repository. */
+function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbook[]): ListedWorkbook[] {
+  return listed.filter(({ integration }) => integration === fullName || integration === id);
+}
+
+/**
+ * The repositories in the order in which they are tried: those with fewest listed workbooks first, as they may be the
+ * smallest, but those with none last, as there is little to see in them.
+ */
+export function orderCandidates(
+  repositories: readonly Repository[],
+  listed: readonly ListedWorkbook[],
+): Repository[] {
+  const weights = new Map(
+    repositories.map((each) => [each.id, workbooksOf(each, listed).length || Number.MAX_SAFE_INTEGER]),
+  );
+  return [...repositories].sort((a, b) => (weights.get(a.id) ?? 0) - (weights.get(b.id) ?? 0));
+}
+
+/** Asks for one repository of each kind in every form, and for what does not exist. */
+export async function askForReferences(
+  asker: Asker,
+  repositories: readonly Repository[],
+  listed: readonly ListedWorkbook[],
+): Promise<ReferencesSeen> {
+  const candidates = orderCandidates(repositories, listed);
+  const chosen = [candidates.find(({ url }) => url !== null), candidates.find(({ url }) => url === null)];
+  const counts = countNames(repositories);
+  const tried: Array<ReferencesSeen['tried'][number]> = [];
+  for (const repository of chosen) {
+    if (repository === undefined) continue;
+    const answers = new Map<ReferenceForm, ProbeAnswer>();
+    for (const { form, text } of referencesFor(repository, counts, null)) {
+      answers.set(form, await asker.current(contentsPath(text)));
+    }
+    tried.push({ repository, answers });
+  }
+  const shared = repositories.find(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
+  const ambiguous =
+    shared === undefined ? null : await asker.current(contentsPath(encodeURIComponent(shared.name)));
+  return { tried, ambiguous, absent: await asker.current(contentsPath(MISSING)) };
+}
+
+/** The form of reference that works, if any does: the one that the mirror would use. */
+export function workingForm({ tried }: ReferencesSeen): ReferenceForm | null {
+  for (const { answers } of tried) {
+    for (const [form, answer] of answers) if (isArchive(answer)) return form;
+  }
+  return null;
+}
+
+/** How many bytes an answer to HEAD announces; null where it says nothing. */
+export function announcedBytes({ status, headers }: ProbeAnswer): number | null {
+  const text = headers['content-length'] ?? '';
+  return status === 200 && /^[1-9]\d*$/.test(text) ? Number(text) : null;
+}
+
+/**
+ * Finds a repository to look into: the smallest one as far as HEAD tells, else the first whose archive is small enough.
+ * @returns null when none can be downloaded
+ */
+export async function chooseSubject(
+  asker: Asker,
+  repositories: readonly Repository[],
+  listed: readonly ListedWorkbook[],
+  form: ReferenceForm,
+): Promise<SubjectSeen | null> {
+  const counts = countNames(repositories);
+  const candidates = orderCandidates(repositories, listed).slice(0, MOST_CANDIDATES);
+  const sized: Array<{
+    repository: Repository;
+    reference: string;
+    branch: string | null;
+    sizeBytes: number | null;
+  }> = [];
+  for (const repository of candidates) {
+    const reference = referencesFor(repository, counts, form)[0]?.text;
+    if (reference === undefined) continue;
+    const branch = workbooksOf(repository, listed)[0]?.branch ?? null;
+    const head = await asker.current(contentsPath(reference, undefined, branch ?? undefined), {
+      method: 'HEAD',
+    });
+    sized.push({ repository, reference, branch, sizeBytes: announcedBytes(head) });
+  }
+  const small = sized.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= asker.maxDownloadBytes);
+  for (const { repository, reference, branch } of small
+    .sort((a, b) => (a.sizeBytes ?? 0) - (b.sizeBytes ?? 0))
+    .slice(0, 4)) {
+    const target = contentsPath(reference, undefined, branch ?? undefined);
+    const archive = await asker.current(target, { maxBytes: asker.maxDownloadBytes });
+    const isUseful = archive.isWhole && isArchive(archive) && archive.body.length > EMPTY_ZIP_BYTES;
+    if (isUseful)
+      return { repository, reference, branch, archive, workbooks: workbooksOf(repository, listed) };
+  }
+  return null;
+}
+
+/** A zip archive without entries is its end record alone (APPNOTE 6.3.10, section 4.3.16). */
+const EMPTY_ZIP_BYTES = 22;

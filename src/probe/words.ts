@@ -1,0 +1,199 @@
+import type { ProbeAnswer } from './requests.ts';
+
+/** What an answer seems to be. */
+export type Kind = 'JSON' | 'HTML page' | 'zip archive' | 'empty' | 'other' | 'no answer';
+
+/** Names what an answer seems to be, by its first bytes and, where they say nothing, by its media type. */
+export function kindOf({ status, headers, body }: ProbeAnswer): Kind {
+  if (status === 0) return 'no answer';
+  if (body.length === 0) return 'empty';
+  if (body.subarray(0, 2).toString('latin1') === 'PK') return 'zip archive';
+  const start = body.subarray(0, 200).toString('utf8').trimStart();
+  if (/^<(?:!doctype html|html|head|body)/i.test(start)) return 'HTML page';
+  if (headers['content-type']?.includes('json') === true || /^[{[]/.test(start)) return 'JSON';
+  return headers['content-type']?.includes('text/html') === true ? 'HTML page' : 'other';
+}
+
+/** An object of JSON. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether a value is an object of JSON. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A member that is an object; an empty one where there is none. */
+export function partOf(row: JsonObject, field: string): JsonObject {
+  const value = row[field];
+  return isObject(value) ? value : {};
+}
+
+/** The value of an answer in JSON; undefined for anything else. */
+export function jsonOf({ body }: Pick<ProbeAnswer, 'body'>): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A name of a field as it may be shown, or null: one that reads like an identifier. A name of something that somebody
+ * made, used as a key, has other characters or is longer more often than not.
+ */
+function shownName(name: string): string | null {
+  return /^[A-Za-z_][A-Za-z0-9_]{0,29}$/.test(name) ? name : null;
+}
+
+const MOST_NAMES = 12;
+
+/**
+ * Names of fields for the report: sorted, a few at most; those that cannot be shown are counted.
+ * @param values texts that the answers hold as values: a field of such a name is somebody's, and not shown
+ */
+export function fieldNames(names: Iterable<string>, values: ReadonlySet<string> = new Set()): string {
+  const all = [...new Set(names)].sort();
+  const shown = all.flatMap((name) => (values.has(name) ? [] : (shownName(name) ?? []))).slice(0, MOST_NAMES);
+  const others = all.length - shown.length;
+  return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
+}
+
+/** The status and the shape of an answer: `404 JSON {error{code, message}}`. */
+export function shapeOf(answer: ProbeAnswer): string {
+  const kind = kindOf(answer);
+  if (kind === 'no answer') return kind;
+  const value = kind === 'JSON' ? jsonOf(answer) : undefined;
+  const fields = isObject(value) ? ` {${shapeOfFields(value)}}` : Array.isArray(value) ? ' [array]' : '';
+  return `${answer.status} ${kind}${fields}`;
+}
+
+/** Names of fields that errors usually have (RFC 9457, and the usual frameworks); another may be a name of somebody's. */
+const ERROR_FIELDS: ReadonlySet<string> = new Set([
+  'code',
+  'cause',
+  'description',
+  'detail',
+  'details',
+  'error',
+  'error_code',
+  'error_description',
+  'errors',
+  'hint',
+  'id',
+  'instance',
+  'loc',
+  'message',
+  'messages',
+  'method',
+  'msg',
+  'name',
+  'non_field_errors',
+  'path',
+  'reason',
+  'request_id',
+  'requestId',
+  'status',
+  'statusCode',
+  'success',
+  'timestamp',
+  'title',
+  'trace_id',
+  'traceId',
+  'type',
+  'url',
+  'count',
+  'next',
+  'previous',
+  'results',
+]);
+
+function shapeOfFields(value: JsonObject): string {
+  const names = Object.keys(value)
+    .filter((name) => ERROR_FIELDS.has(name))
+    .slice(0, MOST_NAMES);
+  const others = Object.keys(value).length - names.length;
+  const shown = names.map((name) => {
+    const member = value[name];
+    return isObject(member) ? `${name}{${shapeOfFields(member)}}` : name;
+  });
+  return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
+}
+
+/** All texts that rows hold as values, two levels deep. */
+export function valuesIn(rows: readonly JsonObject[]): Set<string> {
+  const texts = new Set<string>();
+  const take = (value: unknown): void => {
+    if (typeof value === 'string') texts.add(value);
+  };
+  for (const row of rows) {
+    for (const value of Object.values(row)) {
+      take(value);
+      if (isObject(value)) Object.values(value).forEach(take);
+    }
+  }
+  return texts;
+}
+
+/** A media type as it may be shown: type and subtype, without parameters. */
+export function mediaType(header: string | undefined): string {
+  const type = header?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === '') return 'none';
+  return /^(?:application|text|image|multipart)\/[a-z0-9][a-z0-9.+-]{0,80}$/.test(type) ? type : 'another';
+}
+
+/** Values with how often they occur, most often first: `modify 12, add 3`. Only what reads like a word is shown. */
+export function tally(values: Iterable<unknown>): string {
+  const counts = new Map<string, number>();
+  for (const value of values) {
+    const text = typeof value === 'string' && /^[a-z][a-z_-]{0,19}$/i.test(value) ? value : otherKind(value);
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  const sorted = [...counts].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1));
+  const rest = sorted.slice(MOST_NAMES).reduce((sum, [, count]) => sum + count, 0);
+  const shown = sorted.slice(0, MOST_NAMES).map(([text, count]) => `${text} ${count}`);
+  return [...shown, ...(rest > 0 ? [`further values ${rest}`] : [])].join(', ');
+}
+
+function otherKind(value: unknown): string {
+  if (value === undefined) return '(missing)';
+  if (value === null) return '(null)';
+  return typeof value === 'string' ? '(other text)' : '(no text)';
+}
+
+/** The form of a time: its digits and signs, never the time itself. */
+export function timeForm(value: unknown): string {
+  if (typeof value !== 'string') return value === null ? '(null)' : '(no text)';
+  const match = /^\d{4}-\d{2}-\d{2}([T ])\d{2}:\d{2}:\d{2}(?:\.(\d+))?(Z|[+-]\d{2}:?\d{2})?$/.exec(value);
+  if (match === null) return 'another form';
+  const [, , fraction, offset] = match;
+  const digits =
+    fraction === undefined
+      ? 'no fraction'
+      : fraction.length === 6
+        ? 'microseconds'
+        : `${fraction.length} decimals`;
+  const zone =
+    offset === undefined
+      ? 'no offset'
+      : offset === 'Z'
+        ? 'Z'
+        : /^[+-]00:?00$/.test(offset)
+          ? '+00:00'
+          : 'local offset';
+  return `${digits}, ${zone}`;
+}
+
+/** The forms of times with how often they occur. */
+export function timeForms(values: readonly unknown[]): string {
+  const counts = new Map<string, number>();
+  for (const form of values.map(timeForm)) counts.set(form, (counts.get(form) ?? 0) + 1);
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([form, count]) => `${form} (${count})`)
+    .join('; ');
+}
+
+/** `yes` or `no`. */
+export function yesNo(value: boolean): string {
+  return value ? 'yes' : 'no';
+}
