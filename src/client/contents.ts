@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 
+import { LAST_VERIFIED_HEADER } from '../api/replica-headers.ts';
 import { contentsPath } from '../api/requests.ts';
 import type { ReferenceForm } from '../model/references.ts';
 import { diskError, systemCode } from '../model/disk-errors.ts';
@@ -27,7 +28,13 @@ export interface ContentsRequest {
 
 /** What the service gave. */
 export type ContentsAnswer =
-  | { readonly kind: 'archive'; readonly sizeBytes: number; readonly etag: string | null }
+  | {
+      readonly kind: 'archive';
+      readonly sizeBytes: number;
+      readonly etag: string | null;
+      /** Whether the archive has the times that the files have in a mirror, as that of a replica has. */
+      readonly hasFileTimes: boolean;
+    }
   | { readonly kind: 'unchanged' }
   /** No form of reference finds contents. `isCertain`: the service said so plainly, by status 404 or 410. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
@@ -121,7 +128,8 @@ async function receiveArchive(
   if (answer.status !== 200) return unexpected(answer);
   const sizeBytes = await writeBody(answer, request.destination, context);
   await checkIsArchive(answer, request.destination);
-  return { kind: 'archive', sizeBytes, etag: strongTag(answer.headers['etag']) };
+  const hasFileTimes = answer.headers[LAST_VERIFIED_HEADER] !== undefined;
+  return { kind: 'archive', sizeBytes, etag: strongTag(answer.headers['etag']), hasFileTimes };
 }
 
 async function writeBody(

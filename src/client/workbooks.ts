@@ -161,6 +161,8 @@ function toRow(workbook: ApiWorkbook): WorkbookRow {
     author: version.author ?? null,
     message: version.message ?? null,
     createdAt: version.created_at ?? null,
+    action: version.action ?? null,
+    parentId: version.parent?.id ?? null,
     versionStatus: version.status ?? null,
     processing: status?.processing ?? 0,
     failure: status?.failure ?? 0,

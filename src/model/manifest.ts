@@ -20,6 +20,10 @@ export interface ManifestWorkbook {
   readonly author: string | null;
   readonly message: string | null;
   readonly createdAt: string | null;
+  /** The kind of change; null where the service does not say, left out by versions of this program that did not ask. */
+  readonly action?: string | null;
+  /** The version before; as `action`. */
+  readonly parentId?: string | null;
 }
 
 /** Something that the service sent and that is on purpose not in the tree. */
@@ -35,6 +39,8 @@ export interface Manifest {
     readonly name: string;
     readonly fullName: string;
     readonly url: string | null;
+    /** ISO 8601, as the service gave it; null where it did not, left out by versions of this program that did not ask. */
+    readonly createdAt?: string | null;
   };
   readonly branch: string;
   /** When the listing that the tree was pulled under was taken; the tree is at least as new. Milliseconds since the epoch. */

@@ -23,6 +23,10 @@ export interface WorkbookRow {
   readonly message: string | null;
   /** ISO 8601; null where the service does not say. */
   readonly createdAt: string | null;
+  /** The kind of change, e.g. `modify`; null where the service does not say. */
+  readonly action?: string | null;
+  /** The version before this one; null where the service does not say. */
+  readonly parentId?: string | null;
   /** The version's processing status; `success` is the one value that the specification names (section 2.3). */
   readonly versionStatus: string | null;
   readonly processing: number;

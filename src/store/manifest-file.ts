@@ -20,6 +20,8 @@ const fileSchema = z.object({
       author: z.string().nullable(),
       message: z.string().nullable(),
       created_at: z.string().nullable(),
+      action: z.string().nullable().optional(),
+      parent: z.string().nullable().optional(),
     })
     .optional(),
 });
@@ -31,6 +33,7 @@ const manifestSchema = z.object({
     name: z.string(),
     full_name: z.string().min(1),
     url: z.string().nullable(),
+    created_at: z.string().nullable().optional(),
   }),
   branch: z.string().min(1),
   verified_at: instant,
@@ -66,6 +69,8 @@ function fileToDisk(file: ManifestFile): z.input<typeof fileSchema> {
             author: workbook.author,
             message: workbook.message,
             created_at: workbook.createdAt,
+            ...(workbook.action === undefined ? {} : { action: workbook.action }),
+            ...(workbook.parentId === undefined ? {} : { parent: workbook.parentId }),
           },
         }),
   };
@@ -88,6 +93,8 @@ function fileFromDisk(file: z.output<typeof fileSchema>): ManifestFile {
             author: workbook.author,
             message: workbook.message,
             createdAt: workbook.created_at,
+            ...(workbook.action === undefined ? {} : { action: workbook.action }),
+            ...(workbook.parent === undefined ? {} : { parentId: workbook.parent }),
           },
         }),
   };
@@ -108,6 +115,7 @@ export function formatManifest(manifest: Manifest): string {
       name: manifest.repository.name,
       full_name: manifest.repository.fullName,
       url: manifest.repository.url,
+      ...(manifest.repository.createdAt === undefined ? {} : { created_at: manifest.repository.createdAt }),
     },
     branch: manifest.branch,
     verified_at: iso(manifest.verifiedAtMs),
@@ -125,7 +133,7 @@ export function formatManifest(manifest: Manifest): string {
 }
 
 /** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
-function parseManifest(text: string): Manifest | null {
+export function parseManifest(text: string): Manifest | null {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -141,6 +149,7 @@ function parseManifest(text: string): Manifest | null {
       name: data.repository.name,
       fullName: data.repository.full_name,
       url: data.repository.url,
+      ...(data.repository.created_at === undefined ? {} : { createdAt: data.repository.created_at }),
     },
     branch: data.branch,
     verifiedAtMs: Date.parse(data.verified_at),

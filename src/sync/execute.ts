@@ -129,7 +129,7 @@ function renamed(manifest: Manifest, repository: Action['repository']): Manifest
         }
       : file,
   );
-  return { ...manifest, repository: { id, name, fullName, url }, files };
+  return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
 }
 
 /**

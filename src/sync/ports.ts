@@ -33,7 +33,13 @@ export interface DownloadRequest {
 
 /** What the service gave. */
 export type DownloadAnswer =
-  | { readonly kind: 'archive'; readonly sizeBytes: number; readonly etag: string | null }
+  | {
+      readonly kind: 'archive';
+      readonly sizeBytes: number;
+      readonly etag: string | null;
+      /** Whether the archive has the times that the files have in a mirror, as that of a replica has. */
+      readonly hasFileTimes: boolean;
+    }
   | { readonly kind: 'unchanged' }
   /** `isCertain`: the service said plainly that there is nothing. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };

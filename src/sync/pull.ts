@@ -209,6 +209,7 @@ async function receive<Stage extends StagePort>(
       rows: request.rows ?? [],
       previous,
       isTrusted,
+      hasFileTimes: answer.hasFileTimes,
       exists: (path) => context.service.exists({ repository, branch: action.target.branch, path, signal }),
       signal,
     });
@@ -228,9 +229,9 @@ function manifestOf(
   const { branch } = action.target;
   const paths = new Set(unpacked.files.map((file) => file.path));
   const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
-  const { id, name, fullName, url } = repository;
+  const { id, name, fullName, url, createdAt } = repository;
   return {
-    repository: { id, name, fullName, url },
+    repository: { id, name, fullName, url, createdAt },
     branch,
     verifiedAtMs: listing.takenAtMs,
     publishedAtMs: previous !== null && isSameTree(previous, unpacked) ? previous.publishedAtMs : nowMs,
@@ -257,8 +258,12 @@ function withVersions(
     const file = { path, sizeBytes, sha256, mode, mtimeMs };
     const row = own.get(path);
     if (row === undefined) return file;
-    const { id, versionId, author, message, createdAt } = row;
-    return { ...file, workbook: { id, versionId, author, message, createdAt } };
+    const { id, versionId, author, message, createdAt, action, parentId } = row;
+    const change = {
+      ...(action === undefined ? {} : { action }),
+      ...(parentId === undefined ? {} : { parentId }),
+    };
+    return { ...file, workbook: { id, versionId, author, message, createdAt, ...change } };
   });
 }
 

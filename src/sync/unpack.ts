@@ -18,6 +18,8 @@ export interface UnpackRequest {
   readonly previous: Manifest | null;
   /** Whether the published copy of a file may be taken for what its manifest says. */
   readonly isTrusted: (path: string) => boolean;
+  /** Whether the archive's times are those that the files are to have, also where their bytes did not change. */
+  readonly hasFileTimes: boolean;
   /** Asks the service whether a path exists in the contents. */
   readonly exists: (path: string) => Promise<boolean>;
   readonly signal: AbortSignal;
@@ -53,9 +55,14 @@ export async function unpack(request: UnpackRequest): Promise<Unpacked> {
     request.signal.throwIfAborted();
     const path = entry.path.slice(strip.length);
     const known = previous.get(path);
+    const mtimeMs = request.hasFileTimes ? entry.modifiedAtMs : timeOf(rowsByPath.get(path), entry);
     const isIntact = async (): Promise<boolean> =>
-      known !== undefined && request.isTrusted(path) && (await request.stage.isIntact(known));
-    const staged = await stageEntry(request.stage, entry, path, rowsByPath.get(path), known, isIntact);
+      known !== undefined &&
+      (!request.hasFileTimes || known.mtimeMs === mtimeMs) &&
+      request.isTrusted(path) &&
+      (await request.stage.isIntact(known));
+    const keptTimeMs = request.hasFileTimes ? mtimeMs : (known?.mtimeMs ?? mtimeMs);
+    const staged = await stageEntry(request.stage, entry, path, { mtimeMs, keptTimeMs }, known, isIntact);
     files.push(staged.file);
     if (staged.isRewritten) rewritten.push(path);
   });
@@ -81,16 +88,21 @@ async function leadingFolder({ archive, rows, exists }: UnpackRequest): Promise<
   return found.kind === 'wrapped' ? prefix : '';
 }
 
+/** The time of a version where the list of workbooks has one, else the archive's. */
+function timeOf(row: WorkbookRow | undefined, { modifiedAtMs }: ArchiveEntryPort): number {
+  const versionTimeMs = Date.parse(row?.createdAt ?? '');
+  return Number.isNaN(versionTimeMs) ? modifiedAtMs : versionTimeMs;
+}
+
+/** @param times the one for other bytes, and the one for the same bytes, in milliseconds since the epoch */
 async function stageEntry(
   stage: StagePort,
   entry: ArchiveEntryPort,
   path: string,
-  row: WorkbookRow | undefined,
+  { mtimeMs, keptTimeMs }: { readonly mtimeMs: number; readonly keptTimeMs: number },
   previous: ManifestFile | undefined,
   isIntact: () => Promise<boolean>,
 ): Promise<{ file: ManifestFile; isRewritten: boolean }> {
-  const versionTimeMs = Date.parse(row?.createdAt ?? '');
-  const mtimeMs = Number.isNaN(versionTimeMs) ? entry.modifiedAtMs : versionTimeMs;
   const isCandidate = previous?.sizeBytes === entry.sizeBytes;
   if (!isCandidate) {
     return { file: await stage.write(path, mtimeMs, entry.read()), isRewritten: false };
@@ -99,7 +111,7 @@ async function stageEntry(
   if (whole !== null) {
     const isSame = createHash('sha256').update(whole).digest('hex') === previous.sha256;
     if (isSame && (await isIntact())) return { file: previous, isRewritten: false };
-    const file = await stage.write(path, isSame ? previous.mtimeMs : mtimeMs, [whole]);
+    const file = await stage.write(path, isSame ? keptTimeMs : mtimeMs, [whole]);
     return { file, isRewritten: isSame };
   }
   const file = await stage.write(path, mtimeMs, entry.read());

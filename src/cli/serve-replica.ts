@@ -1,0 +1,124 @@
+import { formatListen } from '../config/addresses.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { counted, printable, roughDuration, utcTime } from '../model/humanize.ts';
+import type { TargetRecord } from '../model/record.ts';
+import { createReplicaLibrary, type ReplicaTotals } from '../replica/library.ts';
+import type { MirrorPort, ReplicaTrouble } from '../replica/ports.ts';
+import { createService } from '../service/service.ts';
+import type { State, StoredPass } from '../state/state.ts';
+import { knownDirectoryId } from '../store/directory.ts';
+import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
+import { parseManifest } from '../store/manifest-file.ts';
+import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { openStateOf, refuseMissing, statusPolicyOf } from './compose.ts';
+import { printData, tell, tellEvent } from './output.ts';
+import { stopSignal, tellRequest, tellTemporary } from './serve.ts';
+import { openServedKeys } from './serve-keys.ts';
+
+type ReplicaSettings = SettingsFor<'directory'>;
+
+/**
+ * Answers the reading part of the API from the published mirror until a signal ends it. Works beside the daemon and without it; locks
+ * and writes nothing.
+ * @throws MirrorError `directory.unusable`, `settings.invalid`
+ */
+export async function serveReplica(settings: ReplicaSettings): Promise<void> {
+  const { directory, serve: own } = settings;
+  await refuseMissing(directory);
+  const layout = layoutOf(directory);
+  await refuseMissing(layout.manifests);
+  const library = createReplicaLibrary(mirrorPort(settings, layout), tellTrouble);
+  // A mirror that cannot be listed is said now, and not only to whoever asks.
+  const totals = await library.totals();
+  const { keys, temporary, secrets } = await openServedKeys(own, own.directory ?? null);
+  const service = createService({
+    library,
+    keys,
+    pageSize: own.pageSize,
+    onRequest: (info) => tellRequest(info, secrets),
+  });
+  try {
+    const { baseUrl, port } = await service.listen(own.listen);
+    const where = formatListen({ ...own.listen, port });
+    tell(describeStart(directory, where, totals));
+    tell(
+      describeAge(
+        totals,
+        await lastPassOf(settings, layout),
+        statusPolicyOf(settings).maxStalenessMs,
+        Date.now(),
+      ),
+    );
+    for (const path of totals.unreadable) tell(describeUnreadable(path), 'error');
+    if (temporary !== null) tellTemporary(temporary, baseUrl);
+    printData(baseUrl);
+    await stopSignal();
+  } finally {
+    await service.close();
+  }
+}
+
+function mirrorPort(settings: ReplicaSettings, layout: DirectoryLayout): MirrorPort {
+  return {
+    mirror: layout.mirror,
+    manifests: layout.manifests,
+    parseManifest,
+    records: () => readState(settings, layout, (state) => state.records(), new Map<string, TargetRecord>()),
+  };
+}
+
+/** Reads what the daemon remembers, anew each time: its file may be another one by then, or come and go. */
+function readState<T>(
+  settings: ReplicaSettings,
+  layout: DirectoryLayout,
+  read: (state: State) => Promise<T>,
+  fallback: T,
+): Promise<T> {
+  const call = async (): Promise<T> => {
+    const id = (await knownDirectoryId(layout)) ?? '';
+    const state = await openStateOf(settings, { layout, id }, true, tellEvent);
+    try {
+      return await read(state);
+    } finally {
+      await state.close();
+    }
+  };
+  return tolerateStateFailure(tellEvent, call, fallback);
+}
+
+function lastPassOf(settings: ReplicaSettings, layout: DirectoryLayout): Promise<StoredPass | null> {
+  return readState(settings, layout, (state) => state.lastPass(), null);
+}
+
+/** What is served, as a line. */
+function describeStart(directory: string, where: string, { repositories, targets }: ReplicaTotals): string {
+  const what = `${counted(repositories, 'repository', 'repositories')}, ${counted(targets, 'branch', 'branches')}`;
+  return `Serving the mirror ${directory} on ${where}, to be read only: ${what}.`;
+}
+
+/** How old what is served may be, as a line. */
+export function describeAge(
+  { oldestVerifiedAtMs }: Pick<ReplicaTotals, 'oldestVerifiedAtMs'>,
+  lastPass: Pick<StoredPass, 'startedAtMs' | 'failure'> | null,
+  maxStalenessMs: number,
+  nowMs: number,
+): string {
+  if (oldestVerifiedAtMs === null) return 'Nothing is mirrored yet.';
+  const ageMs = nowMs - oldestVerifiedAtMs;
+  const late = ageMs > maxStalenessMs ? `, longer than maxStaleness (${roughDuration(maxStalenessMs)})` : '';
+  const oldest = `Verified longest ago: ${utcTime(oldestVerifiedAtMs)}, ${roughDuration(ageMs)} ago${late}.`;
+  if (lastPass === null) return `${oldest} No pass of the daemon is on record.`;
+  const end = lastPass.failure === null ? '' : `, failed: ${lastPass.failure.code}`;
+  return `${oldest} The daemon's last pass: ${roughDuration(nowMs - lastPass.startedAtMs)} ago${end}.`;
+}
+
+function describeUnreadable(path: string): string {
+  return printable(
+    `! The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
+  );
+}
+
+function tellTrouble({ target, path, what }: ReplicaTrouble): void {
+  const where = path === '' ? target : `${target}/${path}`;
+  tell(printable(`! ${where} was refused: ${what}; \`verify\` says more`), 'warn');
+}

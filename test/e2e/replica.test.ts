@@ -1,0 +1,342 @@
+import { createHash } from 'node:crypto';
+import { lstat, readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
+import { createGit } from '../../src/git/git.ts';
+import { createGitLibrary } from '../../src/git/library.ts';
+import { openRegistry } from '../../src/git/registry.ts';
+import { fixedKey } from '../../src/service/keys.ts';
+import { createService } from '../../src/service/service.ts';
+import { startEmbedded } from '../support/embedded.ts';
+import { run, start } from '../support/program.ts';
+import { startReplica } from '../support/replica.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** Every file below a mirror with its bytes, mode and time, and every folder. */
+async function contentsOf(directory: string): Promise<Record<string, string>> {
+  const root = join(directory, 'mirror');
+  const contents: Record<string, string> = {};
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    const { mode, mtimeMs } = await lstat(path);
+    contents[relative(root, path)] = entry.isDirectory()
+      ? 'folder'
+      : `${(mode & 0o7777).toString(8)} ${mtimeMs} ${createHash('sha256')
+          .update(await readFile(path))
+          .digest('hex')}`;
+  }
+  return contents;
+}
+
+/** Runs a pass and gives the targets that it pulled. */
+async function sync(settings: Readonly<Record<string, string>>): Promise<string[]> {
+  const { exitCode, stdout, stderr } = await run(['sync', '--json'], settings);
+  expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' });
+  const { targets } = JSON.parse(stdout) as { targets: { target: string; action: string }[] };
+  return targets.filter(({ action }) => action === 'pull').map(({ target }) => target);
+}
+
+/** The contents of files as one text. */
+function stateOf(files: Iterable<readonly [path: string, content: string]>): string {
+  return JSON.stringify(Object.fromEntries([...files].sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/** A service on Git with whatever names there may be. */
+async function startOdd() {
+  const folder = await temporaryFolder();
+  const registry = await openRegistry(join(folder, 'service'), { sources: 'any' });
+  const git = createGit();
+  const library = createGitLibrary(registry);
+  const hidden = new Set<string>();
+  const service = createService({
+    library: {
+      ...library,
+      repositories: async () => (await library.repositories()).filter(({ id }) => !hidden.has(id)),
+      workbooks: async () => {
+        const { rows, standingOf } = await library.workbooks();
+        const listed = (await library.repositories()).filter(({ id }) => !hidden.has(id));
+        const names = new Set(listed.map(({ full_name }) => full_name));
+        return { rows: rows.filter(({ integration }) => names.has(integration)), standingOf };
+      },
+    },
+    keys: () => Promise.resolve([fixedKey('personal', 't', 'key'), fixedKey('token', 't', 'token')]),
+  });
+  onTestFinished(async () => {
+    await service.close();
+    await library.close();
+    await registry.close();
+    await git.stop();
+  });
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  let second = 0;
+  return {
+    registry,
+    hide: (id: string) => hidden.add(id),
+    removeBranch: (id: string, branch: string) =>
+      git.run(registry.gitDirectory(id), ['update-ref', '-d', `refs/heads/${branch}`]),
+    commit: (id: string, branch: string, changes: readonly FileChange[], from?: string) => {
+      second += 61;
+      const plan = {
+        branch,
+        author: { name: 'Änne Größe', email: 'anne@example.com' },
+        at: new Date(Date.UTC(2026, 0, 2, 3, 4, second)),
+        message: 'Änderung\n',
+        changes,
+        ...(from === undefined ? {} : { from }),
+      };
+      return makeCommits(git, registry.gitDirectory(id), [plan]);
+    },
+    settingsFor: (directory: string, more: Record<string, string> = {}) => ({
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'token',
+      WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
+      WORKBOOK_MIRROR_DIRECTORY: directory,
+      ...more,
+    }),
+  };
+}
+
+function write(path: string, content: string, executable = false): FileChange {
+  return { kind: 'write', path, content, executable };
+}
+
+const LONG = 'ä'.repeat(120);
+const ODD = [
+  write('100%.xlsx', 'percent'),
+  write('a%2Fb.xlsx', 'encoded'),
+  write(' leading and trailing .xlsx ', 'spaces'),
+  write('naïve 資料/ß.XLSX', 'unicode'),
+  write('e\u0301.xlsx', 'decomposed'),
+  write(`${LONG}/${LONG}.xlsx`, 'long'),
+  write('run.sh', '#!/bin/sh\n', true),
+  write('empty.csv', ''),
+  write('con', 'device'),
+  write('deep/a/b/c/d/e/f.xlsx', 'deep'),
+];
+
+describe('a mirror of a replica', () => {
+  it('is byte for byte the mirror of the original, through three, comes to rest, and follows every edit', async () => {
+    const embedded = await startEmbedded();
+    const places = [
+      embedded.directory,
+      join(await temporaryFolder(), 'b'),
+      join(await temporaryFolder(), 'c'),
+    ];
+    const [a = '', b = '', c = ''] = places;
+    await sync(embedded.settings);
+    const first = await startReplica(a);
+    expect(await sync(first.settingsFor(b))).toHaveLength(6);
+    const second = await startReplica(b);
+    expect(await sync(second.settingsFor(c))).toHaveLength(6);
+    const original = await contentsOf(a);
+    expect(Object.keys(original).length).toBeGreaterThan(40);
+    expect(await contentsOf(b)).toEqual(original);
+    expect(await contentsOf(c)).toEqual(original);
+    expect(await sync(first.settingsFor(b))).toEqual([]);
+    expect(await sync(second.settingsFor(c))).toEqual([]);
+    for (let edits = 0; edits < 6; edits += 1) {
+      const { repository, branch } = await embedded.writer.edit();
+      const pulled = [`${repository}/${encodeURIComponent(branch)}`];
+      expect(await sync(embedded.settings)).toEqual(pulled);
+      expect(await sync(first.settingsFor(b))).toEqual(pulled);
+      expect(await sync(second.settingsFor(c))).toEqual(pulled);
+      expect(await contentsOf(c)).toEqual(await contentsOf(a));
+      expect(await contentsOf(b)).toEqual(await contentsOf(a));
+    }
+  });
+
+  it('is so with any names, and follows what is removed', async () => {
+    const odd = await startOdd();
+    const folder = await temporaryFolder();
+    const accounts = await odd.registry.create('Accounting');
+    const [commit] = await odd.commit(accounts.id, 'main', ODD);
+    await odd.commit(accounts.id, 'feature/x/y', [write('100%.xlsx', 'other')], commit);
+    await odd.commit(accounts.id, 'FEATURE/x/y', [write('100%.xlsx', 'case')], commit);
+    const same = await odd.registry.create('ACCOUNTING');
+    await odd.commit(same.id, 'main', [write('a.xlsx', 'the same name in capitals')]);
+    await odd.registry.create('Empty one');
+    const text = await odd.registry.create('Only text');
+    await odd.commit(text.id, 'main', [write('a.txt', 'no workbook')]);
+    const a = odd.settingsFor(join(folder, 'a'));
+    await sync(a);
+    const replica = await startReplica(join(folder, 'a'));
+    const b = replica.settingsFor(join(folder, 'b'));
+    const guardless = { ...b, WORKBOOK_MIRROR_GUARD_TARGETS: 'off' };
+    await sync(guardless);
+    const original = await contentsOf(join(folder, 'a'));
+    const branches = Object.keys(original).filter((path) =>
+      /^Accounting\/feature%2Fx%2Fy[^/]*\/100%\.xlsx$/i.test(path),
+    );
+    expect(branches).toHaveLength(2);
+    expect(Object.keys(original)).toContain('Only text/HEAD/a.txt');
+    expect(original['Empty one/HEAD']).toBe('folder');
+    expect(await contentsOf(join(folder, 'b'))).toEqual(original);
+    // A HEAD without a list of versions, and a text, are asked for again at the next full check only.
+    expect(await sync(guardless)).toEqual([]);
+    await odd.removeBranch(accounts.id, 'feature/x/y');
+    odd.hide(same.id);
+    // What is missing leaves with the second answer that lacks it.
+    for (const settings of [a, guardless]) {
+      await run(['sync'], settings);
+      await sync(settings);
+    }
+    const after = await contentsOf(join(folder, 'a'));
+    expect(Object.keys(after).filter((path) => /^Accounting\/feature[^/]*$/i.test(path))).toHaveLength(1);
+    expect(Object.keys(after).length).toBeLessThan(Object.keys(original).length);
+    expect(await contentsOf(join(folder, 'b'))).toEqual(after);
+  });
+
+  it('has the times of the files in the original, also where a version is newer than its file', async () => {
+    const odd = await startOdd();
+    const folder = await temporaryFolder();
+    const { id } = await odd.registry.create('Accounting');
+    await odd.commit(id, 'main', [write('a.xlsx', 'one'), write('b.xlsx', 'one')]);
+    const a = odd.settingsFor(join(folder, 'a'));
+    await sync(a);
+    const replica = await startReplica(join(folder, 'a'));
+    const early = replica.settingsFor(join(folder, 'early'));
+    await sync(early);
+    // There and back: the bytes are the same, the version is another one, and the file keeps its time.
+    await odd.commit(id, 'main', [write('a.xlsx', 'two')], 'refs/heads/main^0');
+    await odd.commit(id, 'main', [write('a.xlsx', 'one')], 'refs/heads/main^0');
+    await sync(a);
+    // Seen on the way, the file has a new time.
+    await odd.commit(id, 'main', [write('b.xlsx', 'two')], 'refs/heads/main^0');
+    await sync(a);
+    await odd.commit(id, 'main', [write('b.xlsx', 'one')], 'refs/heads/main^0');
+    await sync(a);
+    await sync(early);
+    const late = replica.settingsFor(join(folder, 'late'));
+    await sync(late);
+    const original = await contentsOf(join(folder, 'a'));
+    expect(await contentsOf(join(folder, 'early'))).toEqual(original);
+    expect(await contentsOf(join(folder, 'late'))).toEqual(original);
+  });
+
+  it('is so where the service has no v1: then it is HEAD that is mirrored', async () => {
+    const embedded = await startEmbedded();
+    const { WORKBOOK_MIRROR_SERVICE_API_TOKEN: _token, ...settings } = embedded.settings;
+    await sync(settings);
+    const replica = await startReplica(embedded.directory, { withToken: false });
+    const b = join(await temporaryFolder(), 'b');
+    await sync(replica.settingsFor(b));
+    const original = await contentsOf(embedded.directory);
+    expect(Object.keys(original)).toContain('Accounting/HEAD');
+    expect(await contentsOf(b)).toEqual(original);
+    await embedded.writer.edit();
+    await sync(settings);
+    await sync(replica.settingsFor(b));
+    expect(await contentsOf(b)).toEqual(await contentsOf(embedded.directory));
+  });
+
+  it.each([
+    { WORKBOOK_MIRROR_PUBLISH: 'auto', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
+    { WORKBOOK_MIRROR_PUBLISH: 'exchange', WORKBOOK_MIRROR_HISTORY_REPLACED: '1h' },
+    { WORKBOOK_MIRROR_PUBLISH: 'rename', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
+  ])('is never a mixture while the original is published all the time: %o', async (publishing) => {
+    const odd = await startOdd();
+    const folder = await temporaryFolder();
+    const { id } = await odd.registry.create('Busy');
+    const files = Array.from({ length: 40 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
+    const states = new Set<string>();
+    // Some edits change one file, some all: every file says which edit it is of.
+    const content = new Map(files.map((path) => [path, 'edit 0']));
+    const note = (): void => {
+      states.add(stateOf(content));
+    };
+    await odd.commit(
+      id,
+      'main',
+      files.map((path) => write(path, 'edit 0')),
+    );
+    note();
+    const a = odd.settingsFor(join(folder, 'a'), { ...publishing, WORKBOOK_MIRROR_SCHEDULE: '* * * * * *' });
+    await sync(a);
+    const daemon = start(['run'], a);
+    await daemon.prints(/"pass\.finished"/);
+    const replica = await startReplica(join(folder, 'a'));
+    const b = { ...replica.settingsFor(join(folder, 'b')), WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' };
+    const editing = { isRunning: true };
+    const edits = (async () => {
+      for (let edit = 1; edit <= 200; edit += 1) {
+        const changed = edit % 3 === 0 ? files : [files[edit % files.length] ?? ''];
+        // What Git holds between the two is seen by nobody but before or after.
+        for (const path of changed) content.set(path, `edit ${edit}`);
+        note();
+        await odd.commit(
+          id,
+          'main',
+          changed.map((path) => write(path, `edit ${edit}`)),
+          'refs/heads/main^0',
+        );
+        if (edit % 10 === 0) daemon.child.kill('SIGHUP');
+      }
+      editing.isRunning = false;
+    })();
+    let exact = 0;
+    const expectState = async (): Promise<void> => {
+      const tree = join(folder, 'b/mirror/Busy/main');
+      const found = await Promise.all(
+        files.map(async (path) => [path, await readFile(join(tree, path), 'utf8')] as const),
+      );
+      expect(states.has(stateOf(found))).toBe(true);
+    };
+    const codes = new Set<number | null>();
+    while (editing.isRunning || exact === 0) {
+      const { exitCode } = await run(['sync'], b);
+      codes.add(exitCode);
+      if (exitCode === 0) exact += 1;
+      if (exact > 0) await expectState();
+    }
+    await edits;
+    expect([...codes].filter((code) => code !== 0 && code !== 1 && code !== 3)).toEqual([]);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    await sync(a);
+    await sync(b);
+    expect(await contentsOf(join(folder, 'b'))).toEqual(await contentsOf(join(folder, 'a')));
+    expect(await sync(b)).toEqual([]);
+  });
+});
+
+describe('serve --from-mirror', () => {
+  it('answers beside the daemon, says how old it is, and ends with 0', async () => {
+    const embedded = await startEmbedded();
+    await sync(embedded.settings);
+    const daemon = start(['run'], { ...embedded.settings, WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' });
+    await daemon.prints(/"pass\.finished"/);
+    const serve = start([
+      'serve',
+      '--from-mirror',
+      '--directory',
+      embedded.directory,
+      '--serve-listen',
+      '127.0.0.1:0',
+    ]);
+    await serve.prints(/^http:/m);
+    expect(serve.stderr()).toContain('to be read only: 3 repositories, 6 branches.');
+    expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);
+    const baseUrl = serve.stdout().trim();
+    const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';
+    const answer = await fetch(`${baseUrl}/repos`, { headers: { 'x-api-key': key } });
+    expect(await answer.json()).toHaveLength(3);
+    serve.child.kill('SIGTERM');
+    expect((await serve.ended).exitCode).toBe(0);
+  });
+
+  it('says what is wrong with a directory, and with what does not go together', async () => {
+    const folder = await temporaryFolder();
+    const missing = await run(['serve', '--from-mirror', '--directory', join(folder, 'none')]);
+    expect([missing.exitCode, missing.stdout]).toEqual([2, '']);
+    const other = await run(['serve', '--from-mirror', '--directory', folder]);
+    expect([other.exitCode, other.stderr]).toEqual([2, expect.stringContaining('manifests')]);
+    const both = await run(['serve', '--from-mirror', '--samples', '--directory', folder]);
+    expect([both.exitCode, both.stderr]).toEqual([2, expect.stringContaining('--samples')]);
+    const none = await run(['serve', '--from-mirror']);
+    expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('directory')]);
+  });
+});

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+
+import { onTestFinished } from 'vitest';
+
+import type { TargetRecord } from '../../src/model/record.ts';
+import { createReplicaLibrary, type ReplicaLibrary } from '../../src/replica/library.ts';
+import type { ReplicaTrouble } from '../../src/replica/ports.ts';
+import { fixedKey } from '../../src/service/keys.ts';
+import { createService } from '../../src/service/service.ts';
+import { parseManifest } from '../../src/store/manifest-file.ts';
+
+const KEY = 'a-key-of-the-replica';
+const TOKEN = 'a-token-of-the-replica';
+
+/** A replica of the mirror in a directory. */
+export interface Replica {
+  readonly library: ReplicaLibrary;
+  readonly baseUrl: string;
+  readonly trouble: ReplicaTrouble[];
+  /** The settings of a mirror of it in another directory, as variables. */
+  readonly settingsFor: (directory: string) => Readonly<Record<string, string>>;
+  /** Asks the current API. */
+  readonly ask: (path: string, headers?: Record<string, string>) => Promise<Response>;
+}
+
+/** What of a replica is not as usual. */
+export interface ReplicaOptions {
+  /** False for a replica that has no v1. */
+  readonly withToken?: boolean;
+  readonly records?: ReadonlyMap<string, TargetRecord>;
+}
+
+/** Makes the library of the mirror in a directory. */
+export function replicaLibrary(
+  directory: string,
+  trouble: ReplicaTrouble[] = [],
+  records: ReadonlyMap<string, TargetRecord> = new Map(),
+): ReplicaLibrary {
+  const port = {
+    mirror: join(directory, 'mirror'),
+    manifests: join(directory, 'manifests'),
+    parseManifest,
+    records: () => Promise.resolve(records),
+  };
+  return createReplicaLibrary(port, (each) => trouble.push(each));
+}
+
+/** Serves the mirror in a directory until the running test is finished. */
+export async function startReplica(
+  directory: string,
+  { withToken = true, records = new Map() }: ReplicaOptions = {},
+): Promise<Replica> {
+  const trouble: ReplicaTrouble[] = [];
+  const library = replicaLibrary(directory, trouble, records);
+  const keys = [
+    fixedKey('personal', 'tests', KEY),
+    ...(withToken ? [fixedKey('token', 'tests', TOKEN)] : []),
+  ];
+  const service = createService({ library, keys: () => Promise.resolve(keys) });
+  onTestFinished(() => service.close());
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    library,
+    baseUrl,
+    trouble,
+    settingsFor: (place) => ({
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
+      ...(withToken ? { WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN } : {}),
+      WORKBOOK_MIRROR_SERVICE_RETRIES: '4',
+      WORKBOOK_MIRROR_DIRECTORY: place,
+    }),
+    ask: (path, headers = {}) => fetch(`${baseUrl}${path}`, { headers: { 'x-api-key': KEY, ...headers } }),
+  };
+}
