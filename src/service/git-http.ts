@@ -1,17 +1,209 @@
+import { createGunzip } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
 import type { Answer } from './answer.ts';
 import type { ServiceRequest } from './handler.ts';
-import type { KnownKey } from './keys.ts';
-import type { Changes, Library } from './library.ts';
+import { findKey, type KnownKey } from './keys.ts';
+import type { Bytes, Changes, GitProgram, Library, Repository } from './library.ts';
+import { findRepository } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
+import { bodyOf } from './request-stream.ts';
 import type { Route } from './routes.ts';
 
-/** Answers a git client. */
+type GitRoute = Extract<Route, { kind: 'git' }>;
+
+const PROGRAMS: readonly GitProgram[] = ['git-upload-pack', 'git-receive-pack'];
+
+/** More than the names of all commits that a client may have, and little enough for anybody's memory. */
+const WANTS_LIMIT_BYTES = 64 * 1024 * 1024;
+
+/** As git's own server says it (gitprotocol-http(5), "the response is not to be cached"). */
+const NEVER_CACHED: Readonly<Record<string, string>> = {
+  'cache-control': 'no-cache, max-age=0, must-revalidate',
+  expires: 'Fri, 01 Jan 1980 00:00:00 GMT',
+  pragma: 'no-cache',
+};
+
+/** A flush packet (gitprotocol-common(5)). */
+const FLUSH = '0000';
+
+/** A text as a packet: four hexadecimal digits of its whole length, then itself (gitprotocol-common(5), "pkt-line"). */
+export function packetLine(text: string): string {
+  const sizeBytes = Buffer.byteLength(text) + 4;
+  return `${sizeBytes.toString(16).padStart(4, '0')}${text}`;
+}
+
+/** Says whether a client asks for version 2 of Git's protocol (gitprotocol-v2(5), "HTTP Transport"). */
+export function wantsVersion2(protocol: string | null): boolean {
+  return protocol?.split(':').includes('version=2') ?? false;
+}
+
+/**
+ * Reads the password of HTTP Basic (RFC 7617); the name of the user does not matter.
+ * @returns null when there is none
+ */
+export function basicPassword(header: string | undefined): string | null {
+  const encoded = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(header?.trim() ?? '')?.[1];
+  if (encoded === undefined) return null;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon === -1 ? null : text.slice(colon + 1);
+}
+
+/**
+ * Finds the repository that an address of Git means. Git's addresses end with `.git`, which full names of external
+ * repositories do as well.
+ * @param reference without `.git`
+ * @throws RequestError 404 when there is none, 409 as {@link findRepository}
+ */
+export function findGitRepository(repositories: readonly Repository[], reference: string): Repository {
+  const found = findRepository(repositories, reference) ?? findRepository(repositories, `${reference}.git`);
+  if (found !== undefined) return found;
+  throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}`);
+}
+
+/** @throws RequestError 401 without a personal key, 403 with one for other things */
+function checkKey(authorization: string | undefined, keys: readonly KnownKey[]): void {
+  const password = basicPassword(authorization);
+  const key = password === null ? null : findKey(keys, password);
+  if (key?.kind === 'personal') return;
+  if (key !== null)
+    throw new RequestError(403, 'group_key', 'this key is not for Git: use a personal API key');
+  const problem = password === null ? 'a password is needed' : 'the password is not valid';
+  const message = `${problem}: it is a personal API key; the user name can be any`;
+  throw new RequestError(401, 'unauthorized', message, {
+    'www-authenticate': 'Basic realm="workbook service", charset="UTF-8"',
+  });
+}
+
+/**
+ * Answers a git client (gitprotocol-http(5)), in the smart protocol only. Everybody with a personal key, as the password of HTTP
+ * Basic, may fetch; what is pushed goes into drag-and-drop repositories, as an external one is changed where it is.
+ */
 export async function answerGit(
-  _library: Library,
-  _changes: Changes,
-  _keys: readonly KnownKey[],
-  _route: Extract<Route, { kind: 'git' }>,
-  _request: ServiceRequest,
+  library: Library,
+  changes: Changes,
+  keys: readonly KnownKey[],
+  route: GitRoute,
+  request: ServiceRequest,
 ): Promise<Answer> {
-  throw new RequestError(501, 'not_implemented', 'not built yet');
+  try {
+    checkKey(request.headers.authorization, keys);
+    const program = programOf(route, request);
+    const repository = findGitRepository(await library.repositories(), route.reference);
+    if (program === 'git-receive-pack') checkPush(repository);
+    return route.isAdvertisement
+      ? advertisement(changes, repository, program, request)
+      : conversation(changes, repository, program, request);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    // Git shows its user plain text, and nothing else.
+    const { status, message, headers } = error;
+    return {
+      kind: 'bytes',
+      status,
+      headers: { ...NEVER_CACHED, ...headers, 'content-type': 'text/plain; charset=utf-8' },
+      body: Buffer.from(`${message}\n`),
+    };
+  }
+}
+
+/** @throws RequestError 403 for the dumb protocol, 405 and 415 for what no git client sends */
+function programOf({ program, isAdvertisement }: GitRoute, request: ServiceRequest): GitProgram {
+  const method = isAdvertisement ? 'GET' : 'POST';
+  if (request.method !== method)
+    throw new RequestError(405, 'method_not_allowed', `this path takes ${method} only`, { allow: method });
+  const asked = program ?? request.query.get('service');
+  const known = PROGRAMS.find((name) => name === asked);
+  if (known === undefined)
+    throw new RequestError(403, 'forbidden', 'only the smart protocol of Git is spoken here');
+  // No page of another origin can send this type with the password that a browser remembers.
+  if (!isAdvertisement && request.headers['content-type'] !== `application/x-${known}-request`)
+    throw new RequestError(415, 'invalid', `the body must be of the type application/x-${known}-request`);
+  return known;
+}
+
+function checkPush({ url, full_name }: Repository): void {
+  if (url === null) return;
+  throw new RequestError(
+    403,
+    'external',
+    `${full_name} is connected to an external Git repository: push to ${url}, and it will be here`,
+  );
+}
+
+function protocolOf({ headers }: ServiceRequest): string | null {
+  const value = headers['git-protocol'];
+  return typeof value === 'string' ? value : null;
+}
+
+function advertisement(
+  changes: Changes,
+  { id }: Repository,
+  program: GitProgram,
+  request: ServiceRequest,
+): Answer {
+  const protocol = protocolOf(request);
+  // Version 2, which is for fetching only, has no such line.
+  const greeting =
+    program === 'git-upload-pack' && wantsVersion2(protocol)
+      ? ''
+      : packetLine(`# service=${program}\n`) + FLUSH;
+  async function* open(signal: AbortSignal): Bytes {
+    // Goes with the first bytes of the program, so that a failure before them is told as one.
+    let head = Buffer.from(greeting);
+    for await (const chunk of changes.advertise(id, program, protocol, signal)) {
+      yield head.length === 0 ? chunk : Buffer.concat([head, chunk]);
+      head = Buffer.alloc(0);
+    }
+  }
+  const type = { 'content-type': `application/x-${program}-advertisement` };
+  return { kind: 'stream', status: 200, headers: { ...NEVER_CACHED, ...type }, open };
+}
+
+function conversation(
+  changes: Changes,
+  { id }: Repository,
+  program: GitProgram,
+  request: ServiceRequest,
+): Answer {
+  const body = decoded(request);
+  const sent = program === 'git-upload-pack' ? limited(body, WANTS_LIMIT_BYTES) : body;
+  const type = { 'content-type': `application/x-${program}-result` };
+  return {
+    kind: 'stream',
+    status: 200,
+    headers: { ...NEVER_CACHED, ...type },
+    open: (signal) => changes.converse(id, program, protocolOf(request), sent, signal),
+  };
+}
+
+/** The body without its content coding: git compresses long requests. @throws RequestError 415 for any other coding */
+function decoded({ headers, body }: ServiceRequest): Bytes {
+  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
+  if (encoding === 'identity') return bodyOf(body);
+  if (encoding === 'gzip' || encoding === 'x-gzip') return unzipped(bodyOf(body));
+  throw new RequestError(415, 'invalid', `the content coding ${encoding} is not understood here: use gzip`);
+}
+
+async function* unzipped(bytes: Bytes): Bytes {
+  const gunzip = createGunzip();
+  const done = pipeline(Readable.from(bytes, { objectMode: false }), gunzip);
+  // Told by the reading as well.
+  done.catch(() => undefined);
+  yield* gunzip as AsyncIterable<Buffer>;
+  await done;
+}
+
+async function* limited(bytes: Bytes, limitBytes: number): Bytes {
+  let sizeBytes = 0;
+  for await (const chunk of bytes) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > limitBytes)
+      throw new RequestError(413, 'too_large', `a request may have ${limitBytes} bytes`, {
+        connection: 'close',
+      });
+    yield chunk;
+  }
 }

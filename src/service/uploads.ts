@@ -1,16 +1,159 @@
-import type { Answer } from './answer.ts';
+import { z } from 'zod';
+
+import { type Answer, jsonAnswer } from './answer.ts';
+import { authorise } from './auth.ts';
 import type { ServiceRequest } from './handler.ts';
 import type { KnownKey } from './keys.ts';
-import type { Changes, Library } from './library.ts';
+import type { Bytes, Changes, Library, Repository } from './library.ts';
+import { readJson } from './request-body.ts';
 import { RequestError } from './request-error.ts';
+import { bodyOf } from './request-stream.ts';
 
-/** Answers what the page asks for. */
+/** Enough for some ten thousand files in one upload. */
+const COMMIT_LIMIT_BYTES = 8 * 1024 * 1024;
+
+const commitSchema = z.strictObject({
+  branch: z.string(),
+  seenCommitId: z.string().nullable(),
+  startFrom: z.string().nullable(),
+  message: z.string(),
+  files: z.array(z.strictObject({ path: z.string(), blobId: z.string() })),
+});
+
+interface Asked {
+  readonly changes: Changes;
+  readonly repository: Repository;
+  readonly key: KnownKey;
+  readonly request: ServiceRequest;
+}
+
+interface Endpoint {
+  readonly method: 'GET' | 'POST';
+  readonly answer: (asked: Asked) => Promise<Answer>;
+}
+
+/** What can be asked about one repository, by the last segment of the path. */
+const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
+  ['branches', { method: 'GET', answer: answerBranches }],
+  ['folder', { method: 'GET', answer: answerFolder }],
+  ['files', { method: 'POST', answer: answerFile }],
+  ['commits', { method: 'POST', answer: answerCommit }],
+]);
+
+/**
+ * Answers what the page for uploads asks, with the personal key of whoever uses it: it lists repositories, branches and
+ * folders, takes the bytes of files one by one, and makes one commit of those that belong together.
+ *
+ * The key travels in a header that no page of another origin can send (Fetch, "CORS-preflight fetch"), so that such a page can
+ * change nothing in its reader's name.
+ * @param segments of the path below `/uploads`, decoded
+ * @throws RequestError 401 and 403 as {@link authorise}; 404 for what does not exist; 400, 409 and 413 for what cannot be taken
+ */
 export async function answerUploads(
-  _library: Library,
-  _changes: Changes,
-  _keys: readonly KnownKey[],
-  _segments: readonly string[],
-  _request: ServiceRequest,
+  library: Library,
+  changes: Changes,
+  keys: readonly KnownKey[],
+  segments: readonly string[],
+  request: ServiceRequest,
 ): Promise<Answer> {
-  throw new RequestError(501, 'not_implemented', 'not built yet');
+  const key = authorise('current', request.headers, keys);
+  const [collection, id, what = '', ...rest] = segments;
+  if (collection !== 'repositories' || rest.length > 0) throw notFound(request);
+  if (id === undefined) {
+    checkMethod('GET', request);
+    return answerRepositories(await library.repositories(), changes);
+  }
+  const endpoint = ENDPOINTS.get(what);
+  if (endpoint === undefined) throw notFound(request);
+  checkMethod(endpoint.method, request);
+  const repository = (await library.repositories()).find((each) => each.id === id);
+  if (repository === undefined)
+    throw new RequestError(404, 'repository_not_found', `there is no repository ${id}`);
+  if (endpoint.method === 'POST') checkKind(repository);
+  return endpoint.answer({ changes, repository, key, request });
+}
+
+function notFound({ path }: ServiceRequest): RequestError {
+  return new RequestError(404, 'not_found', `there is nothing at ${path}`);
+}
+
+function checkMethod(allowed: Endpoint['method'], { method }: ServiceRequest): void {
+  if (method === allowed || (allowed === 'GET' && method === 'HEAD')) return;
+  const allow = allowed === 'GET' ? 'GET, HEAD' : allowed;
+  throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
+}
+
+/** Only drag-and-drop repositories take files (service specification, section 1); they have no address. */
+function takesFiles({ url }: Repository): boolean {
+  return url === null;
+}
+
+function checkKind(repository: Repository): void {
+  if (takesFiles(repository)) return;
+  throw new RequestError(
+    409,
+    'external',
+    `${repository.full_name} is connected to an external Git repository: commit to that one, and it will be here`,
+  );
+}
+
+function answerRepositories(repositories: readonly Repository[], { maxUploadBytes }: Changes): Answer {
+  return fresh(200, {
+    maxUploadBytes,
+    repositories: repositories.map((repository) => ({
+      id: repository.id,
+      name: repository.name,
+      full_name: repository.full_name,
+      url: repository.url,
+      takesFiles: takesFiles(repository),
+    })),
+  });
+}
+
+async function answerBranches({ changes, repository }: Asked): Promise<Answer> {
+  return fresh(200, await changes.branches(repository.id));
+}
+
+async function answerFolder({ changes, repository, request }: Asked): Promise<Answer> {
+  const commitId = request.query.get('commit');
+  if (commitId === null)
+    throw new RequestError(400, 'invalid', 'the query must name the commit: ?commit=…&path=…');
+  const path = request.query.get('path') ?? '';
+  return fresh(200, { entries: await changes.folder(repository.id, commitId, path) });
+}
+
+async function answerFile({ changes, repository, request }: Asked): Promise<Answer> {
+  const { maxUploadBytes } = changes;
+  if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
+    throw new RequestError(413, 'too_large', `a file may have ${maxUploadBytes} bytes`, {
+      connection: 'close',
+    });
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity')
+    throw new RequestError(415, 'invalid', `send the file as it is, not in the encoding ${encoding}`);
+  let sizeBytes = 0;
+  async function* counted(): Bytes {
+    for await (const chunk of bodyOf(request.body)) {
+      sizeBytes += chunk.length;
+      yield chunk;
+    }
+  }
+  const blobId = await changes.receive(repository.id, counted());
+  return fresh(201, { blobId, sizeBytes });
+}
+
+async function answerCommit({ changes, repository, key, request }: Asked): Promise<Answer> {
+  const parsed = commitSchema.safeParse(await readJson(bodyOf(request.body), COMMIT_LIMIT_BYTES));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const where = issue === undefined || issue.path.length === 0 ? 'the body' : issue.path.join('.');
+    throw new RequestError(400, 'invalid', `${where}: ${issue?.message ?? 'is not an upload'}`);
+  }
+  const commitId = await changes.commit(repository.id, { ...parsed.data, author: key.name });
+  return fresh(201, { commitId });
+}
+
+/** An answer that nobody keeps: branches move. */
+function fresh(status: number, body: unknown): Answer {
+  return jsonAnswer(status, body, { 'cache-control': 'no-store' });
 }

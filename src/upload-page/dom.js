@@ -1,0 +1,79 @@
+/** Making and filling elements. Whatever text comes from the service becomes a text node, and never markup. */
+
+import { printable } from './format.js';
+
+/** @typedef {Node | string | null} Child */
+/** @typedef {Readonly<Record<string, string | number | boolean | null>>} Attributes */
+
+/**
+ * An HTML element. Attributes that are null or false are left out.
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Attributes} attributes
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Name]}
+ */
+export function element(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    if (value === null || value === false) continue;
+    made.setAttribute(attribute, value === true ? '' : printable(String(value)));
+  }
+  made.append(...nodesOf(children));
+  return made;
+}
+
+/**
+ * A button that does something.
+ * @param {Attributes} attributes
+ * @param {string} text
+ * @param {() => void} act
+ * @returns {HTMLButtonElement}
+ */
+export function button(attributes, text, act) {
+  const made = element('button', { type: 'button', ...attributes }, text);
+  made.addEventListener('click', act);
+  return made;
+}
+
+/**
+ * The element of the page with an id.
+ * @template {HTMLElement} [Kind=HTMLElement]
+ * @param {string} id
+ * @param {new () => Kind} [kind] what it must be
+ * @returns {Kind}
+ * @throws {Error} when index.html has none
+ */
+export function byId(id, kind) {
+  const found = document.getElementById(id);
+  if (found === null || (kind !== undefined && !(found instanceof kind)))
+    throw new Error(`index.html has no such #${id}`);
+  return /** @type {Kind} */ (found);
+}
+
+/**
+ * Puts other children into an element.
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function fill(parent, ...children) {
+  parent.replaceChildren(...nodesOf(children));
+}
+
+/**
+ * Sets an element's text.
+ * @param {Node} node
+ * @param {string} text
+ */
+export function setText(node, text) {
+  const shown = printable(text);
+  if (node.textContent !== shown) node.textContent = shown;
+}
+
+/** @param {readonly Child[]} children @returns {Node[]} */
+function nodesOf(children) {
+  return children.flatMap((child) => {
+    if (child === null) return [];
+    return [typeof child === 'string' ? document.createTextNode(printable(child)) : child];
+  });
+}

@@ -1,0 +1,142 @@
+/** Text for people, and places in repositories. Everything here is pure. */
+
+const SIZE_STEPS = /** @type {const} */ ([
+  [1e12, 'TB'],
+  [1e9, 'GB'],
+  [1e6, 'MB'],
+  [1e3, 'kB'],
+]);
+
+/**
+ * A size, rounded: `12.3 MB`.
+ * @param {number} sizeBytes
+ * @returns {string}
+ */
+export function sizeText(sizeBytes) {
+  for (const [step, unit] of SIZE_STEPS) {
+    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
+  }
+  return `${sizeBytes} B`;
+}
+
+/**
+ * A text with the characters that would not be seen, or change how others are read, written as escapes.
+ * @param {string} text
+ * @returns {string}
+ */
+export function printable(text) {
+  return text.replace(
+    /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/**
+ * @param {number} count
+ * @returns {string} `1 file`, `3 files`
+ */
+export function filesText(count) {
+  return count === 1 ? '1 file' : `${count} files`;
+}
+
+/**
+ * The message that an upload has when its author writes none.
+ * @param {readonly string[]} paths of the files, as they were dropped
+ * @returns {string}
+ */
+export function defaultMessage(paths) {
+  const [first, second, ...others] = paths;
+  if (first === undefined) return '';
+  if (second === undefined) return `Upload ${first}`;
+  return others.length === 0
+    ? `Upload ${first} and ${second}`
+    : `Upload ${first} and ${others.length + 1} other files`;
+}
+
+/**
+ * Joins parts of a path; empty parts do not count.
+ * @param {...string} parts
+ * @returns {string} without a slash at either end
+ */
+export function joinPath(...parts) {
+  return parts.filter((part) => part !== '').join('/');
+}
+
+/**
+ * A folder as somebody writes it: slashes and spaces too many are left out, and `\\` is a slash to many.
+ * @param {string} text
+ * @returns {string} without a slash at either end
+ */
+export function cleanFolder(text) {
+  return joinPath(...text.split(/[/\\]/).map((segment) => segment.trim()));
+}
+
+/**
+ * Every folder on the way to a path, the path itself the last.
+ * @param {string} path without a slash at either end
+ * @returns {{ name: string, path: string }[]}
+ */
+export function crumbsOf(path) {
+  if (path === '') return [];
+  const segments = path.split('/');
+  return segments.map((name, index) => ({ name, path: segments.slice(0, index + 1).join('/') }));
+}
+
+/**
+ * What is looked at.
+ * @typedef {object} Place
+ * @property {string} repositoryId empty for none
+ * @property {string | null} branch null for the default branch
+ * @property {string} path of the folder, without a slash at either end
+ */
+
+/**
+ * Reads a place from the part of the page's address after `#`, where the browser's history keeps it.
+ * @param {string} hash
+ * @returns {Place}
+ */
+export function readPlace(hash) {
+  const fields = new URLSearchParams(hash.replace(/^#/, ''));
+  return {
+    repositoryId: fields.get('repository') ?? '',
+    branch: fields.get('branch'),
+    path: fields.get('path') ?? '',
+  };
+}
+
+/**
+ * Writes a place for {@link readPlace}.
+ * @param {Place} place
+ * @returns {string} with `#`
+ */
+export function writePlace({ repositoryId, branch, path }) {
+  const fields = new URLSearchParams();
+  if (repositoryId !== '') fields.set('repository', repositoryId);
+  if (branch !== null) fields.set('branch', branch);
+  if (path !== '') fields.set('path', path);
+  return `#${fields.toString()}`;
+}
+
+/**
+ * The address of a repository for git clients.
+ * @param {string} base address of the service, which ends with a slash
+ * @param {string} fullName
+ * @returns {string}
+ */
+export function gitAddress(base, fullName) {
+  const path = fullName.split('/').map(encodeURIComponent).join('/');
+  return `${base}git/${path.replace(/\.git$/, '')}.git`;
+}
+
+/**
+ * Folders first, then by name as a reader counts: `2` before `10`.
+ * @template {{ kind: string, name: string }} Entry
+ * @param {readonly Entry[]} entries
+ * @returns {Entry[]}
+ */
+export function sortEntries(entries) {
+  const collator = new Intl.Collator(undefined, { numeric: true });
+  return [...entries].sort((left, right) =>
+    left.kind === right.kind ? collator.compare(left.name, right.name) : left.kind === 'folder' ? -1 : 1,
+  );
+}

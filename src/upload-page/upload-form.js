@@ -1,0 +1,110 @@
+/** The form for uploads: its controls, and what it says about where files would go. */
+
+import { byId, setText } from './dom.js';
+import { chosenFiles, droppedFiles } from './dropped.js';
+
+/** @typedef {import('./view.js').View} View */
+/** @typedef {ReturnType<typeof fieldsOfPage>} Fields */
+
+/** Finds the controls of the form. */
+export function fieldsOfPage() {
+  const subfolder = byId('subfolder', HTMLInputElement);
+  const sameBranch = byId('same-branch', HTMLInputElement);
+  const otherBranch = byId('other-branch', HTMLInputElement);
+  const newBranch = byId('new-branch', HTMLInputElement);
+  const start = byId('start', HTMLSelectElement);
+  const message = byId('message', HTMLTextAreaElement);
+  const send = byId('send', HTMLButtonElement);
+  const clear = byId('clear', HTMLButtonElement);
+  const choose = byId('choose', HTMLButtonElement);
+  return {
+    section: byId('upload'),
+    form: byId('upload-form', HTMLFormElement),
+    external: byId('external'),
+    drop: byId('drop'),
+    files: byId('files', HTMLInputElement),
+    fields: byId('fields'),
+    sendRow: byId('send-row'),
+    subfolderHelp: byId('subfolder-help'),
+    branchChoice: byId('branch-choice'),
+    sameBranchText: byId('same-branch-text'),
+    newBranchFields: byId('new-branch-fields'),
+    startField: byId('start-field'),
+    problem: byId('upload-problem'),
+    progress: byId('progress'),
+    subfolder,
+    sameBranch,
+    otherBranch,
+    newBranch,
+    start,
+    message,
+    send,
+    clear,
+    choose,
+    controls: [subfolder, sameBranch, otherBranch, newBranch, start, message, send, clear, choose],
+  };
+}
+
+/**
+ * Shows where an upload would go to.
+ * @param {Fields} fields
+ * @param {View} view
+ */
+export function showTarget(fields, { repository, branch, commitId, branches, defaultBranch }) {
+  const isEmpty = commitId === null;
+  fields.form.hidden = !repository.takesFiles;
+  fields.external.hidden = repository.takesFiles;
+  setText(
+    fields.external,
+    `Files cannot be dropped here: this repository is connected to ${repository.url ?? 'an external Git repository'}. What is committed there appears here.`,
+  );
+  fields.branchChoice.hidden = isEmpty;
+  fields.startField.hidden = isEmpty;
+  setText(fields.sameBranchText, branch ?? '');
+  if (isEmpty && fields.newBranch.value === '') fields.newBranch.value = branch ?? defaultBranch ?? 'main';
+  const chosen = branch ?? '';
+  fields.start.replaceChildren(
+    ...branches.map(({ name }) => new Option(`what is on ${name}`, name, name === chosen, name === chosen)),
+    new Option('nothing: it starts empty', ''),
+  );
+}
+
+/**
+ * Has the form act on what its reader does.
+ * @param {Fields} fields
+ * @param {{ add: (files: readonly import('./dropped.js').Dropped[]) => void, upload: () => void,
+ *   refresh: () => void, clear: () => void, wrote: () => void }} acts
+ */
+export function listen(fields, { add, upload, refresh, clear, wrote }) {
+  fields.choose.addEventListener('click', () => fields.files.click());
+  fields.files.addEventListener('change', () => {
+    if (fields.files.files !== null) add(chosenFiles(fields.files.files));
+    // The same file can be chosen again.
+    fields.files.value = '';
+  });
+  fields.clear.addEventListener('click', clear);
+  fields.message.addEventListener('input', wrote);
+  for (const control of [fields.subfolder, fields.sameBranch, fields.otherBranch])
+    control.addEventListener('input', refresh);
+  fields.form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    upload();
+  });
+  document.addEventListener('dragover', (event) => {
+    if (!event.dataTransfer?.types.includes('Files')) return;
+    // A file that misses the page would be opened in its place.
+    event.preventDefault();
+    fields.drop.classList.add('over');
+  });
+  document.addEventListener('dragleave', (event) => {
+    if (event.relatedTarget === null) fields.drop.classList.remove('over');
+  });
+  document.addEventListener('drop', (event) => {
+    if (!event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    fields.drop.classList.remove('over');
+    droppedFiles(event.dataTransfer).then(add, () =>
+      setText(fields.problem, 'What was dropped cannot be read.'),
+    );
+  });
+}

@@ -1,0 +1,252 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { request as sendRequest } from 'node:http';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import {
+  git,
+  type GitEnded,
+  GROUP_KEY,
+  KEY,
+  startUploadService,
+  type UploadService,
+} from '../support/upload-service.ts';
+
+const BASIC = `Basic ${Buffer.from(`anyone:${KEY}`).toString('base64')}`;
+
+let service: UploadService;
+let work = '';
+let gitDirectory = '';
+
+async function start(maxUploadBytes?: number): Promise<void> {
+  service = await startUploadService(maxUploadBytes);
+  const { id } = await service.registry.create('Plans 2026');
+  gitDirectory = service.registry.gitDirectory(id);
+  work = join(service.folder, 'work');
+  await ok('clone', '--quiet', service.address('Plans%202026.git'), work);
+}
+
+/** Runs git in the clone. */
+async function run(...args: readonly string[]): Promise<GitEnded> {
+  return git(work === '' || args[0] === 'clone' ? service.folder : work, ...args);
+}
+
+async function ok(...args: readonly string[]): Promise<string> {
+  const { code, said } = await run(...args);
+  expect([args, code, said]).toEqual([args, 0, said]);
+  return said;
+}
+
+async function change(path: string, content: string | Buffer): Promise<void> {
+  await writeFile(join(work, path), content);
+  await ok('add', '--all');
+  await ok('commit', '--quiet', '--message', `Change ${path}`);
+}
+
+function contents(path: string): Promise<Response> {
+  return fetch(`${service.origin}api/repos/Plans%202026/contents${path}`, { headers: { 'x-api-key': KEY } });
+}
+
+beforeEach(async () => {
+  work = '';
+  await start();
+  return () => expect(service.failures).toEqual([]);
+});
+
+describe('pushing', () => {
+  it('is seen in the API at once, on whatever branch comes first', async () => {
+    await ok('checkout', '--quiet', '-b', 'trunk');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'trunk');
+    expect(await (await contents('/a.xlsx')).text()).toBe('one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'trunk');
+    expect(await (await contents('/a.xlsx')).text()).toBe('two');
+  });
+
+  it('makes, forces and deletes branches, and makes tags', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main', 'main:feature/x');
+    await ok('commit', '--quiet', '--amend', '--message', 'other');
+    expect((await run('push', 'origin', 'main')).said).toContain('non-fast-forward');
+    await ok('push', '--force', 'origin', 'main');
+    await ok('tag', 'v1');
+    await ok('push', 'origin', 'v1', ':feature/x');
+    const said = await ok('ls-remote', 'origin');
+    expect(said.split('\n').map((line) => line.split('\t')[1])).toEqual([
+      'HEAD',
+      'refs/heads/main',
+      'refs/tags/v1',
+      undefined,
+    ]);
+  });
+
+  it('refuses what is not a branch or a tag, and the deletion of the default branch, legibly', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const hidden = await run('push', 'origin', 'main:refs/notes/x');
+    expect([hidden.code, hidden.said]).toEqual([1, expect.stringContaining('deny updating a hidden ref')]);
+    const deletion = await run('push', 'origin', ':main');
+    expect(deletion.said).toContain('deletion of the current branch prohibited');
+    const below = await run('push', 'origin', 'main:main/x');
+    expect([below.code, below.said]).toEqual([1, expect.stringContaining('remote rejected')]);
+  });
+
+  it('refuses what harms those who fetch it', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const id = (await ok('rev-parse', 'HEAD:a.xlsx')).trim();
+    const file = join(service.folder, 'tree');
+    const entry = Buffer.concat([Buffer.from('100644 .git\0'), Buffer.from(id, 'hex')]);
+    await writeFile(file, entry);
+    const tree = (await ok('hash-object', '-w', '-t', 'tree', '--literally', file)).trim();
+    const commitId = (await ok('commit-tree', '-m', 'bad', tree)).trim();
+    const { code, said } = await run('push', 'origin', `${commitId}:refs/heads/main`);
+    expect([code, said]).toEqual([1, expect.stringContaining('hasDotgit')]);
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+  });
+
+  it('takes much, byte for byte, and gives it back', async () => {
+    const bytes = randomBytes(50_000_000);
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('big.xlsx', bytes);
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    await ok('clone', '--quiet', service.address('Plans%202026.git'), copy);
+    expect((await readFile(join(copy, 'big.xlsx'))).equals(bytes)).toBe(true);
+  });
+
+  it('says that something is too large, and keeps nothing of it', async () => {
+    await start(100_000);
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('big.xlsx', randomBytes(5_000_000));
+    const { code, said } = await run('push', 'origin', 'main');
+    expect([code, said]).toEqual([1, expect.stringContaining('pack exceeds maximum allowed size')]);
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+    const objects = await readdir(join(gitDirectory, 'objects'));
+    expect(objects.toSorted()).toEqual(['info', 'pack']);
+  });
+
+  it('loses nothing when many push at once', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const names = Array.from({ length: 8 }, (_, index) => `branch-${index}`);
+    const ends = await Promise.all(names.map((name) => run('push', 'origin', `main:${name}`)));
+    expect(ends.map(({ code }) => code)).toEqual(names.map(() => 0));
+    const said = await ok('ls-remote', '--heads', 'origin');
+    expect(said.match(/branch-\d/g)).toEqual(names);
+    expect((await contents('/a.xlsx')).status).toBe(200);
+  });
+
+  it('into a repository that is connected to another one is refused, and fetching from it is not', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const source = join(service.folder, 'source.git');
+    await ok('clone', '--quiet', '--bare', work, source);
+    await service.registry.connect({ url: 'https://git.example.com/planning/forecast.git', source });
+    for (const name of ['forecast.git', 'forecast', 'git.example.com/planning/forecast.git']) {
+      const address = service.address(name);
+      await expect
+        .poll(() => run('ls-remote', address).then(({ said }) => said))
+        .toContain('refs/heads/main');
+      const { code, said } = await run('push', address, 'main:other');
+      expect([code, said]).toEqual([
+        128,
+        expect.stringContaining('push to https://git.example.com/planning/forecast.git'),
+      ]);
+    }
+  });
+});
+
+describe('fetching', () => {
+  it.each(['0', '1', '2'])('speaks version %s of the protocol', async (version) => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, `copy-${version}`);
+    await ok('-c', `protocol.version=${version}`, 'clone', '--quiet', service.address('Plans%202026'), copy);
+    expect(await readFile(join(copy, 'a.xlsx'), 'utf8')).toBe('one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'main');
+    await git(copy, '-c', `protocol.version=${version}`, 'pull', '--quiet');
+    expect(await readFile(join(copy, 'a.xlsx'), 'utf8')).toBe('two');
+  });
+
+  it('gives some of the history to those who want some', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    await ok('clone', '--quiet', '--depth=1', service.address('Plans%202026'), copy);
+    expect((await git(copy, 'rev-list', '--count', 'HEAD')).said).toBe('1\n');
+  });
+});
+
+describe('a git client', () => {
+  it('needs a personal key', async () => {
+    const at = (key: string): string => `${service.origin.replace('//', `//x:${key}@`)}git/Plans%202026.git`;
+    expect((await run('ls-remote', at('wrong'))).said).toContain('Authentication failed');
+    expect((await run('ls-remote', at(GROUP_KEY))).said).toContain('use a personal API key');
+    expect((await run('ls-remote', at('token-of-anna'))).said).toContain('use a personal API key');
+    expect((await run('ls-remote', `${service.origin}git/Plans%202026.git`)).said).toContain(
+      'could not read Username',
+    );
+    const response = await fetch(`${service.origin}git/x/info/refs?service=git-upload-pack`);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toContain('Basic realm=');
+  });
+
+  it('is told what does not exist', async () => {
+    expect((await run('ls-remote', service.address('nope.git'))).said).toContain(
+      'there is no repository nope',
+    );
+  });
+
+  async function asked(path: string, init: RequestInit = {}): Promise<[number, string | null]> {
+    const headers = { authorization: BASIC, ...(init.headers as Record<string, string> | undefined) };
+    const response = await fetch(`${service.origin}git/Plans%202026.git/${path}`, { ...init, headers });
+    await response.arrayBuffer();
+    return [response.status, response.headers.get('content-type')];
+  }
+
+  it('speaks the smart protocol, in its own types', async () => {
+    const plain = 'text/plain; charset=utf-8';
+    expect(await asked('info/refs')).toEqual([403, plain]);
+    expect(await asked('info/refs?service=git-upload-archive')).toEqual([403, plain]);
+    expect(await asked('info/refs?service=git-upload-pack')).toEqual([
+      200,
+      'application/x-git-upload-pack-advertisement',
+    ]);
+    expect(await asked('info/refs?service=git-upload-pack', { method: 'POST' })).toEqual([405, plain]);
+    expect(await asked('git-upload-pack')).toEqual([405, plain]);
+    expect(await asked('git-receive-pack', { method: 'POST', body: '0000' })).toEqual([415, plain]);
+    expect((await asked('HEAD'))[0]).toBe(404);
+    expect((await asked('objects/info/packs'))[0]).toBe(404);
+    expect((await asked('../../../etc/passwd'))[0]).toBe(404);
+  });
+
+  it('may compress what it sends, or break it off', async () => {
+    const type = { 'content-type': 'application/x-git-receive-pack-request' };
+    const gzip = { method: 'POST', headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync('0000') };
+    expect((await asked('git-receive-pack', gzip))[0]).toBe(200);
+    const other = { method: 'POST', headers: { ...type, 'content-encoding': 'br' }, body: 'x' };
+    expect((await asked('git-receive-pack', other))[0]).toBe(415);
+    const request = sendRequest(`${service.origin}git/Plans%202026.git/git-receive-pack`, {
+      method: 'POST',
+      headers: { ...type, authorization: BASIC, 'content-length': 1000 },
+    });
+    request.on('error', () => undefined);
+    const part = `0094${'0'.repeat(40)} ${'a'.repeat(40)} refs/heads/main\0 report-status`;
+    await new Promise((resolve) => request.write(part, resolve));
+    const closed = new Promise((resolve) => request.once('close', resolve));
+    request.destroy();
+    await closed;
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+  });
+});

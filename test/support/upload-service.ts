@@ -1,0 +1,93 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { onTestFinished } from 'vitest';
+
+import { createGitLibrary } from '../../src/git/library.ts';
+import { openRegistry, type Registry } from '../../src/git/registry.ts';
+import { fixedKey } from '../../src/service/keys.ts';
+import { loadPage } from '../../src/service/page.ts';
+import { createService } from '../../src/service/service.ts';
+import { temporaryFolder } from './temporary.ts';
+
+export const KEY = 'key-of-anna';
+export const GROUP_KEY = 'key-of-a-group';
+
+const execute = promisify(execFile);
+
+/** What a git program ended with. */
+export interface GitEnded {
+  readonly code: number;
+  /** Standard output and error. */
+  readonly said: string;
+}
+
+/** The embedded service as `serve` composes it, with its page. */
+export interface UploadService {
+  readonly registry: Registry;
+  readonly folder: string;
+  /** With a slash at the end. */
+  readonly origin: string;
+  /** What the service itself failed with. */
+  readonly failures: unknown[];
+  /** Address of a repository for git, with the key in it. */
+  readonly address: (name: string) => string;
+}
+
+/** Starts the service on no repositories; it ends with the running test. */
+export async function startUploadService(maxUploadBytes?: number): Promise<UploadService> {
+  const folder = await temporaryFolder();
+  const registry = await openRegistry(join(folder, 'service'));
+  const library = createGitLibrary(registry, maxUploadBytes === undefined ? {} : { maxUploadBytes });
+  const failures: unknown[] = [];
+  const keys = [
+    fixedKey('personal', 'Anna Ångström', KEY),
+    fixedKey('group', 'hook', GROUP_KEY),
+    fixedKey('token', 'Anna Ångström', 'token-of-anna'),
+  ];
+  const service = createService({
+    library,
+    changes: library.changes,
+    keys: () => Promise.resolve(keys),
+    page: await loadPage(join(import.meta.dirname, '../../src/upload-page')),
+    onRequest: ({ error }) => {
+      if (error !== undefined) failures.push(error);
+    },
+  });
+  onTestFinished(async () => {
+    await service.close();
+    await library.close();
+    await registry.close();
+  });
+  const { port } = await service.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    registry,
+    folder,
+    origin: `http://127.0.0.1:${port}/`,
+    failures,
+    address: (name) => `http://anyone:${KEY}@127.0.0.1:${port}/git/${name}`,
+  };
+}
+
+/** Runs git as somebody at another machine does. */
+export async function git(cwd: string, ...args: readonly string[]): Promise<GitEnded> {
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: cwd,
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_AUTHOR_NAME: 'Bea',
+    GIT_AUTHOR_EMAIL: 'bea@example.com',
+    GIT_COMMITTER_NAME: 'Bea',
+    GIT_COMMITTER_EMAIL: 'bea@example.com',
+  };
+  try {
+    const { stdout, stderr } = await execute('git', args, { cwd, env, maxBuffer: 256 * 1024 * 1024 });
+    return { code: 0, said: stdout + stderr };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, said: stdout + stderr };
+  }
+}
