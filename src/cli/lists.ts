@@ -39,7 +39,8 @@ export function listWorkbooks(
   });
 }
 
-async function withClient<T>(
+/** Opens the way to the service for one piece of work; a signal abandons it. */
+export async function withClient<T>(
   settings: ServiceSettings,
   work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -54,7 +55,10 @@ async function withClient<T>(
 }
 
 /** The repositories for a person. */
-export function describeRepositories({ repositories, problems }: RepositoryList): string {
+export function describeRepositories({
+  repositories,
+  problems,
+}: Pick<RepositoryList, 'repositories' | 'problems'>): string {
   const rows = repositories.map((repository) => [
     printable(repository.fullName),
     repository.url === null ? 'drag-and-drop' : 'Git',

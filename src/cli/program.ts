@@ -5,12 +5,13 @@ import { printable } from '../model/humanize.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
+import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';
 import { addMirrorCommands } from './mirror-commands.ts';
 import { tell } from './output.ts';
 import { addReportCommands } from './report-commands.ts';
-import { addListCommands, addServiceCommands } from './service-commands.ts';
+import { addListCommands, addProbeCommand, addServiceCommands } from './service-commands.ts';
 import { addVerifyCommand } from './verify-command.ts';
 import { packageVersion } from './version.ts';
 
@@ -53,8 +54,10 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   addHistoryCommands(program);
   addLeaseCommands(program, setExitCode);
   addListCommands(program);
+  addProbeCommand(program, setExitCode);
   addConfigCommands(program);
   addServiceCommands(program, setExitCode);
+  addKeyCommands(program, setExitCode);
   addHelpCommands(program);
   try {
     await program.parseAsync([...argv]);

@@ -1,16 +1,25 @@
-import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../demo/samples.ts';
+import { createFetching } from '../git/fetching.ts';
 import { createGitLibrary } from '../git/library.ts';
 import { openRegistry } from '../git/registry.ts';
-import { MirrorError } from '../model/errors.ts';
-import { fixedKey, type KnownKey } from '../service/keys.ts';
+import { loadPage } from '../service/page.ts';
 import { createService, type RequestInfo } from '../service/service.ts';
 import { loudness } from './loudness.ts';
 import { printData, tell } from './output.ts';
+import { requestLines } from './request-log.ts';
+import { checkAhead, openChecks } from './serve-checks.ts';
+import { requiredServeDirectory } from './serve-directory.ts';
+import { tellFetch } from './serve-fetching.ts';
+import { openServedKeys, type TemporaryKeys } from './serve-keys.ts';
+import { lockServiceDirectory } from './serve-lock.ts';
 import { STOP_SIGNALS } from './signals.ts';
+
+/** The files of the page for uploads lie beside the program's, as sources and when compiled. */
+const PAGE_FOLDER = join(import.meta.dirname, '../upload-page');
 
 /** How the embedded service is run. */
 export interface ServeOptions {
@@ -18,75 +27,63 @@ export interface ServeOptions {
   readonly samples: boolean;
 }
 
-/** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.unusable` */
+/** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*` */
 export async function serve(settings: Settings, { samples }: ServeOptions): Promise<void> {
   const { serve: own } = settings;
-  const directory = requiredDirectory(own);
-  const registry = samples ? (await createSamples(directory)).registry : await openRegistry(directory);
-  const library = createGitLibrary(registry);
-  const given = chooseCredentials(own);
+  const directory = requiredServeDirectory(own);
+  const { keys, temporary, secrets } = await openServedKeys(own, directory);
+  const page = await loadPage(PAGE_FOLDER);
+  const lock = await lockServiceDirectory(directory);
+  const opening = { sources: own.sources, onEvent: tellFetch };
+  const registry = samples
+    ? (await createSamples(directory, opening)).registry
+    : await openRegistry(directory, opening);
+  const { checks, close: closeChecks } = await openChecks(directory);
+  const library = createGitLibrary(registry, { maxUploadBytes: own.maxUploadSize, checks });
+  const fetching = createFetching(registry, { intervalMs: own.fetchInterval });
   const service = createService({
     library,
     changes: library.changes,
-    keys: () => Promise.resolve(given.keys),
+    keys,
+    page,
     pageSize: own.pageSize,
-    onRequest: tellRequest,
+    onRequest: (info) => tellRequest(info, secrets),
   });
   try {
     const { baseUrl, port } = await service.listen(own.listen);
+    await checkAhead(library);
     const count = (await library.repositories()).length;
     tell(`Serving ${count} repositories of ${directory} on ${formatListen({ ...own.listen, port })}.`);
-    if (given.temporary !== null) {
-      const { apiKey, apiToken } = given.temporary;
-      tell('No key is set, so these hold until the service stops; as settings of a mirror of it:');
-      tell(`  service:\n    baseUrl: ${baseUrl}\n    apiKey: ${apiKey}\n    apiToken: ${apiToken}`);
-    }
+    tell(`The page for uploads: ${new URL('/', baseUrl).href}`);
+    if (temporary !== null) tellTemporary(temporary, baseUrl);
     printData(baseUrl);
     await stopSignal();
   } finally {
+    fetching.close();
     await service.close();
     await library.close();
+    await closeChecks();
     await registry.close();
+    await lock.release();
   }
 }
 
-function requiredDirectory({ directory }: Settings['serve']): string {
-  if (directory !== undefined) return directory;
-  throw new MirrorError(
-    'settings.invalid',
-    'serve.directory: is required: where the service keeps its repositories.',
-    {
-      hint: 'Give --serve-directory DIR, the variable WORKBOOK_MIRROR_SERVE_DIRECTORY, or the key in the settings file.',
-    },
-  );
+/** Tells the keys that hold until the service stops, as settings of a mirror of it. */
+export function tellTemporary({ apiKey, apiToken }: TemporaryKeys, baseUrl: string): void {
+  tell('No key is set, so what follows holds until the service stops; as settings of a mirror of it:');
+  const token = apiToken === null ? '' : `\n    apiToken: ${apiToken}`;
+  tell(`  service:\n    baseUrl: ${baseUrl}\n    apiKey: ${apiKey}${token}`);
 }
 
-/** The credentials of a service: those of the settings, or, where there is none, some that hold until it stops. */
-function chooseCredentials({ apiKey, apiToken }: Settings['serve']): {
-  readonly keys: readonly KnownKey[];
-  readonly temporary: { readonly apiKey: string; readonly apiToken: string } | null;
-} {
-  const random = (): string => randomBytes(24).toString('base64url');
-  const temporary = apiKey === undefined ? { apiKey: random(), apiToken: random() } : null;
-  const key = apiKey?.reveal() ?? temporary?.apiKey;
-  const token = apiToken?.reveal() ?? temporary?.apiToken;
-  const keys = [
-    ...(key === undefined ? [] : [fixedKey('personal', 'settings', key)]),
-    ...(token === undefined ? [] : [fixedKey('token', 'settings', token)]),
-  ];
-  return {
-    keys,
-    temporary: temporary === null ? null : { ...temporary, apiToken: token ?? temporary.apiToken },
-  };
-}
-
-function tellRequest({ method, path, status, durationMs }: RequestInfo): void {
-  if (loudness() === 'quiet') return;
-  tell(`${new Date().toISOString()} ${method} ${path} ${status} ${Math.round(durationMs)} ms`);
+/** Tells of a request, as loudly as is asked for. @param secrets what must not be shown wherever it stands */
+export function tellRequest(info: RequestInfo, secrets: readonly string[]): void {
+  const { line, failure } = requestLines(info, secrets, new Date());
+  if (failure !== null) tell(failure, 'error');
+  else if (loudness() !== 'quiet') tell(line);
 }
 
 /** Waits for SIGINT or SIGTERM. */
-function stopSignal(): Promise<void> {
+export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     const onSignal = (): void => {
       for (const name of STOP_SIGNALS) process.off(name, onSignal);

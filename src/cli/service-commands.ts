@@ -1,8 +1,10 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/schemas.ts';
+import { EXIT_CODES } from '../model/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
+import type { CreateFlags } from './repos-create.ts';
 import { settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that ask the service: `repos`, `workbooks`. */
@@ -26,6 +28,7 @@ export function addListCommands(program: Command): void {
       if (options.json) printJson(list.repositories);
       else printData(describeRepositories(list));
     });
+  addCreateCommand(repositories);
   const workbooks = program
     .command('workbooks')
     .summary('workbooks of the service')
@@ -50,19 +53,98 @@ export function addListCommands(program: Command): void {
     });
 }
 
+function addCreateCommand(repositories: Command): void {
+  declare(
+    repositories,
+    'create',
+    'mirror',
+    'create a repository in the service',
+    'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
+      'It is not sent twice where it may have been created already.\n\n' +
+      'Example: workbook-mirror repos create --name Accounting',
+  )
+    .option('--name <name>', 'name of a new drag-and-drop repository')
+    .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
+    .option('--username <user>', 'user name for the Git repository')
+    .option('--password-file <file>', 'file that holds the password for it; - for standard input')
+    .option('--json', 'print the repository as JSON')
+    .action(async (options: CreateFlags & { json?: true }, command: Command) => {
+      const { settings } = settingsOf(command, ['service']);
+      const { describeRepositories } = await import('./lists.ts');
+      const { createRepository } = await import('./repos-create.ts');
+      const repository = await createRepository(settings, options);
+      if (options.json) printJson(repository);
+      else printData(describeRepositories({ repositories: [repository], problems: [] }));
+    });
+}
+
+const DEFAULT_PROBE_REQUESTS = 150;
+
+/** Declares the command that asks the service how it behaves: `probe`. */
+export function addProbeCommand(program: Command, setExitCode: SetExitCode): void {
+  declare(
+    program,
+    'probe',
+    'mirror',
+    'ask the service how it behaves where its specification says nothing',
+    'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
+      'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
+      'Example: workbook-mirror probe --config config.yaml > probe.txt',
+  )
+    .option('--json', 'print the report as JSON')
+    .option(
+      '--with-wrong-key',
+      'also ask without a key and with one that is made up, once each: not where that locks people out',
+    )
+    .option('--max-requests <number>', `most requests in all (default: ${DEFAULT_PROBE_REQUESTS})`, readCount)
+    .action(
+      async (
+        options: { json?: true; withWrongKey?: true; maxRequests?: number },
+        command: Command,
+      ): Promise<void> => {
+        const { settings } = settingsOf(command, ['service']);
+        const { describeProbe, probeService } = await import('./probe.ts');
+        const report = await probeService(settings, {
+          withWrongKey: options.withWrongKey === true,
+          maxRequests: options.maxRequests ?? DEFAULT_PROBE_REQUESTS,
+        });
+        if (options.json) printJson(report);
+        else printData(describeProbe(report));
+        setExitCode(report.stopped === null ? EXIT_CODES.ok : EXIT_CODES.incomplete);
+      },
+    );
+}
+
+function readCount(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number from 1 to 99999 is needed.');
+}
+
 /** Declares the commands around the embedded service: `serve`, `demo`. */
 export function addServiceCommands(program: Command, setExitCode: SetExitCode): void {
   declare(
     program,
     'serve',
-    'serve',
+    'serve-either',
     'run the embedded service',
-    'The same API on real Git repositories, to try things with. Prints its base address on standard output. Without ' +
-      '`serve.apiKey` it makes credentials that hold until it stops, and prints them.\n\n' +
-      'Example: workbook-mirror serve --serve-directory ./service --samples',
+    'The same API on real Git repositories, to try things with. Prints its base address on standard output. Where there ' +
+      'is no key, of `keys create` or in `serve.apiKey`, it makes some that hold until it stops, and prints them.\n\n' +
+      'With --from-mirror it answers from the published mirror of the setting `directory` instead, beside the daemon or without ' +
+      'it; then everything can be read and nothing changed.\n\n' +
+      'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
+      'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
   )
     .option('--samples', 'put sample repositories into an empty directory')
-    .action(async (options: { samples?: true }, command: Command) => {
+    .addOption(
+      new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
+    )
+    .action(async (options: { samples?: true; fromMirror?: true }, command: Command) => {
+      if (options.fromMirror === true) {
+        const { settings } = settingsOf(command, ['directory']);
+        const { serveReplica } = await import('./serve-replica.ts');
+        await serveReplica(settings);
+        return;
+      }
       const { settings } = settingsOf(command, []);
       const { serve } = await import('./serve.ts');
       await serve(settings, { samples: options.samples === true });

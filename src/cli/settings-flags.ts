@@ -5,13 +5,17 @@ import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
 
-/** Which settings a command has flags for: those of the daemon, those of the embedded service, or where the mirror is. */
-export type FlagSet = 'mirror' | 'serve' | 'all' | 'place';
+/**
+ * Which settings a command has flags for: those of the daemon, those of the embedded service (alone, or also of a mirror in its
+ * place), or where the mirror is.
+ */
+export type FlagSet = 'mirror' | 'serve' | 'serve-either' | 'all' | 'place';
 
 function belongs(name: string, set: FlagSet): boolean {
   if (set === 'place') return name === 'directory';
+  if (set === 'serve-either' && name === 'directory') return true;
   if (set === 'all' || name.startsWith('log.')) return true;
-  return name.startsWith('serve.') === (set === 'serve');
+  return name.startsWith('serve.') === (set !== 'mirror');
 }
 
 function describe({ description, defaultText }: SettingDescriptor): string {

@@ -63,5 +63,5 @@ function settle(keyring: Keyring, key: Key, declined: readonly Key[]): void {
 
 /** Whether an answer could be read and was one for those who are let in: with other statuses, nobody knows. */
 function isWelcome(status: number): boolean {
-  return status === 200 || status === 304;
+  return status === 200 || status === 201 || status === 304;
 }

@@ -9,6 +9,7 @@ import {
   contentsExist,
   downloadContents,
 } from './contents.ts';
+import { createRepository, type NewRepository } from './creation.ts';
 import type { ReferenceMemory } from './references.ts';
 import { readRepositories, type RepositoryList } from './repositories.ts';
 import type { Transport } from './transport.ts';
@@ -17,6 +18,8 @@ import { readWorkbooks, type WorkbookList } from './workbooks.ts';
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
 export interface ServiceClient {
   readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
+  /** Creates a repository. Nothing is created twice; where it may have been created, the error's hint says so. */
+  readonly createRepository: (repository: NewRepository, signal: AbortSignal) => Promise<Repository>;
   /** Null where the service has no v1. */
   readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
   /**
@@ -51,6 +54,7 @@ export function createClient(
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
   return {
     repositories: (signal) => readRepositories(transport, signal),
+    createRepository: (repository, signal) => createRepository(transport, repository, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
     poll: async (signal, isUrgent = false) => {
       transport.admit(isUrgent);

@@ -29,7 +29,7 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 /** The innermost code of an error; a failed connection to several addresses wraps one error an address. */
-function codeOf(error: unknown): string | undefined {
+export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const inner =
     codeOf(error.cause) ?? (error instanceof AggregateError ? codeOf(error.errors[0]) : undefined);

@@ -11,6 +11,7 @@ import { scrub } from '../model/scrub.ts';
 import { askWithKeys, type Asked, type KeyRequest } from './asking.ts';
 import { decoded } from './decoding.ts';
 import { ContentsRefusedError, statusError, transportError } from './failures.ts';
+import { createsNothing, neverArrived, unsure, UnsureError } from './unsure.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 
@@ -38,11 +39,13 @@ export interface TransportOptions extends KeyringOptions {
   readonly onProgress?: () => void;
 }
 
-/** A request, always GET. */
+/** A request: GET, or POST where it has a body. */
 export interface TransportRequest extends KeyRequest {
   /** Below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What a POST sends, in JSON. It is sent again only after a failure that says that nothing was done with it. */
+  readonly body?: string;
   readonly signal: AbortSignal;
 }
 
@@ -74,7 +77,7 @@ export interface Transport {
    * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
    * status 401 the other key is tried, if there is one; no key is sent while it waits because it was refused.
    * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `consume` throws: none
-   *   of them names a key, even if the service did
+   *   of them names a key, even if the service did; where a POST may have been done, the hint says so
    */
   readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
@@ -97,7 +100,9 @@ export function createTransport(options: TransportOptions): Transport {
   ): Promise<Asked<T>> => {
     const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
     await waitOut(options.pause, options.maxRetryDelayMs, url, sent.signal);
-    const answer = await sendFollowing(agent, base, url, sent, key);
+    const answer = await sendFollowing(agent, base, url, sent, key).catch((error: unknown) => {
+      throw sent.body === undefined || neverArrived(error) ? error : unsure(error);
+    });
     try {
       const nowMs = Date.now();
       const waitMs = retryAfterMs(answer.headers['retry-after'], nowMs);
@@ -109,7 +114,8 @@ export function createTransport(options: TransportOptions): Transport {
       }
       return { kind: 'answered', status: answer.status, value: await consume(answer) };
     } catch (error) {
-      throw transportError(error, url);
+      const known = transportError(error, url);
+      throw sent.body === undefined || createsNothing(answer.status) ? known : unsure(known);
     } finally {
       answer.body.destroy();
     }
@@ -129,10 +135,8 @@ export function createTransport(options: TransportOptions): Transport {
           );
         } catch (thrown) {
           const error = withoutKeys(thrown, keyring.values());
-          if (sent.signal.aborted) {
-            throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
-          }
-          const delayMs = retryDelayMs(error, attempts, options);
+          if (sent.signal.aborted) throw abandoned(error, thrown);
+          const delayMs = thrown instanceof UnsureError ? null : retryDelayMs(error, attempts, options);
           if (delayMs === null) throw error;
           if (error instanceof MirrorError) options.onRetry?.(error, delayMs);
           await waitFor(delayMs, sent.signal);
@@ -142,6 +146,11 @@ export function createTransport(options: TransportOptions): Transport {
     limits: options,
     close: () => agent.destroy(),
   };
+}
+
+function abandoned(cause: unknown, thrown: unknown): MirrorError {
+  const hint = thrown instanceof UnsureError && thrown.hint !== undefined ? { hint: thrown.hint } : {};
+  return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
 }
 
 function createAgent(options: TransportOptions): EnvHttpProxyAgent {
@@ -224,7 +233,10 @@ async function sendFollowing(
     if (!isRedirect) return answer;
     answer.body.destroy();
     const next = location === undefined ? null : URL.parse(location, url.href);
-    if (next === null || !mayFollow(next, base, sent.generation) || redirects === MAX_REDIRECTS) {
+    // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
+    const keepsMethod = sent.body === undefined || answer.status === 307 || answer.status === 308;
+    const isAllowed = next !== null && keepsMethod && mayFollow(next, base, sent.generation);
+    if (!isAllowed || redirects === MAX_REDIRECTS) {
       throw redirected(url, answer.status, next, base);
     }
     url = next;
@@ -265,6 +277,7 @@ async function sendOnce(
     const response = await request(url, {
       dispatcher: agent,
       headers: { ...requestHeaders(sent.generation, key.value), ...sent.headers },
+      ...(sent.body === undefined ? {} : { method: 'POST', body: sent.body }),
       signal: sent.signal,
       highWaterMark: 1024 * 1024,
     });

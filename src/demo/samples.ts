@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 
 import { initialise } from '../git/bare.ts';
 import { createGit } from '../git/git.ts';
-import { openRegistry, type Registry } from '../git/registry.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
 import { makeCommits } from './commits.ts';
 import { accountingCommits, forecastCommits, salesCommits } from './sample-content.ts';
 
@@ -20,10 +20,11 @@ const YEAR_MS = 365 * 86_400_000;
  * Makes sample repositories in a directory: `Accounting` and `Sales Europe`, which are drag-and-drop repositories, and an
  * external one. A directory that holds repositories already is taken as it is, so that a demo can go on with its data.
  * @param directory made when it does not exist
+ * @param options what the registry is opened with
  * @throws MirrorError when the directory cannot be used or git fails
  */
-export async function createSamples(directory: string): Promise<Samples> {
-  const registry = await openRegistry(directory);
+export async function createSamples(directory: string, options: RegistryOptions = {}): Promise<Samples> {
+  const registry = await openRegistry(directory, options);
   if (registry.list().length > 0) return { registry };
   const git = createGit();
   const external = join(resolve(directory), 'external', 'forecast.git');

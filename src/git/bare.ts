@@ -1,7 +1,6 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
 import type { Git } from './git.ts';
 
 /**
@@ -29,32 +28,6 @@ export async function initialise(git: Git, gitDirectory: string): Promise<void> 
   await keepExact(gitDirectory);
 }
 
-/**
- * Makes a bare mirror of another repository at a path that does not exist yet.
- * @throws MirrorError `usage.invalid` when the other repository cannot be cloned
- */
-export async function mirror(git: Git, source: string, gitDirectory: string): Promise<void> {
-  try {
-    await git.run(null, ['clone', '--quiet', '--mirror', '--template=', '--', source, gitDirectory]);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new MirrorError('usage.invalid', `the external repository cannot be cloned: ${why}`, {
-      cause: error,
-      hint: 'Check the address and that this machine may read the repository.',
-    });
-  }
-  await keepExact(gitDirectory);
-}
-
-/** Brings a mirror to what its source holds now, with the source's own choice of a default branch. */
-export async function update(git: Git, source: string, gitDirectory: string): Promise<void> {
-  const what = ['--quiet', '--prune', '--no-write-fetch-head', '--', source, '+refs/*:refs/*'];
-  await git.run(gitDirectory, ['fetch', ...what]);
-  const answer = await git.run(gitDirectory, ['ls-remote', '--symref', '--', source, 'HEAD']);
-  const defaultBranch = /^ref: (refs\/heads\/\S+)\tHEAD$/m.exec(answer.toString('utf8'))?.[1];
-  if (defaultBranch !== undefined) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', defaultBranch]);
-}
-
 /** Writes the attributes that make archives exact, unless they are there already. */
 export async function keepExact(gitDirectory: string): Promise<void> {
   const path = join(gitDirectory, 'info', 'attributes');
@@ -62,4 +35,20 @@ export async function keepExact(gitDirectory: string): Promise<void> {
   if (present === EXACT_ATTRIBUTES) return;
   await mkdir(join(gitDirectory, 'info'), { recursive: true });
   await writeFile(path, EXACT_ATTRIBUTES);
+}
+
+/**
+ * Removes what git programs leave behind that were ended without warning: locks of references, which would stop every change of
+ * them, and parts of downloads. To be called while nothing works on the repository.
+ */
+export async function clearAway(gitDirectory: string): Promise<void> {
+  const below = async (folder: string): Promise<string[]> =>
+    (await readdir(join(gitDirectory, folder), { recursive: true }).catch(() => [])).map((name) =>
+      join(folder, name),
+    );
+  const names = [...(await readdir(gitDirectory).catch(() => [])), ...(await below('refs'))];
+  // No reference ends so (git-check-ref-format(1)).
+  const locks = names.filter((name) => name.endsWith('.lock'));
+  const parts = (await below('objects/pack')).filter((name) => basename(name).startsWith('tmp_'));
+  await Promise.all([...locks, ...parts].map((name) => rm(join(gitDirectory, name), { force: true })));
 }

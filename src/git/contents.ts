@@ -1,9 +1,10 @@
 import { MirrorError } from '../model/errors.ts';
 import type { ByteRange, Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
+import type { BranchReader } from './branch-reader.ts';
 import type { Git, GitProcess } from './git.ts';
 import { commitOfFolder, findObject } from './objects.ts';
-import { type Branches, readBranches } from './refs.ts';
+import type { Branches } from './refs.ts';
 
 /** A zip without entries is its end record alone: 22 bytes. */
 const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer.alloc(18)]);
@@ -75,11 +76,12 @@ function archiveOf(git: Git, gitDirectory: string, commitId: string): Content {
  */
 export async function contentAt(
   git: Git,
+  branches: BranchReader,
   gitDirectory: string,
   branch: string | null,
   path: string,
 ): Promise<Content> {
-  const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
+  const commitId = chooseCommit(await branches.branches(gitDirectory), branch);
   if (commitId === null && path === '') {
     return { kind: 'archive', etag: tagOf('empty'), open: nothingButAnEmptyZip };
   }

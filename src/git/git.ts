@@ -1,4 +1,5 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 
 import { MirrorError } from '../model/errors.ts';
@@ -19,12 +20,17 @@ export interface GitProcess {
   readonly stdout: Readable;
   /** Settles when the program has ended and its output is complete; never rejects. */
   readonly exit: Promise<GitExit>;
+  /**
+   * Settles when the input has been taken to its end, also what the program did not want; never rejects. Gives what the
+   * input failed with, null when it did not.
+   */
+  readonly fed: Promise<Error | null>;
 }
 
 /** What a git program is given besides its arguments. */
 interface GitOptions {
-  /** Written to its standard input. */
-  readonly input?: string | Uint8Array;
+  /** Written to its standard input. The program is ended when this fails: it must not take a part for the whole. */
+  readonly input?: string | Uint8Array | AsyncIterable<Uint8Array>;
   /** Ends the program when aborted. */
   readonly signal?: AbortSignal;
   /** Variables added to the clean environment. */
@@ -73,6 +79,22 @@ function redact(text: string): string {
   return text.replaceAll(/\/\/[^/\s@]*@/g, '//').trim();
 }
 
+function signalGroup({ pid }: Child, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // All of them have ended.
+  }
+}
+
+/** Ends a program and all that it has started: politely, so that it can clear away, and by force where it takes too long. */
+function endGroup(child: Child): void {
+  signalGroup(child, 'SIGTERM');
+  const timer = setTimeout(() => signalGroup(child, 'SIGKILL'), KILL_AFTER_MS);
+  child.once('close', () => clearTimeout(timer));
+}
+
 function watchExit(child: Child): Promise<GitExit> {
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -88,6 +110,34 @@ function watchExit(child: Child): Promise<GitExit> {
       resolve({ code, complaint: redact(complaint) });
     });
   });
+}
+
+function give(child: Child, input: GitOptions['input']): Promise<Error | null> {
+  if (input !== undefined && typeof input !== 'string' && !(input instanceof Uint8Array))
+    return feed(child, input);
+  child.stdin.end(input);
+  return Promise.resolve(null);
+}
+
+/** Hands a program its input as it comes; gives what the input failed with. */
+async function feed(child: Child, input: AsyncIterable<Uint8Array>): Promise<Error | null> {
+  const closed = new Promise<void>((resolve) => child.stdin.once('close', resolve));
+  try {
+    for await (const chunk of input) {
+      // A program that ended early has its reasons; whoever sends learns of them when everything is sent.
+      if (child.stdin.destroyed || child.stdin.write(chunk)) continue;
+      const drained = new AbortController();
+      const wait = once(child.stdin, 'drain', { signal: drained.signal }).catch(() => undefined);
+      await Promise.race([wait, closed]);
+      drained.abort();
+    }
+    child.stdin.end();
+    return null;
+  } catch (error) {
+    endGroup(child);
+    child.stdin.destroy();
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
 function failure(args: readonly string[], exit: GitExit): MirrorError {
@@ -110,15 +160,22 @@ export function createGit(): Git {
     const child = spawn('git', [...FIXED_SETTINGS, ...where, ...args], {
       env: cleanEnvironment(options.environment),
       stdio: ['pipe', 'pipe', 'pipe'],
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      // Git starts further programs, which would outlive it and hold its output open: a group of its own ends as one.
+      detached: true,
     });
+    const abort = (): void => endGroup(child);
+    options.signal?.addEventListener('abort', abort);
+    if (options.signal?.aborted === true) abort();
     // A program that ends before it has read everything says why on its standard error.
     child.stdin.on('error', () => undefined);
-    child.stdin.end(options.input);
+    const fed = give(child, options.input);
     const exit = watchExit(child);
     children.set(child, exit);
-    void exit.then(() => children.delete(child));
-    return { stdout: child.stdout, exit };
+    void exit.finally(() => {
+      children.delete(child);
+      options.signal?.removeEventListener('abort', abort);
+    });
+    return { stdout: child.stdout, exit, fed };
   }
 
   async function consume(
@@ -151,15 +208,11 @@ export function createGit(): Git {
     async stop() {
       stopped = true;
       for (const child of children.keys()) {
-        child.kill('SIGTERM');
+        endGroup(child);
         // It is done only when its output is taken or given up.
         child.stdout.destroy();
       }
-      const timer = setTimeout(() => {
-        for (const child of children.keys()) child.kill('SIGKILL');
-      }, KILL_AFTER_MS);
       await Promise.all(children.values());
-      clearTimeout(timer);
     },
   };
 }

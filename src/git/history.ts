@@ -7,26 +7,28 @@ export interface LastChange {
   readonly commit: Commit;
   /** Kind of change (service specification, section 2.3). Git knows no renames: they are a removal and an `add`. */
   readonly action: 'add' | 'modify';
+  /** Git's id of the file's content. */
+  readonly blobId: string;
 }
 
 /** The workbooks that a commit holds, each with its last change on the way there, by path. */
 export type History = ReadonlyMap<string, LastChange>;
 
-/** Reads and remembers the history of branches. */
-export interface HistoryCache {
+/** Reads and remembers the histories of the branches of one repository. */
+export interface HistoryReader {
   /** The history of a branch at a head; costs nothing while the head stays the same. */
-  readonly of: (repositoryId: string, gitDirectory: string, branch: string, head: string) => Promise<History>;
-  /** Forgets every branch that is not among the given keys of {@link branchKey}. */
-  readonly keepOnly: (keys: ReadonlySet<string>) => void;
-}
-
-/** Names one branch of one repository; no branch name holds a space. */
-export function branchKey(repositoryId: string, branch: string): string {
-  return `${repositoryId} ${branch}`;
+  readonly of: (branch: string, head: string) => Promise<History>;
+  /** Forgets every branch that is not among the given ones. */
+  readonly keepOnly: (branches: { readonly has: (branch: string) => boolean }) => void;
 }
 
 /** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
 const FILE_MODES: ReadonlySet<string> = new Set(['100644', '100664', '100755']);
+
+/** Gives an equal string that does not keep alive the longer one that it was cut out of. */
+function detached(id: string): string {
+  return Buffer.from(id, 'latin1').toString('latin1');
+}
 
 /** Makes the history at a commit out of the changes that led there. */
 export interface Fold {
@@ -40,9 +42,10 @@ export interface Fold {
 export function createFold(): Fold {
   const newest = new Map<string, LastChange | null>();
   return {
-    add({ commit, path, letter, mode }) {
+    add({ commit, path, letter, mode, blobId }) {
       if (newest.has(path) || !isWorkbookName(path)) return;
-      newest.set(path, FILE_MODES.has(mode) ? { commit, action: letter === 'A' ? 'add' : 'modify' } : null);
+      const action = letter === 'A' ? 'add' : 'modify';
+      newest.set(path, FILE_MODES.has(mode) ? { commit, action, blobId: detached(blobId) } : null);
     },
     finish(base) {
       const history = new Map(base);
@@ -60,12 +63,12 @@ interface Known {
   readonly history: Promise<History>;
 }
 
-/** Makes an empty cache. */
-export function createHistoryCache(git: Git): HistoryCache {
+/** Makes a reader of a bare repository's histories that knows nothing yet. */
+export function createHistoryReader(git: Git, gitDirectory: string): HistoryReader {
   const known = new Map<string, Known>();
 
   /** Walks a branch from its head down, without what the excluded commit contains. */
-  async function walk(gitDirectory: string, head: string, excluded: readonly string[]) {
+  async function walk(head: string, excluded: readonly string[]) {
     const fold = createFold();
     let oldest: Commit | undefined;
     const read = createLogReader((commit) => {
@@ -76,10 +79,10 @@ export function createHistoryCache(git: Git): HistoryCache {
   }
 
   /** Continues a known history, or gives null where the new head's first parents do not lead to the known head. */
-  async function extend(gitDirectory: string, head: string, previous: Known): Promise<History | null> {
+  async function extend(head: string, previous: Known): Promise<History | null> {
     try {
       const base = await previous.history;
-      const { fold, startsAfter } = await walk(gitDirectory, head, [previous.head]);
+      const { fold, startsAfter } = await walk(head, [previous.head]);
       return startsAfter === previous.head ? fold.finish(base) : null;
     } catch {
       // The old head may be gone from the repository altogether.
@@ -87,33 +90,30 @@ export function createHistoryCache(git: Git): HistoryCache {
     }
   }
 
-  async function compute(gitDirectory: string, head: string, previous?: Known): Promise<History> {
-    const extended = previous === undefined ? null : await extend(gitDirectory, head, previous);
-    return extended ?? (await walk(gitDirectory, head, [])).fold.finish(new Map());
+  async function compute(head: string, previous?: Known): Promise<History> {
+    const extended = previous === undefined ? null : await extend(head, previous);
+    return extended ?? (await walk(head, [])).fold.finish(new Map());
   }
 
-  function sharedHistory(repositoryId: string, head: string): Promise<History> | undefined {
-    for (const [key, entry] of known) {
-      if (entry.head === head && key.startsWith(`${repositoryId} `)) return entry.history;
-    }
+  function sharedHistory(head: string): Promise<History> | undefined {
+    for (const entry of known.values()) if (entry.head === head) return entry.history;
     return undefined;
   }
 
   return {
-    of(repositoryId, gitDirectory, branch, head) {
-      const key = branchKey(repositoryId, branch);
-      const previous = known.get(key);
+    of(branch, head) {
+      const previous = known.get(branch);
       if (previous?.head === head) return previous.history;
-      const history = sharedHistory(repositoryId, head) ?? compute(gitDirectory, head, previous);
-      known.set(key, { head, history });
+      const history = sharedHistory(head) ?? compute(head, previous);
+      known.set(branch, { head, history });
       history.catch(() => {
         // A failure is not remembered.
-        if (known.get(key)?.history === history) known.delete(key);
+        if (known.get(branch)?.history === history) known.delete(branch);
       });
       return history;
     },
-    keepOnly(keys) {
-      for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
+    keepOnly(branches) {
+      for (const branch of known.keys()) if (!branches.has(branch)) known.delete(branch);
     },
   };
 }

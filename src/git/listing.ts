@@ -1,79 +1,86 @@
+import { setImmediate as othersFirst } from 'node:timers/promises';
+
 import type { WorkbookRow } from '../service/library.ts';
+import { type BranchReader, createBranchReader, type Heads } from './branch-reader.ts';
 import type { Git } from './git.ts';
-import { branchKey, createHistoryCache, type LastChange } from './history.ts';
-import { formatVersionTime } from './names.ts';
-import { readHeads } from './refs.ts';
+import { createHistoryReader, type HistoryReader } from './history.ts';
+import { mergeRows, type Piece } from './merge-rows.ts';
 import type { Registry } from './registry.ts';
+import type { RegisteredRepository } from './registry-index.ts';
+import { readRows } from './repository-rows.ts';
+import { createShared } from './share.ts';
 
 /** The workbooks of all repositories. */
 export interface WorkbookListing {
-  /** All rows as they are now, sorted by id and branch; the same array as long as no branch has moved. */
+  /**
+   * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved.
+   * @throws MirrorError `service.failed` when a repository cannot be read
+   */
   readonly rows: () => Promise<readonly WorkbookRow[]>;
 }
 
-interface BranchHead {
-  readonly repositoryId: string;
-  readonly integration: string;
-  readonly branch: string;
-  readonly head: string;
+interface RepositoryRows extends Piece {
+  readonly heads: Heads;
 }
 
-/** Compares by code unit: the same order everywhere, whatever the language of the machine. */
-function compare(left: string, right: string): number {
-  if (left === right) return 0;
-  return left < right ? -1 : 1;
-}
-
-function versionOf({ commit, action }: LastChange): WorkbookRow['version'] {
-  return {
-    id: commit.id,
-    author: commit.author,
-    action,
-    createdAt: formatVersionTime(commit.committedAtSeconds),
-    message: commit.message,
-    parentId: commit.parentId,
-  };
-}
+/** So many repositories are looked at before others get their turn: about two milliseconds. */
+const REPOSITORIES_AT_ONCE = 100;
 
 /** Makes a listing that remembers what it has read. */
-export function createWorkbookListing(git: Git, registry: Registry): WorkbookListing {
-  const histories = createHistoryCache(git);
-  let latest: { readonly state: string; readonly rows: readonly WorkbookRow[] } = { state: '[]', rows: [] };
-
-  async function readState(): Promise<BranchHead[]> {
-    const heads = registry.list().map(async ({ id, full_name }) => {
-      const branches = await readHeads(git, registry.gitDirectory(id));
-      return [...branches].map(([branch, head]) => ({
-        repositoryId: id,
-        integration: full_name,
-        branch,
-        head,
-      }));
-    });
-    return (await Promise.all(heads)).flat();
-  }
-
-  async function rowsOf({ repositoryId, integration, branch, head }: BranchHead): Promise<WorkbookRow[]> {
-    const history = await histories.of(repositoryId, registry.gitDirectory(repositoryId), branch, head);
-    return [...history].map(([path, change]) => ({
-      id: `${integration}/${path}`,
-      integration,
-      branch,
-      path,
-      version: versionOf(change),
-    }));
-  }
-
-  return {
-    async rows() {
-      const heads = await readState();
-      const state = JSON.stringify(heads);
-      if (state === latest.state) return latest.rows;
-      const rows = (await Promise.all(heads.map(rowsOf))).flat();
-      rows.sort((left, right) => compare(left.id, right.id) || compare(left.branch, right.branch));
-      histories.keepOnly(new Set(heads.map(({ repositoryId, branch }) => branchKey(repositoryId, branch))));
-      latest = { state, rows };
-      return rows;
-    },
+export function createWorkbookListing(
+  git: Git,
+  registry: Registry,
+  branches: BranchReader = createBranchReader(git),
+): WorkbookListing {
+  const histories = new Map<string, HistoryReader>();
+  const pieces = new Map<string, RepositoryRows>();
+  let latest: { readonly pieces: readonly Piece[]; readonly rows: readonly WorkbookRow[] } = {
+    pieces: [],
+    rows: [],
   };
+
+  async function pieceOf({ id, full_name }: RegisteredRepository): Promise<Piece> {
+    const heads = await branches.heads(registry.gitDirectory(id));
+    const prefix = `${full_name}/`;
+    const known = pieces.get(id);
+    if (known?.heads === heads && known.prefix === prefix) return known;
+    const reader = histories.get(id) ?? createHistoryReader(git, registry.gitDirectory(id));
+    histories.set(id, reader);
+    const piece = { prefix, heads, rows: await readRows(reader, full_name, heads) };
+    pieces.set(id, piece);
+    return piece;
+  }
+
+  async function readPieces(repositories: readonly RegisteredRepository[]): Promise<Piece[]> {
+    const reads: Array<Promise<Piece>> = [];
+    for (const repository of repositories) {
+      const read = pieceOf(repository);
+      // It is awaited below; what fails meanwhile is not unheard.
+      read.catch(() => undefined);
+      reads.push(read);
+      if (reads.length % REPOSITORIES_AT_ONCE === 0) await othersFirst();
+    }
+    return Promise.all(reads);
+  }
+
+  function forgetOthers(repositories: readonly RegisteredRepository[]): void {
+    const ids = new Set(repositories.map(({ id }) => id));
+    for (const known of [histories, pieces])
+      for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    branches.keepOnly(new Set(repositories.map(({ id }) => registry.gitDirectory(id))));
+  }
+
+  async function readAll(): Promise<readonly WorkbookRow[]> {
+    const repositories = registry.list();
+    const read = await readPieces(repositories);
+    const isSame =
+      read.length === latest.pieces.length && read.every((piece, index) => piece === latest.pieces[index]);
+    if (!isSame) {
+      latest = { pieces: read, rows: mergeRows(read) };
+      forgetOthers(repositories);
+    }
+    return latest.rows;
+  }
+
+  return { rows: createShared(readAll) };
 }

@@ -18,6 +18,8 @@ export interface PathChange {
   readonly letter: string;
   /** Git's file mode after the change, `000000` when it is gone. */
   readonly mode: string;
+  /** Git's id of the file after the change, zeros when it is gone. */
+  readonly blobId: string;
 }
 
 /**
@@ -39,9 +41,12 @@ export const LOG_ARGUMENTS = [
 
 const HEADER_TOKENS = 5;
 
-function readCommit(header: readonly string[]): Commit {
-  const [id = '', parents = '', author = '', seconds = '', message = ''] = header;
+/** @param authors the authors met so far: a name that thousands of commits have is kept once */
+function readCommit(header: readonly string[], authors: Map<string, string>): Commit {
+  const [id = '', parents = '', name = '', seconds = '', message = ''] = header;
   const parentId = parents.split(' ')[0];
+  const author = authors.get(name) ?? name;
+  authors.set(author, author);
   return {
     id,
     parentId: parentId === undefined || parentId === '' ? null : parentId,
@@ -63,20 +68,21 @@ export function createLogReader(
   onCommit: (commit: Commit) => void,
   onChange: (change: PathChange) => void,
 ): (token: string) => void {
+  const authors = new Map<string, string>();
   let header: string[] = [];
   let commit: Commit | undefined;
   let raw: string | undefined;
   return (token) => {
     if (raw !== undefined && commit !== undefined) {
-      const [, mode = '', , , letter = ''] = raw.split(' ');
-      onChange({ commit, path: token, letter, mode });
+      const [, mode = '', , blobId = '', letter = ''] = raw.split(' ');
+      onChange({ commit, path: token, letter, mode, blobId });
       raw = undefined;
     } else if (header.length === 0 && /^\n?:/.test(token)) {
       raw = token.trimStart();
     } else {
       header.push(token);
       if (header.length < HEADER_TOKENS) return;
-      commit = readCommit(header);
+      commit = readCommit(header, authors);
       header = [];
       onCommit(commit);
     }

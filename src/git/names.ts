@@ -24,35 +24,9 @@ export function checkRepositoryName(name: string): void {
   const refuse = (why: string): never => {
     throw new MirrorError('usage.invalid', `the repository name ${JSON.stringify(name)} ${why}`);
   };
+  if (!name.isWellFormed()) refuse('holds half of a character');
   if (name.trim() === '' || name !== name.trim()) refuse('is empty or begins or ends with a space');
   if (name === '.' || name === '..' || /[/\\\p{Cc}]/u.test(name))
     refuse('holds a slash or a control character');
   if (Buffer.byteLength(name) > NAME_LIMIT_BYTES) refuse(`is longer than ${NAME_LIMIT_BYTES} bytes`);
-}
-
-/**
- * Gives the names of an external repository from its address (section 2.1): the short name is the last segment without
- * `.git`, the full name is the address without the scheme.
- * @param url the address as submitted, `https://<host>/<path>.git`
- * @throws MirrorError `usage.invalid` for any other form, also for one with credentials in it
- */
-export function namesOfAddress(url: string): { readonly name: string; readonly fullName: string } {
-  const match = /^https?:\/\/([^/?#@\s\\]+(?:\/[^/?#@\s\\]+)*\/([^/?#@\s\\]+)\.git)$/i.exec(url);
-  const [, fullName, name] = match ?? [];
-  if (
-    fullName === undefined ||
-    name === undefined ||
-    !URL.canParse(url) ||
-    fullName.split('/').includes('..')
-  ) {
-    // The address is not repeated: it may hold a password.
-    throw new MirrorError(
-      'usage.invalid',
-      'the address of a Git repository has the form https://<host>/<path>.git',
-      {
-        hint: 'Leave out user name, password, query and fragment, and end the address with .git.',
-      },
-    );
-  }
-  return { name, fullName };
 }

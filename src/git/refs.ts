@@ -8,26 +8,43 @@ export interface Branches {
   readonly heads: ReadonlyMap<string, string>;
 }
 
+/** What the references of a repository say. */
+export interface HeadsRead {
+  /** Commit id of every branch by branch name. */
+  readonly heads: ReadonlyMap<string, string>;
+  /** Whether some branch stands for a reference that is none, so that it moves when no branch is written. */
+  readonly dependOnOthers: boolean;
+}
+
 const BRANCH_PREFIX = 'refs/heads/';
+const FORMAT = '--format=%(objectname) %(refname) %(symref)';
 
 /**
  * Reads the output of `for-each-ref` in the format of {@link readHeads}.
- * @param output lines of commit id, space, full reference name; Git allows neither space nor line feed in a name
+ * @param output lines of commit id, full reference name and the reference it stands for, if it does, each followed by a
+ *   space; Git allows neither space nor line feed in a name
  */
-export function parseHeads(output: string): Map<string, string> {
+export function parseHeads(output: string): HeadsRead {
   const heads = new Map<string, string>();
+  let dependOnOthers = false;
   for (const line of output.split('\n')) {
-    const space = line.indexOf(' ');
-    if (space === -1) continue;
-    heads.set(line.slice(space + 1 + BRANCH_PREFIX.length), line.slice(0, space));
+    const [id, name, target] = line.split(' ');
+    if (id === undefined || name === undefined) continue;
+    heads.set(name.slice(BRANCH_PREFIX.length), id);
+    if (target !== undefined && target !== '' && !target.startsWith(BRANCH_PREFIX)) dependOnOthers = true;
   }
-  return heads;
+  return { heads, dependOnOthers };
+}
+
+/** Reads the commit id of every branch of a bare repository, and whether the branches alone decide about them. */
+export async function readHeadsWhole(git: Git, gitDirectory: string): Promise<HeadsRead> {
+  const output = await git.run(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]);
+  return parseHeads(output.toString('utf8'));
 }
 
 /** Reads the commit id of every branch of a bare repository, by branch name. */
-export async function readHeads(git: Git, gitDirectory: string): Promise<Map<string, string>> {
-  const args = ['for-each-ref', '--format=%(objectname) %(refname)', BRANCH_PREFIX];
-  return parseHeads((await git.run(gitDirectory, args)).toString('utf8'));
+export async function readHeads(git: Git, gitDirectory: string): Promise<ReadonlyMap<string, string>> {
+  return (await readHeadsWhole(git, gitDirectory)).heads;
 }
 
 /**
@@ -42,7 +59,8 @@ export async function readBranches(git: Git, gitDirectory: string): Promise<Bran
   return { defaultBranch, heads };
 }
 
-async function readDefaultBranch(git: Git, gitDirectory: string): Promise<string | null> {
+/** Reads which branch HEAD names, whether it exists or not; null where it names a commit. */
+export async function readDefaultBranch(git: Git, gitDirectory: string): Promise<string | null> {
   // It ends with 1 where HEAD names a commit instead of a branch.
   const output = await git.run(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 });
   const name = output.toString('utf8').trim();

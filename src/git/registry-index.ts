@@ -4,12 +4,15 @@ import { dirname, join } from 'node:path';
 import { repositorySchema } from '../api/schemas.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { Repository } from '../service/library.ts';
+import { createLimit } from './limit.ts';
 
 /** A repository as the registry keeps it. */
 export interface RegisteredRepository extends Repository {
   readonly created_at: string;
   /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
   readonly source: string | null;
+  /** False until an external repository has been fetched for the first time. */
+  readonly cloned: boolean;
 }
 
 /** Name of the index file in the registry's directory. */
@@ -28,6 +31,7 @@ function readRow(row: unknown): RegisteredRepository {
     url: url ?? null,
     created_at,
     source: typeof source === 'string' ? source : null,
+    cloned: parsed.data['cloned'] !== false,
   };
 }
 
@@ -35,7 +39,7 @@ function readRow(row: unknown): RegisteredRepository {
  * Reads the index of a registry; one that does not exist yet is empty.
  * @throws MirrorError `directory.unusable` when it cannot be read
  */
-export async function readIndex(directory: string): Promise<RegisteredRepository[]> {
+async function readIndex(directory: string): Promise<RegisteredRepository[]> {
   const path = join(directory, INDEX_NAME);
   try {
     const rows: unknown = JSON.parse(await readFile(path, 'utf8'));
@@ -50,11 +54,43 @@ export async function readIndex(directory: string): Promise<RegisteredRepository
   }
 }
 
+/** The rows of an index, in memory and on disk. */
+export interface RegistryIndex {
+  readonly list: () => readonly RegisteredRepository[];
+  readonly find: (id: string) => RegisteredRepository | undefined;
+  /** Known to everybody once this has settled, and after a power cut. */
+  readonly add: (repository: RegisteredRepository) => Promise<void>;
+  /** Remembers that an external repository has been fetched. */
+  readonly markCloned: (id: string) => Promise<void>;
+}
+
+/**
+ * Opens the index of a registry.
+ * @throws MirrorError `directory.unusable` when it cannot be read
+ */
+export async function openIndex(directory: string): Promise<RegistryIndex> {
+  let rows: readonly RegisteredRepository[] = await readIndex(directory);
+  const inTurn = createLimit(1);
+  const change = (make: () => readonly RegisteredRepository[]): Promise<void> =>
+    inTurn(async () => {
+      const next = make();
+      await writeIndex(directory, next);
+      rows = next;
+    });
+  return {
+    list: () => rows,
+    find: (id) => rows.find((row) => row.id === id),
+    add: (repository) => change(() => [...rows, repository]),
+    markCloned: (id) => change(() => rows.map((row) => (row.id === id ? asCloned(row) : row))),
+  };
+}
+
+function asCloned(repository: RegisteredRepository): RegisteredRepository {
+  return { ...repository, cloned: true };
+}
+
 /** Replaces the index as one step that a power cut leaves either done or not done. */
-export async function writeIndex(
-  directory: string,
-  repositories: readonly RegisteredRepository[],
-): Promise<void> {
+async function writeIndex(directory: string, repositories: readonly RegisteredRepository[]): Promise<void> {
   const path = join(directory, INDEX_NAME);
   const temporary = `${path}.${crypto.randomUUID()}.tmp`;
   try {

@@ -2,11 +2,14 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
-import { initialise, keepExact, mirror, update } from './bare.ts';
-import { createGit, type Git } from './git.ts';
-import { createLimit, type Limit } from './limit.ts';
-import { checkRepositoryName, formatCreatedAt, namesOfAddress } from './names.ts';
-import { type RegisteredRepository, readIndex, syncDirectory, writeIndex } from './registry-index.ts';
+import { type Address, readAddress, type Sources } from './addresses.ts';
+import { clearAway, initialise, keepExact } from './bare.ts';
+import { createCredentialStore, type Credentials, type CredentialStore } from './credentials.ts';
+import { createFetches, type Fetches, type FetchEvent } from './fetches.ts';
+import { createGit } from './git.ts';
+import { checkRepositoryName, formatCreatedAt } from './names.ts';
+import { openIndex, type RegisteredRepository, type RegistryIndex, syncDirectory } from './registry-index.ts';
+import { askRemote, pull, remoteOf } from './remote.ts';
 
 /** An external repository to connect. */
 interface ExternalRepository {
@@ -18,27 +21,56 @@ interface ExternalRepository {
   readonly createdAt?: Date;
 }
 
+/** An external repository that is registered before it is fetched. */
+interface AnnouncedRepository {
+  /** The address as submitted. */
+  readonly url: string;
+  /** What `url` says. */
+  readonly address: Address;
+  readonly credentials: Credentials | null;
+}
+
+/** What a registry is opened with. */
+export interface RegistryOptions {
+  /** Which addresses may be connected and fetched; `https` if left out. */
+  readonly sources?: Sources;
+  readonly onEvent?: (event: FetchEvent) => void;
+}
+
+/** A name that is taken. */
+export class TakenError extends MirrorError {}
+
 /** The repositories of the service: a directory with one bare Git repository each, and an index. */
 export interface Registry {
-  /** All repositories in the order they were created. */
+  /** Which addresses may be connected. */
+  readonly sources: Sources;
+  /** All repositories in the order they were created, also those whose first clone is under way. */
   readonly list: () => readonly RegisteredRepository[];
-  /** Absolute path of a repository's bare Git repository. */
+  /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
   readonly gitDirectory: (id: string) => string;
+  readonly activityOf: Fetches['activityOf'];
   /**
    * Creates an empty drag-and-drop repository.
-   * @throws MirrorError `usage.invalid` for a name that is taken or unusable
+   * @throws MirrorError `usage.invalid` for an unusable name; TakenError
    */
   readonly create: (name: string, createdAt?: Date) => Promise<RegisteredRepository>;
   /**
-   * Connects an external Git repository by making a mirror clone of it.
-   * @throws MirrorError `usage.invalid` when it is connected already, has no proper address or cannot be cloned
+   * Connects an external Git repository and waits until it is fetched.
+   * @throws MirrorError `usage.invalid` when it is connected already, has no proper address or cannot be fetched
    */
   readonly connect: (external: ExternalRepository) => Promise<RegisteredRepository>;
   /**
+   * Connects an external Git repository that can be read, and fetches it afterwards.
+   * @throws TakenError when it is connected already, RemoteError when it cannot be read
+   */
+  readonly announce: (external: AnnouncedRepository) => Promise<RegisteredRepository>;
+  /**
    * Fetches what changed in an external repository; does nothing for a drag-and-drop repository.
-   * @throws MirrorError `target.unknown` for an unknown id, `service.failed` when it cannot be fetched
+   * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
    */
   readonly refresh: (id: string) => Promise<void>;
+  readonly fetchSoon: Fetches['soon'];
+  readonly fetchWhenDue: Fetches['whenDue'];
   /** Ends clones and fetches under way; the registry cannot be changed afterwards. */
   readonly close: () => Promise<void>;
 }
@@ -46,92 +78,140 @@ export interface Registry {
 /** Begins the name of a bare repository that is not in the index yet; a crash may leave one behind. */
 const INCOMING_PREFIX = 'incoming-';
 
+/** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
+const ANNOUNCEMENT_LIMIT_MS = 20_000;
+
 /**
- * Opens the registry in a directory, which is made when it does not exist. One process at a time may change a registry.
+ * Opens the registry in a directory, which is made when it does not exist. One process at a time may have a registry open.
+ * Repositories whose first clone was broken off are cloned again.
  * @throws MirrorError `directory.unusable` when the index cannot be read
  */
-export async function openRegistry(directory: string): Promise<Registry> {
+export async function openRegistry(directory: string, options: RegistryOptions = {}): Promise<Registry> {
   const root = resolve(directory);
   const shelf = join(root, 'repositories');
-  const git = createGit();
-  const inTurn = createLimit(1);
-  const incomingNames = new Set<string>();
-  const refresh = createRefresh(git);
-  const gitDirectory = (id: string): string => join(shelf, `${id}.git`);
-
   await mkdir(shelf, { recursive: true });
-  let repositories: readonly RegisteredRepository[] = await readIndex(root);
+  const index = await openIndex(root);
+  const credentials = createCredentialStore(join(root, 'credentials'));
   await removeLeftovers(shelf);
-  await Promise.all(repositories.map(({ id }) => keepExact(gitDirectory(id))));
+  await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
+  const gitDirectory = (id: string): string => join(shelf, `${id}.git`);
+  await Promise.all(
+    index.list().map(async ({ id }) => {
+      await keepExact(gitDirectory(id));
+      await clearAway(gitDirectory(id));
+    }),
+  );
+  return createRegistry({ shelf, index, credentials, gitDirectory, ...options });
+}
 
-  /** Takes a name for as long as its repository is being made: a clone may take hours. */
-  function reserve(fullName: string): void {
-    if (incomingNames.has(fullName) || repositories.some(({ full_name }) => full_name === fullName)) {
-      throw new MirrorError('usage.invalid', `a repository ${fullName} exists already`);
-    }
-    incomingNames.add(fullName);
-  }
+interface Parts extends RegistryOptions {
+  readonly shelf: string;
+  readonly index: RegistryIndex;
+  readonly credentials: CredentialStore;
+  readonly gitDirectory: (id: string) => string;
+}
 
-  async function add(
-    repository: Omit<RegisteredRepository, 'id'>,
-    make: (gitDirectory: string) => Promise<void>,
-  ): Promise<RegisteredRepository> {
-    const added = { id: crypto.randomUUID(), ...repository };
-    reserve(added.full_name);
-    try {
-      await makeAside(shelf, added.id, gitDirectory(added.id), make);
-      // Only now it becomes known.
-      await inTurn(async () => {
-        await writeIndex(root, [...repositories, added]);
-        repositories = [...repositories, added];
-      });
-      return added;
-    } finally {
-      incomingNames.delete(added.full_name);
-    }
-  }
-
+function createRegistry(parts: Parts): Registry {
+  const { index, credentials, gitDirectory, sources = 'https', onEvent = () => {} } = parts;
+  const git = createGit();
+  // Addresses that do not answer must not keep others from their turn.
+  const questions = createGit();
+  const add = createAdding(parts);
+  const fetches = createFetches(index, onEvent, async (repository, onChange) => {
+    const remote = remoteOf(repository, sources, await credentials.find(repository.id));
+    return pull(git, remote, gitDirectory(repository.id), onChange);
+  });
   return {
-    list: () => repositories,
+    sources,
+    list: index.list,
     gitDirectory,
+    activityOf: fetches.activityOf,
     async create(name, createdAt = new Date()) {
       checkRepositoryName(name);
       const created_at = formatCreatedAt(createdAt);
-      return add({ name, full_name: name, url: null, created_at, source: null }, (path) =>
-        initialise(git, path),
-      );
+      const row = { id: crypto.randomUUID(), name, full_name: name, url: null, created_at };
+      return add({ ...row, source: null, cloned: true }, (path) => initialise(git, path));
     },
     async connect({ url, source = url, createdAt = new Date() }) {
-      const { name, fullName } = namesOfAddress(url);
-      const created_at = formatCreatedAt(createdAt);
-      return add({ name, full_name: fullName, url, created_at, source }, (path) => mirror(git, source, path));
+      const reading = readAddress(url, sources);
+      if (reading.kind === 'refused') throw new MirrorError('usage.invalid', reading.message);
+      const row = rowOf({ url, address: reading.address, source, createdAt, cloned: true });
+      return add(row, async (path) => {
+        await initialise(git, path);
+        await pull(git, remoteOf(row, sources, null), path).catch(refuseConnection);
+      });
     },
-    async refresh(id) {
-      const source = repositories.find((repository) => repository.id === id)?.source;
-      if (source === undefined) throw new MirrorError('target.unknown', `no repository has the id ${id}`);
-      if (source !== null) await refresh(source, gitDirectory(id));
+    async announce({ url, address, credentials: given }) {
+      const row = rowOf({ url, address, source: url, createdAt: new Date(), cloned: false });
+      const added = await add(row, async (path) => {
+        if (given !== null) await credentials.write(row.id, given);
+        const remote = remoteOf(row, sources, await credentials.find(row.id));
+        await askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS);
+        await initialise(git, path);
+      }).catch(async (error: unknown) => {
+        await credentials.remove(row.id);
+        throw error;
+      });
+      fetches.soon(added.id);
+      return added;
     },
-    close: () => git.stop(),
+    refresh: fetches.fetch,
+    fetchSoon: fetches.soon,
+    fetchWhenDue: fetches.whenDue,
+    async close() {
+      const ended = fetches.close();
+      await Promise.all([git.stop(), questions.stop()]);
+      await ended;
+    },
   };
 }
 
-/** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
-function createRefresh(git: Git): (source: string, gitDirectory: string) => Promise<void> {
-  const turns = new Map<string, Limit>();
-  return (source, gitDirectory) => {
-    const inTurn = turns.get(gitDirectory) ?? createLimit(1);
-    turns.set(gitDirectory, inTurn);
-    return inTurn(() => update(git, source, gitDirectory));
+function rowOf(external: {
+  readonly url: string;
+  readonly address: Address;
+  readonly source: string;
+  readonly createdAt: Date;
+  readonly cloned: boolean;
+}): RegisteredRepository {
+  const { url, address, source, createdAt, cloned } = external;
+  const { name, fullName } = address;
+  const created_at = formatCreatedAt(createdAt);
+  return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned };
+}
+
+function refuseConnection(error: unknown): never {
+  const why = error instanceof Error ? error.message : String(error);
+  throw new MirrorError('usage.invalid', `the external repository cannot be cloned: ${why}`, {
+    cause: error,
+    hint: 'Check the address and that this machine may read the repository.',
+  });
+}
+
+type Making = (gitDirectory: string) => Promise<void>;
+
+/** Makes the function that adds repositories, one of a name at a time. */
+function createAdding({ shelf, index, gitDirectory }: Pick<Parts, 'shelf' | 'index' | 'gitDirectory'>) {
+  const incomingNames = new Set<string>();
+  return async (repository: RegisteredRepository, make: Making): Promise<RegisteredRepository> => {
+    const { id, full_name: fullName } = repository;
+    // The name is taken for as long as its repository is being made: that may take hours.
+    if (incomingNames.has(fullName) || index.list().some(({ full_name }) => full_name === fullName)) {
+      throw new TakenError('usage.invalid', `a repository ${fullName} exists already`);
+    }
+    incomingNames.add(fullName);
+    try {
+      await makeAside(shelf, id, gitDirectory(id), make);
+      // Only now it becomes known.
+      await index.add(repository);
+      return repository;
+    } finally {
+      incomingNames.delete(fullName);
+    }
   };
 }
 
 /** Makes a bare repository under another name and moves it to its place when it is whole. */
-async function makeAside(
-  shelf: string,
-  id: string,
-  gitDirectory: string,
-  make: (gitDirectory: string) => Promise<void>,
-): Promise<void> {
+async function makeAside(shelf: string, id: string, gitDirectory: string, make: Making): Promise<void> {
   const incoming = join(shelf, `${INCOMING_PREFIX}${id}`);
   try {
     await make(incoming);

@@ -64,6 +64,7 @@ export const ERROR_RULES = {
   'lease.not_granted': { action: 'exit', exitCode: 1 },
   'lease.not_found': { action: 'exit', exitCode: 2 },
   'lease.lost': { action: 'exit', exitCode: 1 },
+  'key.not_found': { action: 'exit', exitCode: 2 },
   'http.unusable': { action: 'exit', exitCode: 2 },
   'state.unavailable': { action: 'retry', exitCode: 1 },
   'target.unknown': { action: 'exit', exitCode: 2 },

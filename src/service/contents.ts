@@ -3,7 +3,9 @@ import { chooseRange, matchesTag } from './conditions.ts';
 import type { Content, Library } from './library.ts';
 import { mediaTypeOf } from '../api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';
+import { RequestError } from './request-error.ts';
 import type { ContentsReading } from './routes.ts';
+import { verifiedHeader } from './verified.ts';
 
 /** A request for contents (service specification, section 4.1). */
 export interface ContentsRequest {
@@ -23,24 +25,46 @@ export interface ContentsRequest {
  * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository
  */
 export async function answerContents(library: Library, request: ContentsRequest): Promise<Answer> {
-  const { repository, path } = chooseReading(await library.repositories(), request.readings);
+  const { repository, path } = await findReading(library, request.readings);
   const content = await library.content(repository, request.branch, path);
   if (matchesTag(request.headers['if-none-match'], content.etag)) {
-    return { kind: 'bare', status: 304, headers: { etag: content.etag } };
+    return {
+      kind: 'bare',
+      status: 304,
+      headers: { etag: content.etag, ...verifiedHeader(content.verifiedAtMs) },
+    };
   }
   return content.kind === 'archive' ? archiveAnswer(content) : fileAnswer(content, path, request.headers);
 }
 
-function archiveAnswer({ etag, open }: Extract<Content, { kind: 'archive' }>): Answer {
-  return { kind: 'stream', status: 200, headers: { 'content-type': 'application/zip', etag }, open };
+/** Asks anew for the repositories only if the one that is meant is not among those that are known. */
+async function findReading(
+  library: Library,
+  readings: readonly ContentsReading[],
+): Promise<ReturnType<typeof chooseReading>> {
+  if (library.knownRepositories !== undefined) {
+    const known = await library.knownRepositories();
+    try {
+      return chooseReading(known, readings);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+    }
+  }
+  return chooseReading(await library.repositories(), readings);
+}
+
+function archiveAnswer({ etag, verifiedAtMs, open }: Extract<Content, { kind: 'archive' }>): Answer {
+  const headers = { 'content-type': 'application/zip', etag, ...verifiedHeader(verifiedAtMs) };
+  return { kind: 'stream', status: 200, headers, open };
 }
 
 function fileAnswer(
-  { etag, sizeBytes, open }: Extract<Content, { kind: 'file' }>,
+  { etag, sizeBytes, verifiedAtMs, open }: Extract<Content, { kind: 'file' }>,
   path: string,
   { range, 'if-range': ifRange }: ContentsRequest['headers'],
 ): Answer {
-  const headers = { 'content-type': mediaTypeOf(path), 'accept-ranges': 'bytes', etag };
+  const verified = verifiedHeader(verifiedAtMs);
+  const headers = { 'content-type': mediaTypeOf(path), 'accept-ranges': 'bytes', etag, ...verified };
   const choice = chooseRange(range, ifRange, etag, sizeBytes);
   if (choice.kind === 'whole') {
     return { kind: 'stream', status: 200, headers, lengthBytes: sizeBytes, open: (signal) => open(signal) };

@@ -6,13 +6,15 @@ import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
 import { answerGit } from './git-http.ts';
 import type { Keys } from './keys.ts';
-import type { Changes, Library, Repository } from './library.ts';
+import type { Changes, Library } from './library.ts';
 import { answerPage, type PageFiles } from './page.ts';
 import { answerPushEvent } from './push-event.ts';
+import { presentRepository } from './repositories.ts';
 import { RequestError } from './request-error.ts';
 import { findRoute, type Route, splitTarget } from './routes.ts';
 import { sendAnswer } from './send.ts';
 import { answerUploads } from './uploads.ts';
+import { verifiedHeader } from './verified.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
 /** What requests are answered from. */
@@ -60,11 +62,6 @@ function addressOf({ body, headers, path, query }: ServiceRequest): URL {
   return address;
 }
 
-/** The fields of a repository that the API shows (service specification, section 2.1). */
-export function presentRepository({ id, name, full_name, url, created_at }: Repository): Repository {
-  return { id, name, full_name, url, created_at };
-}
-
 /** @throws RequestError 403 where nothing can be changed */
 function changesOf({ changes }: Context): Changes {
   if (changes !== null) return changes;
@@ -73,6 +70,12 @@ function changesOf({ changes }: Context): Changes {
     'read_only',
     'this service is a replica: it is read from, and takes no changes',
   );
+}
+
+async function answerRepositories(library: Library): Promise<Answer> {
+  const repositories = await library.repositories();
+  const headers = verifiedHeader(await library.verifiedAtMs?.());
+  return jsonAnswer(200, repositories.map(presentRepository), headers);
 }
 
 /** Decides what a request is answered. */
@@ -88,7 +91,7 @@ async function answer(context: Context, request: ServiceRequest): Promise<Answer
     case 'repositories':
       authorise('current', request.headers, keys);
       if (request.method === 'POST') return answerCreate(changesOf(context), request);
-      return jsonAnswer(200, (await context.library.repositories()).map(presentRepository));
+      return answerRepositories(context.library);
     case 'contents':
       authorise('current', request.headers, keys);
       return answerContents(context.library, {

@@ -19,21 +19,26 @@ export interface ByteRange {
 /** Bytes as they come; they fail rather than end early. Opened when they are wanted, and given up when the signal says so. */
 export type Bytes = AsyncIterable<Uint8Array>;
 
+interface ContentFacts {
+  /** When this was last known to be what the service has, in milliseconds since the epoch; left out by the service itself. */
+  readonly verifiedAtMs?: number;
+}
+
 /** What stands at a path of a branch. */
 export type Content =
-  | {
+  | (ContentFacts & {
       readonly kind: 'file';
       /** Strong entity tag (RFC 9110, section 8.8.3): the same bytes have it, and no others. */
       readonly etag: string;
       readonly sizeBytes: number;
       readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
-    }
-  | {
+    })
+  | (ContentFacts & {
       /** A folder, or everything, as a zip. */
       readonly kind: 'archive';
       readonly etag: string;
       readonly open: (signal: AbortSignal) => Bytes;
-    };
+    });
 
 /** A version of a workbook (section 2.3). */
 export interface Version {
@@ -57,6 +62,8 @@ export interface WorkbookRow {
   /** Path inside the repository, without a leading slash. */
   readonly path: string;
   readonly version: Version;
+  /** Names the bytes and the kind of the file, where the library knows: rows that share it stand alike. */
+  readonly contentKey?: string;
 }
 
 /** What the service has made of a workbook so far (sections 2.3 and 2.4). */
@@ -85,6 +92,16 @@ export interface Library {
    */
   readonly content: (repository: Repository, branch: string | null, path: string) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
+  /**
+   * The repositories as they were known a moment ago, for whoever asks for them again when one is not among them; left out where
+   * asking costs nothing.
+   */
+  readonly knownRepositories?: () => Promise<readonly Repository[]>;
+  /**
+   * When that of it which was verified longest ago was last known to be what the service has, in milliseconds since the epoch; null
+   * for nothing at all, left out by the service itself.
+   */
+  readonly verifiedAtMs?: () => Promise<number | null>;
 }
 
 /** An external repository to connect, as a client names it (section 4.1). */
@@ -136,14 +153,20 @@ export interface Registrar {
 
 /** Where files that people upload become commits of a drag-and-drop repository. */
 export interface Uploads {
+  /** The greatest file that is received. */
+  readonly maxUploadBytes: number;
   readonly branches: (repositoryId: string) => Promise<BranchList>;
   /** @throws RequestError 404 for a commit or folder that does not exist */
   readonly folder: (repositoryId: string, commitId: string, path: string) => Promise<readonly FolderEntry[]>;
-  /** Receives the bytes of a file. @returns the name under which {@link Upload} takes it */
+  /**
+   * Receives the bytes of a file.
+   * @returns the name under which {@link Upload} takes it
+   * @throws RequestError 413 for more than `maxUploadBytes`
+   */
   readonly receive: (repositoryId: string, bytes: Bytes) => Promise<string>;
   /**
    * @returns the id of the new commit
-   * @throws RequestError 400 for what cannot be committed, 409 when the branch has moved
+   * @throws RequestError 400 for what cannot be committed, 409 when the branch has moved or nothing would change
    */
   readonly commit: (repositoryId: string, upload: Upload) => Promise<string>;
 }

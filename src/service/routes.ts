@@ -35,13 +35,13 @@ export type Route =
 export const BASE_PATH = '/api';
 
 /** The path of incoming webhooks below {@link BASE_PATH}. */
-export const PUSH_EVENT_PATH = '/webhooks/push';
+const PUSH_EVENT_PATH = '/webhooks/push';
 
 /** The path below which the page asks for what it shows, and sends what is dropped on it. */
-export const UPLOADS_PATH = '/uploads';
+const UPLOADS_PATH = '/uploads';
 
 /** The path below which Git finds the repositories. */
-export const GIT_PATH = '/git';
+const GIT_PATH = '/git';
 
 /**
  * Splits a request target into path and query, both as they were sent.

@@ -49,6 +49,8 @@ export interface Service {
 const DEFAULT_PAGE_SIZE = 100;
 /** A connection on which nothing moves for so long is cut, and the git program behind it with it. */
 const IDLE_LIMIT_MS = 300_000;
+/** A file of some gigabytes over a slow line takes its time. */
+const REQUEST_LIMIT_MS = 86_400_000;
 
 /** @returns the port that was bound */
 function listenOn(server: Server, host: string, port: number): Promise<number> {
@@ -90,6 +92,7 @@ export function createService(options: ServiceOptions): Service {
     });
   });
   server.timeout = IDLE_LIMIT_MS;
+  server.requestTimeout = REQUEST_LIMIT_MS;
 
   return {
     async listen({ host, port }) {

@@ -1,6 +1,6 @@
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/schemas.ts';
 import { type Answer, jsonAnswer } from './answer.ts';
-import type { Library, Standing, WorkbookRow } from './library.ts';
+import type { Library, Standing, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';
 import { RequestError } from './request-error.ts';
 
@@ -11,6 +11,27 @@ function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
   if (filter !== undefined) return filter;
   const allowed = WORKBOOK_STATUS_FILTERS.join(' or ');
   throw new RequestError(400, 'invalid', `status is ${allowed}, not ${JSON.stringify(text)}`);
+}
+
+/** Text as it is searched: the same for both cases and for every Unicode form of a letter. */
+function folded(text: string): string {
+  return text.normalize('NFC').toLowerCase();
+}
+
+/**
+ * Makes the choice of rows that a query asks for, null for all: `status` (service specification, section 4.2), and `q`, a part of
+ * the name, which older services know.
+ */
+function chooserFor(
+  filter: WorkbookStatusFilter | null,
+  part: string | null,
+  standingOf: Workbooks['standingOf'],
+): ((row: WorkbookRow) => boolean) | null {
+  if (filter === null && (part === null || part === '')) return null;
+  const wanted = folded(part ?? '');
+  return (row) =>
+    (filter === null || standingOf(row)[filter] > 0) &&
+    (wanted === '' || folded(`/${row.path}`).includes(wanted));
 }
 
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4). */
@@ -48,7 +69,8 @@ export async function answerWorkbooks(
   const filter = readFilter(address.searchParams);
   const page = readPageRequest(address.searchParams, defaultPageSize);
   const { rows, standingOf } = await library.workbooks();
-  const selected = filter === null ? rows : rows.filter((row) => standingOf(row)[filter] > 0);
+  const isChosen = chooserFor(filter, address.searchParams.get('q'), standingOf);
+  const selected = isChosen === null ? rows : rows.filter(isChosen);
   const { results, ...envelope } = cutPage(selected, page, address);
   return jsonAnswer(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
 }

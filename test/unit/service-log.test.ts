@@ -22,7 +22,7 @@ function commit(id: string, parentId: string | null = null): Commit {
 }
 
 function change(id: string, letter: string, path: string, mode = '100644'): PathChange {
-  return { commit: commit(id), path, letter, mode };
+  return { commit: commit(id), path, letter, mode, blobId: BLOB };
 }
 
 function fold(changes: readonly PathChange[], base: History = new Map()): History {

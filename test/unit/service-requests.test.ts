@@ -101,9 +101,13 @@ describe('output of git', () => {
   });
 
   it('reads branches', () => {
-    expect([...parseHeads('a1 refs/heads/feature/q3\nb2 refs/heads/main\n')]).toEqual([
+    const { heads, dependOnOthers } = parseHeads('a1 refs/heads/feature/q3 \nb2 refs/heads/main \n');
+    expect([...heads]).toEqual([
       ['feature/q3', 'a1'],
       ['main', 'b2'],
     ]);
+    expect(dependOnOthers).toBe(false);
+    expect(parseHeads('a1 refs/heads/a refs/heads/b\n').dependOnOthers).toBe(false);
+    expect(parseHeads('a1 refs/heads/a refs/tags/b\n').dependOnOthers).toBe(true);
   });
 });

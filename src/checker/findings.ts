@@ -1,0 +1,102 @@
+import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
+
+import { type Finding, isLastingFinding } from '../model/workbook-check.ts';
+
+/** What was found, remembered across restarts. */
+export interface StoredFindings {
+  readonly size: number;
+  /** @param contentKey blob id, space and kind of file; neither holds a space */
+  readonly get: (contentKey: string) => Finding | undefined;
+  /** What depends on the machine and the moment is remembered until the end of the process only. */
+  readonly set: (contentKey: string, finding: Finding) => void;
+  /** Forgets all others. */
+  readonly keepOnly: (contentKeys: ReadonlySet<string>) => void;
+  /** Waits until everything is written. */
+  readonly close: () => Promise<void>;
+}
+
+/** The first line. It names the rules: findings by other ones are forgotten. */
+const HEADER = 'workbook-mirror findings 1';
+const LINE = /^([0-9a-f]{40,64} [a-z]+) ([a-z]+)$/;
+
+/**
+ * Reads the text of the file. Lines that are none, as one that a power cut tore, are passed over: what they said is found out
+ * again.
+ */
+export function parseFindings(text: string): Map<string, Finding> {
+  const findings = new Map<string, Finding>();
+  const [header, ...lines] = text.split('\n');
+  if (header !== HEADER) return findings;
+  for (const line of lines) {
+    const [, contentKey, finding] = LINE.exec(line) ?? [];
+    // The line would be kept alive whole by a part of it.
+    if (contentKey !== undefined && finding !== undefined && isLastingFinding(finding)) {
+      findings.set(Buffer.from(contentKey, 'latin1').toString('latin1'), finding);
+    }
+  }
+  return findings;
+}
+
+/** Writes findings as {@link parseFindings} reads them. */
+export function formatFindings(findings: Iterable<readonly [string, Finding]>): string {
+  const lines = [...findings].filter(([, finding]) => isLastingFinding(finding));
+  return [HEADER, ...lines.map(([contentKey, finding]) => `${contentKey} ${finding}`), ''].join('\n');
+}
+
+/**
+ * Opens the file in which findings are remembered: one line each, added at the end. It is a cache: what cannot be read or written
+ * costs time, and nothing else.
+ */
+export async function openFindings(path: string): Promise<StoredFindings> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  let findings = parseFindings(text);
+  let lines: string[] = [];
+  // Anything but a whole file of ours is replaced: a line added to half a line would be lost.
+  let isToBeReplaced = !text.startsWith(`${HEADER}\n`) || !text.endsWith('\n');
+  let written: Promise<void> = Promise.resolve();
+  let isWriting = false;
+
+  async function writeOnce(): Promise<void> {
+    if (isToBeReplaced) {
+      isToBeReplaced = false;
+      lines = [];
+      const temporary = `${path}.tmp`;
+      await writeFile(temporary, formatFindings(findings));
+      await rename(temporary, path);
+    } else {
+      const added = lines.join('');
+      lines = [];
+      await appendFile(path, added);
+    }
+  }
+
+  /** Writes until nothing is left; what comes meanwhile becomes one more write, however much it is. */
+  async function writeAll(): Promise<void> {
+    isWriting = true;
+    while (isToBeReplaced || lines.length > 0) await writeOnce().catch(() => undefined);
+    isWriting = false;
+  }
+
+  function write(): void {
+    if (!isWriting) written = writeAll();
+  }
+
+  return {
+    get size() {
+      return findings.size;
+    },
+    get: (contentKey) => findings.get(contentKey),
+    set(contentKey, finding) {
+      findings.set(contentKey, finding);
+      if (!isLastingFinding(finding)) return;
+      lines.push(`${contentKey} ${finding}\n`);
+      write();
+    },
+    keepOnly(contentKeys) {
+      findings = new Map([...findings].filter(([contentKey]) => contentKeys.has(contentKey)));
+      isToBeReplaced = true;
+      write();
+    },
+    close: () => written,
+  };
+}

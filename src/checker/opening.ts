@@ -1,0 +1,30 @@
+/**
+ * The program that opens files, apart from the service: whatever a file does to it ends with it. A thread would not do: when a
+ * thread runs out of memory in one great step, V8 ends the whole process.
+ */
+import { createContext, Script } from 'node:vm';
+
+import { examine } from './examine.ts';
+import { isQuestion, type Question } from './question.ts';
+
+let asked: Question | undefined;
+const context = createContext({
+  examine: () => {
+    if (asked !== undefined) process.send?.(examine(asked.kind, asked.file));
+  },
+});
+const script = new Script('examine()');
+
+process.on('message', (message) => {
+  if (!isQuestion(message)) return;
+  asked = message;
+  try {
+    // The service has a limit of its own, but it may be gone.
+    script.runInContext(context, { timeout: message.limitMs });
+  } catch {
+    // The library may be anywhere in its work: begin anew.
+    process.exit(1);
+  }
+  asked = undefined;
+});
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+
+import type { NewRepository } from '../client/creation.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
+import type { Repository } from '../model/service.ts';
+import { withClient } from './lists.ts';
+
+/** What the command line says of a repository to be created. */
+export interface CreateFlags {
+  readonly name?: string;
+  readonly url?: string;
+  readonly username?: string;
+  /** The path of a file that holds the password; `-` for standard input. */
+  readonly passwordFile?: string;
+}
+
+/** A password is one line; this is far above any, and keeps a wrong path from filling the memory. */
+const LIMIT_CHARACTERS = 65_536;
+
+function invalid(message: string, hint: string): MirrorError {
+  return new MirrorError('usage.invalid', message, { hint });
+}
+
+/**
+ * Decides what to ask the service for.
+ * @param readPassword gives the content of the file of the password
+ * @throws MirrorError `usage.invalid` for flags that do not go together
+ */
+export async function repositoryOf(
+  { name, url, username, passwordFile }: CreateFlags,
+  readPassword: (path: string) => Promise<string>,
+): Promise<NewRepository> {
+  if ((name === undefined) === (url === undefined)) {
+    throw invalid(
+      'repos create takes either --name or --url.',
+      'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.',
+    );
+  }
+  if ((username === undefined) !== (passwordFile === undefined)) {
+    throw invalid('--username and --password-file go together.', 'Git asks for both.');
+  }
+  if (name !== undefined) {
+    if (username === undefined) return { name };
+    throw invalid('--username and --password-file go with --url.', 'A drag-and-drop repository has none.');
+  }
+  if (username === undefined || passwordFile === undefined) return { url: url ?? '' };
+  const password = (await readPassword(passwordFile)).replace(/\r?\n$/, '');
+  if (password === '' || password.length > LIMIT_CHARACTERS) {
+    throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
+  }
+  return { url: url ?? '', username, password };
+}
+
+/** Reads the file of a password. The error does not name the path: the password itself may stand in its place. */
+async function readPassword(path: string): Promise<string> {
+  try {
+    return path === '-' ? await text(process.stdin) : await readFile(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw invalid(
+      `--password-file: cannot be read (${code}).`,
+      'Give the path of a file that holds the password, or - for standard input.',
+    );
+  }
+}
+
+/**
+ * `POST /repos`.
+ * @throws MirrorError `usage.invalid` for what the service does not want, `service.*`, `credentials.refused`
+ */
+export async function createRepository(
+  settings: SettingsFor<'service'>,
+  flags: CreateFlags,
+): Promise<Repository> {
+  const repository = await repositoryOf(flags, readPassword);
+  return withClient(settings, (client, signal) => client.createRepository(repository, signal));
+}

@@ -1,0 +1,99 @@
+import type { Git } from './git.ts';
+import { isUnchanged, type RefFiles, readRefFiles } from './ref-files.ts';
+import { type Branches, type HeadsRead, readDefaultBranch, readHeadsWhole } from './refs.ts';
+
+/** Commit id of every branch by branch name. */
+export type Heads = ReadonlyMap<string, string>;
+
+/** Reads the branches of bare repositories, and reads them again only when the files that they are kept in have changed. */
+export interface BranchReader {
+  /**
+   * The heads as they are at the moment of the call: whatever any program wrote before shows.
+   * @returns the same map as long as no branch has moved
+   * @throws MirrorError `service.failed` when git cannot read them
+   */
+  readonly heads: (gitDirectory: string) => Promise<Heads>;
+  /**
+   * The heads and the default branch, as exact as `heads`.
+   * @throws MirrorError `service.failed` when git cannot read them
+   */
+  readonly branches: (gitDirectory: string) => Promise<Branches>;
+  /** Forgets the repositories that are not among the given ones. */
+  readonly keepOnly: (gitDirectories: ReadonlySet<string>) => void;
+}
+
+interface Reading {
+  readonly files: RefFiles;
+  readonly heads: Promise<HeadsRead>;
+  /** Read when it is first asked for: most readers want the heads only. */
+  defaultBranch: Promise<string | null> | null;
+  /** Whether `files` tells of every change; false also as long as that is not known. */
+  isReliable: boolean;
+}
+
+function areEqual(left: Heads, right: Heads): boolean {
+  return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
+}
+
+/** Makes a reader that knows nothing yet. */
+export function createBranchReader(git: Git): BranchReader {
+  const readings = new Map<string, Reading>();
+
+  /** Reads the heads, and gives the known map where it is still right. */
+  async function readHeads(gitDirectory: string, before: Reading | undefined): Promise<HeadsRead> {
+    const read = await readHeadsWhole(git, gitDirectory);
+    const known = (await before?.heads.catch(() => undefined))?.heads;
+    return known !== undefined && areEqual(known, read.heads) ? { ...read, heads: known } : read;
+  }
+
+  /** Finds out whether a reading can be kept. */
+  async function judge(reading: Reading, gitDirectory: string): Promise<void> {
+    try {
+      const { dependOnOthers } = await reading.heads;
+      reading.isReliable = reading.files.isConclusive && !dependOnOthers;
+    } catch {
+      // A failure is not remembered.
+      if (readings.get(gitDirectory) === reading) readings.delete(gitDirectory);
+    }
+  }
+
+  /** Gives a reading that began after every change that was made before the call, or that nothing has changed since. */
+  function current(gitDirectory: string): Reading {
+    const before = readings.get(gitDirectory);
+    if (before?.isReliable === true && isUnchanged(before.files)) return before;
+    // The files before what they say: what is written meanwhile shows the next time.
+    const files = readRefFiles(gitDirectory);
+    const heads = readHeads(gitDirectory, before);
+    const reading: Reading = { files, heads, defaultBranch: null, isReliable: false };
+    readings.set(gitDirectory, reading);
+    void judge(reading, gitDirectory);
+    return reading;
+  }
+
+  async function defaultBranchOf(reading: Reading, gitDirectory: string): Promise<string | null> {
+    const asked = (reading.defaultBranch ??= readDefaultBranch(git, gitDirectory));
+    try {
+      return await asked;
+    } catch (error) {
+      reading.defaultBranch = null;
+      throw error;
+    }
+  }
+
+  return {
+    async heads(gitDirectory) {
+      return (await current(gitDirectory).heads).heads;
+    },
+    async branches(gitDirectory) {
+      const reading = current(gitDirectory);
+      const [{ heads }, defaultBranch] = await Promise.all([
+        reading.heads,
+        defaultBranchOf(reading, gitDirectory),
+      ]);
+      return { defaultBranch, heads };
+    },
+    keepOnly(gitDirectories) {
+      for (const path of readings.keys()) if (!gitDirectories.has(path)) readings.delete(path);
+    },
+  };
+}

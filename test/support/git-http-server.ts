@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { onTestFinished } from 'vitest';
+
+/** A Git server over HTTP, as hosts of repositories run it: git http-backend behind Basic authentication. */
+export interface GitHttpServer {
+  /** `http://127.0.0.1:<port>`. */
+  readonly origin: string;
+  /** Every request, as `METHOD target`, and what it carried in Authorization. */
+  readonly requests: Array<{ readonly line: string; readonly authorization: string | undefined }>;
+  /** Answers in the place of Git where it gives true. */
+  intercept: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
+}
+
+/** Writes what a CGI program answers (RFC 3875, section 6) as HTTP. */
+function relay(output: Buffer, response: ServerResponse): void {
+  const end = output.indexOf('\r\n\r\n');
+  const headers = output.toString('latin1', 0, end).split('\r\n');
+  let status = 200;
+  for (const header of headers) {
+    const [name = '', value = ''] = header.split(/: (.*)/);
+    if (name === 'Status') status = Number.parseInt(value, 10);
+    else response.setHeader(name, value);
+  }
+  response.writeHead(status).end(output.subarray(end + 4));
+}
+
+async function answerByGit(root: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://host');
+  const { headers } = request;
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      PATH: process.env['PATH'],
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'safe.directory',
+      GIT_CONFIG_VALUE_0: '*',
+      PATH_INFO: decodeURIComponent(url.pathname),
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '',
+      GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  request.pipe(child.stdin.on('error', () => {}));
+  const chunks: Buffer[] = [];
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) chunks.push(chunk);
+  relay(Buffer.concat(chunks), response);
+}
+
+/**
+ * Serves the bare repositories below a folder; it ends with the running test.
+ * @param credentials `user:password` that it asks for; nothing if left out
+ */
+export async function startGitHttpServer(root: string, credentials?: string): Promise<GitHttpServer> {
+  const expected =
+    credentials === undefined ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
+  const server = createServer((request, response) => {
+    const { authorization } = request.headers;
+    served.requests.push({ line: `${request.method} ${request.url}`, authorization });
+    void (async () => {
+      if (await served.intercept(request, response)) return;
+      if (expected !== undefined && authorization !== expected) {
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+        return;
+      }
+      await answerByGit(root, request, response);
+    })();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const served: GitHttpServer = {
+    origin: `http://127.0.0.1:${port}`,
+    requests: [],
+    intercept: () => false,
+  };
+  return served;
+}
