@@ -1,15 +1,16 @@
 import type { Changes, Library, Standing, WorkbookRow, Workbooks } from '../service/library.ts';
-import { RequestError } from '../service/request-error.ts';
 import { createBranchReader } from './branch-reader.ts';
 import { contentAt } from './contents.ts';
 import { createConversations } from './conversations.ts';
 import { createGit } from './git.ts';
 import { createWorkbookListing } from './listing.ts';
-import { lookingAfter } from './looking.ts';
+import { createHousekeeping } from './housekeeping.ts';
+import { presentDirectory } from './present.ts';
 import { createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
 import { BEING_FETCHED, createStandings, type StandingsOptions } from './standings.ts';
 import { createUploads } from './uploads.ts';
+import { watchedChanges } from './watched-changes.ts';
 
 /** The repositories of a registry, as the service reads and changes them. */
 export interface GitLibrary extends Library {
@@ -25,14 +26,6 @@ export interface GitLibrary extends Library {
 
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 const DONE: Standing = { status: 'success', processing: 0, failure: 0 };
-
-/** When to ask again for what is being cloned, in seconds. Short: clients leave the whole service alone for so long. */
-const CLONING_RETRY_SECONDS = 10;
-
-function stillCloning(fullName: string): RequestError {
-  const message = `the repository ${fullName} is being cloned for the first time: its contents come when that is done`;
-  return new RequestError(503, 'processing', message, { 'retry-after': String(CLONING_RETRY_SECONDS) });
-}
 
 /** What a library is made from besides its registry. */
 export interface GitLibraryOptions {
@@ -62,25 +55,28 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     ...createUploads(git, registry, maxUploadBytes),
     ...createConversations(git, registry, maxUploadBytes),
   };
-  const lookSoon = (): void => {
-    // A repository that cannot be read is told to who asks for the list.
-    workbooks().catch(() => undefined);
+  // Packing may take long: it takes no place from what somebody waits for.
+  const packer = createGit();
+  const housekeeping = createHousekeeping(packer, registry.gitDirectory);
+  const onChange = (repositoryId: string): void => {
+    housekeeping.after(repositoryId);
+    // New versions are checked before anyone lists them. What cannot be read is told to who asks for the list.
+    if (standings !== null) workbooks().catch(() => undefined);
   };
+  registry.onFetched(onChange);
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: async ({ id, full_name }, branch, path) => {
-      if (registry.activityOf(id) === 'cloning') throw stillCloning(full_name);
-      return contentAt(git, branches, registry.gitDirectory(id), branch, path);
-    },
+    content: async ({ id }, branch, path) =>
+      contentAt(git, branches, presentDirectory(registry, id), branch, path),
     workbooks,
-    changes: standings === null ? changes : lookingAfter(changes, lookSoon),
+    changes: watchedChanges(changes, onChange),
     async checkAll() {
       await workbooks();
       await standings?.idle();
     },
     async close() {
       standings?.close();
-      await git.stop();
+      await Promise.all([git.stop(), packer.stop()]);
     },
   };
 }

@@ -1,9 +1,6 @@
 import { RequestError } from '../service/request-error.ts';
 import type { Registry } from './registry.ts';
 
-/** When to ask again for what is being cloned, in seconds. */
-const CLONING_RETRY_SECONDS = 10;
-
 /**
  * Gives the bare repository of a repository that is there already.
  * @returns its absolute path
@@ -12,5 +9,6 @@ const CLONING_RETRY_SECONDS = 10;
 export function presentDirectory(registry: Registry, repositoryId: string): string {
   if (registry.activityOf(repositoryId) !== 'cloning') return registry.gitDirectory(repositoryId);
   const message = 'this repository is being cloned for the first time: its contents come when that is done';
-  throw new RequestError(503, 'processing', message, { 'retry-after': String(CLONING_RETRY_SECONDS) });
+  // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
+  throw new RequestError(503, 'processing', message);
 }

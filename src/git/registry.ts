@@ -69,6 +69,8 @@ export interface Registry {
    * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
    */
   readonly refresh: (id: string) => Promise<void>;
+  /** Has somebody told of every repository to which a fetch brought something, by its id; who is told must not throw. */
+  readonly onFetched: (listener: (repositoryId: string) => void) => void;
   readonly fetchSoon: Fetches['soon'];
   readonly fetchWhenDue: Fetches['whenDue'];
   /** Ends clones and fetches under way; the registry cannot be changed afterwards. */
@@ -117,7 +119,13 @@ function createRegistry(parts: Parts): Registry {
   // Addresses that do not answer must not keep others from their turn.
   const questions = createGit();
   const add = createAdding(parts);
-  const fetches = createFetches(index, onEvent, async (repository, onChange) => {
+  const listeners: Array<(repositoryId: string) => void> = [];
+  const onFetch = (event: FetchEvent): void => {
+    onEvent(event);
+    if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
+    for (const listener of listeners) listener(event.repository.id);
+  };
+  const fetches = createFetches(index, onFetch, async (repository, onChange) => {
     const remote = remoteOf(repository, sources, await credentials.find(repository.id));
     return pull(git, remote, gitDirectory(repository.id), onChange);
   });
@@ -156,6 +164,7 @@ function createRegistry(parts: Parts): Registry {
       return added;
     },
     refresh: fetches.fetch,
+    onFetched: (listener) => void listeners.push(listener),
     fetchSoon: fetches.soon,
     fetchWhenDue: fetches.whenDue,
     async close() {
