@@ -1,11 +1,10 @@
-import { join } from 'node:path';
-
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { isLoopback } from '../web/access.ts';
 import { createWebServer } from '../web/server.ts';
 import type { Board } from './board.ts';
+import { STATUS_PAGE_FOLDERS } from './pages.ts';
 
 /** Status page, health and metrics, served. */
 export interface HttpSide {
@@ -13,9 +12,6 @@ export interface HttpSide {
   readonly sink: EventSink;
   readonly close: () => Promise<void>;
 }
-
-/** The files of the status page lie beside the program's, as sources and when compiled. */
-const PAGE_FOLDER = join(import.meta.dirname, '../page');
 
 /**
  * Serves what the board says, where `http.listen` says, if it does.
@@ -34,7 +30,7 @@ export async function startHttp(
     liveness: board.liveness,
     renderMetrics: metrics.render,
     token: () => current().http.token?.reveal() ?? null,
-    pageFolder: PAGE_FOLDER,
+    pageFolders: STATUS_PAGE_FOLDERS,
     now: () => performance.now(),
     emit,
   });

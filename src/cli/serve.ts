@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../demo/samples.ts';
@@ -10,6 +8,7 @@ import { loadPage } from '../service/page.ts';
 import { createService, type RequestInfo } from '../service/service.ts';
 import { loudness } from './loudness.ts';
 import { printData, tell } from './output.ts';
+import { UPLOAD_PAGE_FOLDERS } from './pages.ts';
 import { requestLines } from './request-log.ts';
 import { checkAhead, openChecks } from './serve-checks.ts';
 import { requiredServeDirectory } from './serve-directory.ts';
@@ -17,9 +16,6 @@ import { tellFetch } from './serve-fetching.ts';
 import { openServedKeys, type TemporaryKeys } from './serve-keys.ts';
 import { lockServiceDirectory } from './serve-lock.ts';
 import { STOP_SIGNALS } from './signals.ts';
-
-/** The files of the page for uploads lie beside the program's, as sources and when compiled. */
-const PAGE_FOLDER = join(import.meta.dirname, '../upload-page');
 
 /** How the embedded service is run. */
 export interface ServeOptions {
@@ -32,7 +28,7 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
   const { serve: own } = settings;
   const directory = requiredServeDirectory(own);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
-  const page = await loadPage(PAGE_FOLDER);
+  const page = await loadPage(UPLOAD_PAGE_FOLDERS);
   const lock = await lockServiceDirectory(directory);
   const opening = { sources: own.sources, onEvent: tellFetch };
   const registry = samples

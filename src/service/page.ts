@@ -47,11 +47,14 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
  * Reads the files of a page, once: afterwards no path of a request ever reaches the disk.
  * @throws MirrorError `http.unusable` when they are not there
  */
-export async function loadPage(folder: string): Promise<PageFiles> {
+export async function loadPage(folders: readonly string[]): Promise<PageFiles> {
   try {
-    const names = (await readdir(folder)).filter((name) => CONTENT_TYPES.has(extname(name)));
-    const files = new Map(await Promise.all(names.map((name) => loadFile(folder, name))));
-    if (!files.has('index.html')) throw new Error(`there is no index.html in ${folder}`);
+    const names = await Promise.all(
+      folders.map(async (folder) => (await readdir(folder)).map((name) => ({ folder, name }))),
+    );
+    const known = names.flat().filter(({ name }) => CONTENT_TYPES.has(extname(name)));
+    const files = new Map(await Promise.all(known.map(({ folder, name }) => loadFile(folder, name))));
+    if (!files.has('index.html')) throw new Error(`there is no index.html in ${folders.join(' or ')}`);
     return files;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

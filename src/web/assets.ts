@@ -19,13 +19,15 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
  * @returns the files by their paths in addresses: `/` is `index.html`, `/page/NAME` is any of them
  * @throws MirrorError `http.unusable` when the page is not there
  */
-export async function loadAssets(folder: string): Promise<ReadonlyMap<string, Body>> {
+export async function loadAssets(folders: readonly string[]): Promise<ReadonlyMap<string, Body>> {
   try {
-    const names = await readdir(folder);
-    const entries = await Promise.all(names.map((name) => loadAsset(folder, name)));
+    const names = await Promise.all(
+      folders.map(async (folder) => (await readdir(folder)).map((name) => ({ folder, name }))),
+    );
+    const entries = await Promise.all(names.flat().map(({ folder, name }) => loadAsset(folder, name)));
     const assets = new Map(entries.flat());
     const index = assets.get('/page/index.html');
-    if (index === undefined) throw new Error(`there is no index.html in ${folder}`);
+    if (index === undefined) throw new Error(`there is no index.html in ${folders.join(' or ')}`);
     return assets.set('/', index);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -22,8 +22,8 @@ export interface WebServerOptions {
   readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
   /** The token in force, asked for with every request; null for none. */
   readonly token: () => string | null;
-  /** The folder that holds the files of the status page. */
-  readonly pageFolder: string;
+  /** The folders that hold the files of the status page. */
+  readonly pageFolders: readonly string[];
   /** The clock, in milliseconds since any time. */
   readonly now: () => number;
   readonly emit: EventSink;
@@ -71,7 +71,7 @@ export function createWebServer(options: WebServerOptions): WebServer {
   return {
     listen: async ({ host, port }) => {
       const context: Context = {
-        routes: createRoutes(await loadAssets(options.pageFolder), options.renderMetrics),
+        routes: createRoutes(await loadAssets(options.pageFolders), options.renderMetrics),
         report,
         liveness: options.liveness,
         streams,

@@ -49,7 +49,7 @@ async function serve(
     liveness: () => eventfulReport().liveness,
     renderMetrics: createMetrics().render,
     token: () => null,
-    pageFolder: await pageFolder(),
+    pageFolders: [await pageFolder()],
     now: () => performance.now(),
     emit: (event) => events.push(event),
     ...options,
@@ -261,7 +261,7 @@ describe('the server', () => {
     await expect(serve({}, { host: 'no-such-host.invalid', port: 0 })).rejects.toMatchObject({
       code: 'http.unusable',
     });
-    await expect(serve({ pageFolder: '/nonexistent' })).rejects.toMatchObject({ code: 'http.unusable' });
+    await expect(serve({ pageFolders: ['/nonexistent'] })).rejects.toMatchObject({ code: 'http.unusable' });
   });
 });
 

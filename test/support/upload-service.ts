@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 
 import { onTestFinished } from 'vitest';
 
+import { UPLOAD_PAGE_FOLDERS } from '../../src/cli/pages.ts';
 import { createGitLibrary } from '../../src/git/library.ts';
 import { openRegistry, type Registry } from '../../src/git/registry.ts';
 import { fixedKey } from '../../src/service/keys.ts';
@@ -50,7 +51,7 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
     library,
     changes: library.changes,
     keys: () => Promise.resolve(keys),
-    page: await loadPage(join(import.meta.dirname, '../../src/upload-page')),
+    page: await loadPage(UPLOAD_PAGE_FOLDERS),
     onRequest: ({ error }) => {
       if (error !== undefined) failures.push(error);
     },

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
+import { STATUS_PAGE_FOLDERS } from '../../../src/cli/pages.ts';
 import type { DaemonReport } from '../../../src/model/report.ts';
 import { createWebServer } from '../../../src/web/server.ts';
 
@@ -78,7 +78,7 @@ export async function openPage(
       liveness: () => said.liveness,
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
-      pageFolder: join(import.meta.dirname, '../../../src/page'),
+      pageFolders: STATUS_PAGE_FOLDERS,
       now: () => performance.now(),
       emit: () => {},
     });
