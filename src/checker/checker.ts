@@ -8,9 +8,9 @@ import { createOpener, type Opener } from './opener.ts';
 export interface WorkbookChecker {
   /** How many files it opens at once; others wait. */
   readonly places: number;
-  /** Never rejects, and takes bounded time. */
-  readonly check: (kind: WorkbookKind, file: FileBytes) => Promise<Finding>;
-  /** Ends what is under way: those files are `overtaxing`. */
+  /** Never rejects, and takes bounded time. Gives null for what could not be checked now, through no fault of the file. */
+  readonly check: (kind: WorkbookKind, file: FileBytes) => Promise<Finding | null>;
+  /** Ends what is under way: of those files nothing is found. */
   readonly close: () => Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export function createChecker(limits: CheckLimits = CHECK_LIMITS): WorkbookCheck
     async check(kind, file) {
       const opener = await take();
       try {
-        return isClosed ? 'overtaxing' : await opener.check(kind, file);
+        return isClosed ? null : await opener.check(kind, file);
       } finally {
         giveBack(opener);
       }

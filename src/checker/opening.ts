@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { createContext, Script } from 'node:vm';
 
 import { examine } from './examine.ts';
-import { isQuestion, type Question } from './question.ts';
+import { GAVE_UP_EXIT_CODE, isQuestion, type Question } from './question.ts';
 
 try {
   // Where memory runs out, Linux takes this process rather than the service (proc(5)).
@@ -31,7 +31,7 @@ process.on('message', (message) => {
     script.runInContext(context, { timeout: message.limitMs });
   } catch {
     // The library may be anywhere in its work: begin anew.
-    process.exit(1);
+    process.exit(GAVE_UP_EXIT_CODE);
   }
   asked = undefined;
 });

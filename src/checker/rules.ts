@@ -79,8 +79,42 @@ export function isEssentialXml(name: string): boolean {
 
 /** How much of either end of a document is looked at. */
 const XML_END_BYTES = 4096;
-/** The beginning of a document up to the name of its root element. */
-const ROOT = /^\uFEFF?\s*(?:<\?[^>]*\?>\s*|<!--[\s\S]*?-->\s*|<!DOCTYPE[^>[]*>\s*)*<([^\s<>/!?]+)/;
+/** What may stand before the root element: how it begins, how it ends, and what may not be in it. */
+const PROLOGUE: ReadonlyArray<{ readonly begin: string; readonly end: string; readonly never?: string }> = [
+  { begin: '<?', end: '?>' },
+  { begin: '<!--', end: '-->' },
+  { begin: '<!DOCTYPE', end: '>', never: '[' },
+];
+const SPACE = /\s*/y;
+const ROOT = /<([^\s<>/!?]+)/y;
+
+/** Where a pattern that is tied to its place ends. @returns null where it does not match */
+function matchAt(
+  pattern: RegExp,
+  text: string,
+  at: number,
+): { readonly end: number; readonly part: string } | null {
+  pattern.lastIndex = at;
+  const match = pattern.exec(text);
+  return match === null ? null : { end: pattern.lastIndex, part: match[1] ?? '' };
+}
+
+/**
+ * Finds the name of the root element, and where it ends. Goes once from front to back: whoever made the document may have made it
+ * for one expression of all this to try every way through it.
+ */
+function findRoot(text: string): { readonly end: number; readonly part: string } | null {
+  for (let at = text.startsWith('\uFEFF') ? 1 : 0; ;) {
+    at = matchAt(SPACE, text, at)?.end ?? at;
+    const before = PROLOGUE.find(({ begin }) => text.startsWith(begin, at));
+    if (before === undefined) return matchAt(ROOT, text, at);
+    const from = at + before.begin.length;
+    const end = text.indexOf(before.end, from);
+    if (end === -1) return null;
+    if (before.never !== undefined && text.slice(from, end).includes(before.never)) return null;
+    at = end + before.end.length;
+  }
+}
 
 /**
  * Whether XML ends where its root element ends, as far as its two ends show it. A document in another encoding than UTF-8, or
@@ -90,11 +124,10 @@ export function isWholeXml(bytes: Buffer): boolean {
   if (bytes[0] === 0xff || bytes[0] === 0xfe) return true;
   const start = bytes.toString('utf8', 0, XML_END_BYTES);
   const end = bytes.toString('utf8', Math.max(0, bytes.length - XML_END_BYTES)).trimEnd();
-  const root = ROOT.exec(start);
-  const name = root?.[1];
-  if (root === null || name === undefined) return false;
-  if (end.endsWith('-->') || new RegExp(`</${escape(name)}\\s*>$`).test(end)) return true;
-  const isOneTag = start.indexOf('<', root[0].length) === -1 && bytes.length <= XML_END_BYTES;
+  const root = findRoot(start);
+  if (root === null) return false;
+  if (end.endsWith('-->') || new RegExp(`</${escape(root.part)}\\s*>$`).test(end)) return true;
+  const isOneTag = start.indexOf('<', root.end) === -1 && bytes.length <= XML_END_BYTES;
   return isOneTag && end.endsWith('/>');
 }
 

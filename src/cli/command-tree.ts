@@ -44,6 +44,7 @@ function optionValue({ long, flags, argChoices }: Option): Value {
 
 function argumentValue(argument: Argument, path: string): Value {
   if (argument.argChoices !== undefined) return { kind: 'choice', choices: argument.argChoices };
+  if (path === 'keys revoke') return { kind: 'key' };
   if (!argument.name().startsWith('target')) return { kind: 'text' };
   return { kind: path.startsWith('history') ? 'kept' : 'target' };
 }

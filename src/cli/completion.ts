@@ -4,12 +4,15 @@ import { bashCompletion } from '../completion/bash.ts';
 import { fishCompletion } from '../completion/fish.ts';
 import type { CommandNode } from '../completion/tree.ts';
 import { zshCompletion } from '../completion/zsh.ts';
-import type { SettingsFor } from '../config/schema.ts';
+import type { Settings, SettingsFor } from '../config/schema.ts';
+import { keyFolderOf, readKeyFolder } from '../keys/key-folder.ts';
 import { readHistory } from '../store/history.ts';
 import { manifestPaths } from '../store/inventory.ts';
 import { layoutOf } from '../store/layout.ts';
 import { commandTree } from './command-tree.ts';
+import { keyIds } from './keys.ts';
 import { manualTopics } from './manual.ts';
+import { requiredServeDirectory } from './serve-directory.ts';
 
 /** A shell that there is a completion for. */
 export type Shell = 'bash' | 'zsh' | 'fish';
@@ -46,4 +49,10 @@ export async function namesFor(
   const names =
     what === 'targets' ? await manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
   return [...new Set(names)].filter((name) => !/\p{Cc}/u.test(name)).sort();
+}
+
+/** The ids of the keys that a shell offers, from the disk alone. */
+export async function keysFor({ serve }: Settings): Promise<readonly string[]> {
+  const content = await readKeyFolder(keyFolderOf(requiredServeDirectory(serve)));
+  return keyIds(content).filter((id) => !/\p{Cc}/u.test(id));
 }

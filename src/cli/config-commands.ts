@@ -1,8 +1,12 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 
 import { declare } from './declare.ts';
 import { printData, printJson } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
+
+/** The commands that settings are checked for. */
+const CHECKED = ['run', 'serve'] as const;
+type CheckedCommand = (typeof CHECKED)[number];
 
 /** Declares the commands on settings: `config check`, `config show`, `config schema`. */
 export function addConfigCommands(program: Command): void {
@@ -14,15 +18,28 @@ export function addConfigCommands(program: Command): void {
     config,
     'check',
     'all',
-    'check the settings of the daemon',
-    'Reports all problems of the settings at once; then tries whether the commands of hooks can be run, as `run` does. Ends with 2 when there are any.\n\nExample: workbook-mirror config check --config config.yaml',
-  ).action(async (_options, command: Command) => {
-    const loaded = settingsOf(command, ['service', 'directory']);
-    const { checkCommands } = await import('./publish-gate.ts');
-    await checkCommands(loaded.settings);
-    const { describeCheck } = await import('./config.ts');
-    printData(describeCheck(loaded));
-  });
+    'check the settings of the daemon, or of the embedded service',
+    'Reports all problems of the settings at once; then tries whether the commands of hooks can be run, as `run` does. With ' +
+      '`--for serve` it checks them for `serve`, which needs no service and no mirror. Ends with 2 when there are any problems.\n\n' +
+      'Example: workbook-mirror config check --config config.yaml',
+  )
+    .addOption(
+      new Option('--for <command>', 'the command that is to run with them (default: run)').choices(CHECKED),
+    )
+    .action(async (options: { for?: CheckedCommand }, command: Command) => {
+      const { describeCheck } = await import('./config.ts');
+      if (options.for === 'serve') {
+        const loaded = settingsOf(command, []);
+        const { requiredServeDirectory } = await import('./serve-directory.ts');
+        requiredServeDirectory(loaded.settings.serve);
+        printData(describeCheck(loaded, 'serve'));
+        return;
+      }
+      const loaded = settingsOf(command, ['service', 'directory']);
+      const { checkCommands } = await import('./publish-gate.ts');
+      await checkCommands(loaded.settings);
+      printData(describeCheck(loaded));
+    });
   declare(
     config,
     'show',

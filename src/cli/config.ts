@@ -10,11 +10,12 @@ interface Loaded {
   readonly configFile: string | undefined;
 }
 
-/** Says that settings are good, and where they came from. */
-export function describeCheck({ sources, configFile }: Loaded): string {
+/** Says that settings are good, and where they came from. @param command the one that they are good for; `run` without */
+export function describeCheck({ sources, configFile }: Loaded, command?: string): string {
   const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
-  return `The settings are good: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  const good = command === undefined ? 'good' : `good for ${command}`;
+  return `The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
 }
 
 /** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */

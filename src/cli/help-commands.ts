@@ -33,27 +33,33 @@ function addCompletion(program: Command): void {
   declare(
     program,
     'completion',
-    'place',
+    { reads: ['directory', 'serve.directory'], needs: [] },
     'print what completes this command line in a shell',
-    'The script asks for `completion targets` and `completion history` itself, with --config and --directory as they stand ' +
-      'on the line, to offer the names of targets.\n\nExample: source <(workbook-mirror completion bash)',
+    'The script asks for `completion targets`, `completion history` and `completion keys` itself, with --config, --directory and ' +
+      '--serve-directory as they stand on the line, to offer the names of targets and the ids of keys.\n\nExample: source <(workbook-mirror completion bash)',
   )
     .addArgument(
       // Commander then shows the shells alone, and takes what the scripts ask for, too.
       new Argument('<shell>', 'the shell').choices(shells).argParser((asked: string) => {
-        if ([...shells, 'targets', 'history'].includes(asked)) return asked;
+        if ([...shells, 'targets', 'history', 'keys'].includes(asked)) return asked;
         throw new InvalidArgumentError(`Allowed choices are ${shells.join(', ')}.`);
       }),
     )
     .action(async (asked: string, _options, command: Command) => {
-      const { completionFor, namesFor } = await import('./completion.ts');
+      const { completionFor, keysFor, namesFor } = await import('./completion.ts');
       const shell = shells.find((each) => each === asked);
-      if (shell !== undefined) printData(completionFor(shell, program));
-      else {
-        const { settings } = settingsOf(command, ['directory']);
-        const names = await namesFor(asked === 'history' ? 'history' : 'targets', settings);
-        if (names.length > 0) printData(names.join('\n'));
+      if (shell !== undefined) {
+        printData(completionFor(shell, program));
+        return;
       }
+      const names =
+        asked === 'keys'
+          ? await keysFor(settingsOf(command, []).settings)
+          : await namesFor(
+              asked === 'history' ? 'history' : 'targets',
+              settingsOf(command, ['directory']).settings,
+            );
+      if (names.length > 0) printData(names.join('\n'));
     });
 }
 

@@ -23,6 +23,8 @@ interface ConnectionListeners {
   readonly onProgress?: () => void;
   /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
   readonly tellsFirstKeys?: boolean;
+  /** Whether nobody comes back once what is in hand has ended. */
+  readonly isForOnce?: boolean;
 }
 
 /** Opens the way to the service. */
@@ -30,7 +32,7 @@ export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  { onWarning, onProgress, tellsFirstKeys = false }: ConnectionListeners = {},
+  { onWarning, onProgress, tellsFirstKeys = false, isForOnce = false }: ConnectionListeners = {},
 ): ServiceClient {
   const { service } = settings;
   const transport = createTransport({
@@ -41,6 +43,7 @@ export function connect(
     },
     refusals: memory,
     tellsFirst: tellsFirstKeys,
+    isForOnce,
     onKeyChange: (change) => {
       emit(eventOf(change));
       onWarning?.();

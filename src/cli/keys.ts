@@ -3,13 +3,14 @@ import { stat } from 'node:fs/promises';
 import type { Settings } from '../config/schema.ts';
 import { addKey, keyFolderOf, type KeyFolderContent, readKeyFolder, removeKey } from '../keys/key-folder.ts';
 import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../keys/stored-key.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { printable, utcTime } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
 import { digestOfKey, type KeyKind } from '../service/keys.ts';
 import { table } from './output.ts';
-import { requiredServeDirectory } from './serve-directory.ts';
+import { becomeOwnerOf } from './owner.ts';
+import { prepareServeDirectory, requiredServeDirectory } from './serve-directory.ts';
 
 /** A key for programs, without what could be used in its place. */
 export interface ListedKey {
@@ -27,20 +28,65 @@ export interface PrintedKey extends ListedKey {
   readonly signingSecret?: string;
 }
 
+/** A key that was just made, and what that changed beside it. */
+export interface CreatedKey extends NewKey {
+  /** The directory, where that was made, too. */
+  readonly newDirectory: string | null;
+  /** Whether a `serve` that runs may still go by keys that it made up itself. */
+  readonly replacesTemporary: boolean;
+}
+
 /** The fields of a key that may be shown. */
 function listed({ id, kind, name, createdAt }: StoredKey): ListedKey {
   return { id, kind, name, createdAt };
 }
 
 /**
- * Makes a key in the directory of the embedded service, also while that runs.
+ * Makes a key in the directory of the embedded service, also while that runs. Root goes on as the owner of that directory.
  * @throws MirrorError `usage.invalid`, `settings.invalid`, `directory.unusable`, and what the disk says
  */
-export async function createKey(settings: Settings, kind: KeyKind, name: string): Promise<NewKey> {
-  const folder = keyFolderOf(requiredServeDirectory(settings.serve));
+export async function createKey(settings: Settings, kind: KeyKind, name: string): Promise<CreatedKey> {
+  const directory = requiredServeDirectory(settings.serve);
+  const folder = keyFolderOf(directory);
   const made = makeKey(kind, name, new Date());
+  const isDirectoryNew = await prepareServeDirectory(directory);
+  await becomeOwnerOf(directory);
+  const known = isDirectoryNew ? [] : (await readKeyFolder(folder)).keys;
   await addKey(folder, made.stored, Date.now());
-  return made;
+  const isFirst = kind === 'personal' && !known.some((each) => each.kind === kind);
+  return {
+    ...made,
+    newDirectory: isDirectoryNew ? directory : null,
+    replacesTemporary: isFirst && !isDirectoryNew && settings.serve.apiKey === undefined,
+  };
+}
+
+/**
+ * Shows a new key to whoever asked for it; one that cannot be shown must not let anybody in.
+ * @param print settles when the key is out
+ * @throws MirrorError `disk.failed` when it cannot be shown; it is removed then
+ */
+export async function showKey(
+  settings: Settings,
+  { stored: { id } }: NewKey,
+  print: () => Promise<void>,
+): Promise<void> {
+  try {
+    await print();
+  } catch (error) {
+    await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id);
+    const why = systemCode(error) ?? 'unknown error';
+    throw new MirrorError('disk.failed', `The key cannot be printed (${why}), so it was removed again.`, {
+      cause: error,
+      hint: 'Give standard output a place that takes it, and make another one.',
+    });
+  }
+}
+
+/** What has to be told of the directory in which a key was made; null where there is nothing. */
+export function describeNewDirectory({ newDirectory }: CreatedKey): string | null {
+  if (newDirectory === null) return null;
+  return `Made the directory ${printable(newDirectory)}: no service has been there.`;
 }
 
 /** A key that was made, for programs. */
@@ -56,10 +102,15 @@ const USES: Readonly<Record<KeyKind, string>> = {
 };
 
 /** What whoever made a key is told beside the key itself. */
-export function describeNewKey({ stored: { id, kind, name } }: NewKey): string {
+export function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): string {
   return [
     `Made a key of ${printable(name)}, id ${id} (${USES[kind]}).`,
     'It is shown this once only; the service takes it from now on.',
+    ...(replacesTemporary
+      ? [
+          'Keys that a running `serve` printed at its start end with it; from its next start on it prints none.',
+        ]
+      : []),
   ].join('\n');
 }
 
@@ -104,15 +155,45 @@ export function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): strin
 
 /**
  * Ends a key: the service refuses it from its next request on.
+ * @param asked its id, or the beginning of that
+ * @returns its id
  * @throws MirrorError `key.not_found`, `settings.invalid`, `directory.unusable`, and what the disk says
  */
-export async function revokeKey(settings: Settings, id: string): Promise<void> {
+export async function revokeKey(settings: Settings, asked: string): Promise<string> {
   const content = await listKeys(settings);
-  if (await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id)) return;
-  throw notFound(id, content);
+  await becomeOwnerOf(requiredServeDirectory(settings.serve));
+  const id = idMeant(asked, keyIds(content));
+  if (await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id)) return id;
+  throw notFound(asked, content);
 }
 
-function notFound(asked: string, { keys, problems }: KeyFolderContent): MirrorError {
+/** Fewer characters than these are more likely a slip than the beginning of an id. */
+const LEAST_BEGINNING_CHARACTERS = 4;
+
+/**
+ * The id that is meant by itself or by its beginning, where that is the beginning of no other; else what was asked for.
+ * @throws MirrorError `key.not_found` for the beginning of several
+ */
+export function idMeant(asked: string, ids: readonly string[]): string {
+  if (ids.includes(asked) || asked.length < LEAST_BEGINNING_CHARACTERS) return asked;
+  const [first, ...others] = ids.filter((id) => id.startsWith(asked));
+  if (first === undefined || others.length === 0) return first ?? asked;
+  throw new MirrorError(
+    'key.not_found',
+    `Several keys have an id that begins with ${JSON.stringify(asked)}.`,
+    {
+      hint: `Give more of it: ${[first, ...others].map(printable).join(', ')}.`,
+    },
+  );
+}
+
+/** The ids of all keys, and of what should be keys and is none. */
+export function keyIds({ keys, problems }: KeyFolderContent): string[] {
+  return [...keys, ...problems].flatMap(({ id }) => (id === null ? [] : [id]));
+}
+
+function notFound(asked: string, content: KeyFolderContent): MirrorError {
+  const { keys } = content;
   if (looksLikeKey(asked)) {
     const same = keys.find(({ sha256 }) => sha256 === digestOfKey(asked));
     // Not repeated: it opens something, and errors are logged.
@@ -123,7 +204,7 @@ function notFound(asked: string, { keys, problems }: KeyFolderContent): MirrorEr
           : `Its id is ${same.id}: give that. Other users of this machine may have seen the key in the list of processes.`,
     });
   }
-  const ids = [...keys, ...problems].flatMap(({ id }) => (id === null ? [] : [id]));
+  const ids = keyIds(content);
   const close = likely(asked, ids);
   return new MirrorError('key.not_found', `There is no key with the id ${JSON.stringify(asked)}.`, {
     hint:

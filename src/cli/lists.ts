@@ -3,6 +3,7 @@ import type { RepositoryList } from '../client/repositories.ts';
 import type { WorkbookList } from '../client/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
+import type { EventSink, MirrorEvent } from '../model/events.ts';
 import { counted, printable } from '../model/humanize.ts';
 import { connect } from './installation.ts';
 import { table, tellEvent } from './output.ts';
@@ -44,10 +45,18 @@ export async function withClient<T>(
   settings: ServiceSettings,
   work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const client = connect(settings, { form: null }, tellEvent);
+  const refusals: MirrorEvent[] = [];
+  const emit: EventSink = (event) => {
+    if (event.name === 'credentials.refused') refusals.push(event);
+    else tellEvent(event);
+  };
+  const client = connect(settings, { form: null }, emit, { isForOnce: true });
   const { signal, stopListening } = abortOnSignal();
   try {
-    return await work(client, signal);
+    const result = await work(client, signal);
+    // Another key was let in; where none was, the error says so.
+    refusals.forEach(tellEvent);
+    return result;
   } finally {
     stopListening();
     await client.close();

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
+import { createReadStream } from 'node:fs';
 
 import type { NewRepository } from '../client/creation.ts';
 import type { SettingsFor } from '../config/schema.ts';
+import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { Repository } from '../model/service.ts';
 import { withClient } from './lists.ts';
@@ -17,7 +17,7 @@ export interface CreateFlags {
 }
 
 /** A password is one line; this is far above any, and keeps a wrong path from filling the memory. */
-const LIMIT_CHARACTERS = 65_536;
+const LIMIT_BYTES = 65_536;
 
 function invalid(message: string, hint: string): MirrorError {
   return new MirrorError('usage.invalid', message, { hint });
@@ -47,23 +47,31 @@ export async function repositoryOf(
   }
   if (username === undefined || passwordFile === undefined) return { url: url ?? '' };
   const password = (await readPassword(passwordFile)).replace(/\r?\n$/, '');
-  if (password === '' || password.length > LIMIT_CHARACTERS) {
+  if (password === '') {
     throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
   }
   return { url: url ?? '', username, password };
 }
 
+const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
+
 /** Reads the file of a password. The error does not name the path: the password itself may stand in its place. */
 async function readPassword(path: string): Promise<string> {
+  const stream = path === '-' ? process.stdin : createReadStream(path);
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
   try {
-    return path === '-' ? await text(process.stdin) : await readFile(path, 'utf8');
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      sizeBytes += chunk.length;
+      if (sizeBytes > LIMIT_BYTES) break;
+    }
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw invalid(
-      `--password-file: cannot be read (${code}).`,
-      'Give the path of a file that holds the password, or - for standard input.',
-    );
+    const code = systemCode(error) ?? 'unknown error';
+    throw invalid(`--password-file: cannot be read (${code}).`, PASSWORD_HINT);
   }
+  if (sizeBytes > LIMIT_BYTES) throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /**

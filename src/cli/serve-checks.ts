@@ -7,7 +7,7 @@ import type { GitLibrary, GitLibraryOptions } from '../git/library.ts';
 import type { FailedCheck } from '../git/standings.ts';
 import { printable } from '../model/humanize.ts';
 import type { Finding } from '../model/workbook-check.ts';
-import { tell } from './output.ts';
+import { log } from './serve-log.ts';
 
 /** Name of the file, in the service's directory, in which findings are remembered. */
 const FINDINGS_NAME = 'checked-workbooks.log';
@@ -33,9 +33,8 @@ interface ServeChecks {
 
 function tellFailure({ integration, path, versionId, finding }: FailedCheck): void {
   const version = versionId.slice(0, 12);
-  tell(
-    `The workbook ${printable(`${integration}/${path}`)} failed, version ${version}: ${REASONS[finding]}.`,
-  );
+  const workbook = printable(`${integration}/${path}`);
+  log(`The workbook ${workbook} failed, version ${version}: ${REASONS[finding]}.`, 'warn');
 }
 
 /** Opens what checks the workbooks of a service, and what remembers the findings in its directory. */

@@ -1,8 +1,20 @@
 import type { FetchEvent } from '../git/fetches.ts';
 import { toMirrorError } from '../model/errors.ts';
 import { printable, roughDuration, withHint } from '../model/humanize.ts';
-import { loudness } from './loudness.ts';
-import { tell } from './output.ts';
+import { log } from './serve-log.ts';
+
+/** So many references are named in a line, and so much of each. */
+const NAMES_SHOWN = 5;
+const NAME_LIMIT_CHARACTERS = 80;
+
+function shortened(text: string): string {
+  return text.length > NAME_LIMIT_CHARACTERS ? `${text.slice(0, NAME_LIMIT_CHARACTERS)}…` : text;
+}
+
+function reasonOf(error: unknown): string {
+  const { message, hint = null } = toMirrorError(error);
+  return printable(withHint({ message, hint }));
+}
 
 /** Says what became of a fetch, in a line; what a server said is made harmless. */
 export function describeFetch(event: FetchEvent): string {
@@ -15,17 +27,25 @@ export function describeFetch(event: FetchEvent): string {
     case 'recovered':
       return `${name}: can be fetched again`;
     case 'failing': {
-      const { message, hint = null } = toMirrorError(event.error);
       const next = roughDuration(event.nextAttemptMs);
-      const what = `cannot be fetched; what was fetched before stays, and it is tried again in ${next}, then later each time`;
-      return `${name}: ${what}: ${printable(withHint({ message, hint }))}`;
+      const what = event.repository.cloned
+        ? 'cannot be fetched; what was fetched before stays'
+        : 'cannot be cloned, and has no contents until then';
+      return `${name}: ${what}. It is tried again in ${next}, then later each time: ${reasonOf(event.error)}`;
+    }
+    case 'damaged':
+      return `${name}: what is here of it is damaged; it is cloned again: ${reasonOf(event.error)}`;
+    case 'left-out': {
+      const more = event.names.length - NAMES_SHOWN;
+      const names = event.names.slice(0, NAMES_SHOWN).map((text) => shortened(printable(text)));
+      const rest = more > 0 ? ` and ${more} more` : '';
+      return `${name}: left out what cannot be kept on this disk, as names that are too long: ${names.join(', ')}${rest}`;
     }
   }
 }
 
 /** Tells a person of the service what became of a fetch. */
 export function tellFetch(event: FetchEvent): void {
-  const isFailure = event.kind === 'failing';
-  if (loudness() === 'quiet' && !isFailure) return;
-  tell(`${new Date().toISOString()} ${describeFetch(event)}`, isFailure ? 'warn' : 'info');
+  const isTrouble = event.kind === 'failing' || event.kind === 'damaged' || event.kind === 'left-out';
+  log(describeFetch(event), isTrouble ? 'warn' : 'info');
 }

@@ -5,7 +5,7 @@ import { printable } from '../model/humanize.ts';
 import { keyFolderOf, type KeyProblem, readKeyFolder } from '../keys/key-folder.ts';
 import { createKeyReader } from '../keys/key-reader.ts';
 import { fixedKey, type KeyKind, type Keys } from '../service/keys.ts';
-import { tell } from './output.ts';
+import { log } from './serve-log.ts';
 
 /** Keys that hold until the service stops. */
 export interface TemporaryKeys {
@@ -40,9 +40,10 @@ export function temporaryKinds({ kinds, isUncertain }: KeysAtStart): readonly Ke
 }
 
 /** What should be a key and is none, as a line. */
-export function describeKeyProblem({ id, path, reason }: KeyProblem): string {
-  if (id === null) return printable(`! ${path}: ${reason}; no key in it holds`);
-  return printable(`! ${path} is no key: ${reason}; it lets nobody in; \`keys revoke ${id}\` removes it`);
+export function describeKeyProblem({ id, path, reason, isRemovable }: KeyProblem): string {
+  if (id === null) return printable(`${path}: ${reason}; no key in it holds`);
+  const how = isRemovable ? `\`keys revoke ${id}\` removes it` : 'remove it by hand';
+  return printable(`${path} is no key: ${reason}; it lets nobody in; ${how}`);
 }
 
 /** Makes the keys of some kinds that hold until a service stops. */
@@ -87,5 +88,5 @@ export async function openServedKeys(
 }
 
 function tellProblems(problems: readonly KeyProblem[]): void {
-  for (const problem of problems) tell(describeKeyProblem(problem), 'error');
+  for (const problem of problems) log(describeKeyProblem(problem), 'error');
 }

@@ -1,23 +1,46 @@
-import { mkdir } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import { bindNativeCalls } from '../native/file-calls.ts';
+import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
 import { type DirectoryLock, lockDirectory } from '../store/lock.ts';
 
-/** The file in the service's directory that carries the lock. */
+/** The file in the service's directory that carries a lock, and says whose it is. */
 const LOCK_NAME = 'serve.lock';
+
+/** What file systems say that lock only what is open for writing, which a folder never is (flock(2), NFS), or nothing at all. */
+const NO_LOCKS: ReadonlySet<string | undefined> = new Set([
+  'EBADF',
+  'EINVAL',
+  'ENOLCK',
+  'ENOSYS',
+  'EOPNOTSUPP',
+]);
 
 /**
  * Makes this process the only one that serves a directory, which is made when it does not exist: the list of repositories is read
- * once, and two writers of it would lose each other's repositories.
+ * once, and two writers of it would lose each other's repositories. The folder itself is locked beside the file in it, which
+ * somebody may remove.
  * @throws MirrorError `directory.locked` when another process serves it, `directory.unusable` when it cannot be made
  */
-export async function lockServiceDirectory(directory: string): Promise<DirectoryLock> {
+export async function lockServiceDirectory(directory: string): Promise<Pick<DirectoryLock, 'release'>> {
+  const native = bindNativeCalls();
+  let folder: FileHandle | null = null;
   try {
     await mkdir(directory, { recursive: true });
-    return await lockDirectory(join(directory, LOCK_NAME), bindNativeCalls());
+    folder = await open(directory, 'r');
+    if (!lockFolder(folder, native)) throw await lockedFolder(directory);
+    const file = await lockDirectory(join(directory, LOCK_NAME), native);
+    const held = folder;
+    return {
+      release: async () => {
+        await file.release();
+        await held.close();
+      },
+    };
   } catch (error) {
+    await folder?.close();
     if (error instanceof MirrorError && error.code === 'directory.locked') throw inUse(directory, error);
     if (error instanceof MirrorError) throw error;
     const why = error instanceof Error ? error.message : String(error);
@@ -26,6 +49,21 @@ export async function lockServiceDirectory(directory: string): Promise<Directory
       hint: 'Name a folder that this user may write to.',
     });
   }
+}
+
+/** Locks a folder where that is possible. @returns false when another process has it */
+function lockFolder(folder: FileHandle, native: NativeCalls): boolean {
+  try {
+    return native.tryLock(folder.fd);
+  } catch (error) {
+    if (NO_LOCKS.has(systemCode(error))) return true;
+    throw error;
+  }
+}
+
+async function lockedFolder(directory: string): Promise<MirrorError> {
+  const holder = (await readFile(join(directory, LOCK_NAME), 'utf8').catch(() => '')).slice(0, 200).trim();
+  return new MirrorError('directory.locked', `Another process has it${holder === '' ? '' : ` (${holder})`}.`);
 }
 
 function inUse(directory: string, cause: MirrorError): MirrorError {

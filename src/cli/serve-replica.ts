@@ -11,25 +11,40 @@ import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
 import { parseManifest } from '../store/manifest-file.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openStateOf, refuseMissing, statusPolicyOf } from './compose.ts';
-import { printData, tell, tellEvent } from './output.ts';
-import { stopSignal, tellRequest, tellTemporary } from './serve.ts';
+import { printData, tellEvent } from './output.ts';
+import { refuseMissingServeDirectory, refuseNoMirror } from './serve-directory.ts';
 import { openServedKeys } from './serve-keys.ts';
+import { log, openServeLog } from './serve-log.ts';
+import { listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
 
 type ReplicaSettings = SettingsFor<'directory'>;
 
 /**
  * Answers the reading part of the API from the published mirror until a signal ends it. Works beside the daemon and without it; locks
  * and writes nothing.
- * @throws MirrorError `directory.unusable`, `settings.invalid`
+ * @throws MirrorError `directory.unusable`, `http.unusable`
  */
 export async function serveReplica(settings: ReplicaSettings): Promise<void> {
+  openServeLog(settings.log);
+  const stop = listenForStop();
+  try {
+    await serveUntil(stop, settings);
+    log('Stopped.');
+  } finally {
+    stop.close();
+  }
+}
+
+async function serveUntil(stop: Stop, settings: ReplicaSettings): Promise<void> {
   const { directory, serve: own } = settings;
+  await refuseNoMirror(directory);
   await refuseMissing(directory);
   const layout = layoutOf(directory);
   await refuseMissing(layout.manifests);
   const library = createReplicaLibrary(mirrorPort(settings, layout), tellTrouble);
   // A mirror that cannot be listed is said now, and not only to whoever asks.
   const totals = await library.totals();
+  if (own.directory !== undefined) await refuseMissingServeDirectory(own.directory);
   const { keys, temporary, secrets } = await openServedKeys(own, own.directory ?? null);
   const service = createService({
     library,
@@ -38,10 +53,11 @@ export async function serveReplica(settings: ReplicaSettings): Promise<void> {
     onRequest: (info) => tellRequest(info, secrets),
   });
   try {
+    if (stop.isAsked()) return;
     const { baseUrl, port } = await service.listen(own.listen);
-    const where = formatListen({ ...own.listen, port });
-    tell(describeStart(directory, where, totals));
-    tell(
+    log(`Listening on ${formatListen({ ...own.listen, port })}.`);
+    log(describeStart(directory, totals));
+    log(
       describeAge(
         totals,
         await lastPassOf(settings, layout),
@@ -49,10 +65,10 @@ export async function serveReplica(settings: ReplicaSettings): Promise<void> {
         Date.now(),
       ),
     );
-    for (const path of totals.unreadable) tell(describeUnreadable(path), 'error');
-    if (temporary !== null) tellTemporary(temporary, baseUrl);
+    for (const path of totals.unreadable) log(describeUnreadable(path), 'error');
+    await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './second-mirror' });
     printData(baseUrl);
-    await stopSignal();
+    await stop.asked;
   } finally {
     await service.close();
   }
@@ -91,9 +107,9 @@ function lastPassOf(settings: ReplicaSettings, layout: DirectoryLayout): Promise
 }
 
 /** What is served, as a line. */
-function describeStart(directory: string, where: string, { repositories, targets }: ReplicaTotals): string {
+function describeStart(directory: string, { repositories, targets }: ReplicaTotals): string {
   const what = `${counted(repositories, 'repository', 'repositories')}, ${counted(targets, 'branch', 'branches')}`;
-  return `Serving the mirror ${directory} on ${where}, to be read only: ${what}.`;
+  return `Serving the mirror ${directory}, to be read only: ${what}.`;
 }
 
 /** How old what is served may be, as a line. */
@@ -114,11 +130,11 @@ export function describeAge(
 
 function describeUnreadable(path: string): string {
   return printable(
-    `! The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
+    `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
   );
 }
 
 function tellTrouble({ target, path, what }: ReplicaTrouble): void {
   const where = path === '' ? target : `${target}/${path}`;
-  tell(printable(`! ${where} was refused: ${what}; \`verify\` says more`), 'warn');
+  log(printable(`${where} was refused: ${what}; \`verify\` says more`), 'warn');
 }

@@ -3,39 +3,63 @@ import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../demo/samples.ts';
 import { createFetching } from '../git/fetching.ts';
 import { createGitLibrary } from '../git/library.ts';
-import { openRegistry } from '../git/registry.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
+import { counted } from '../model/humanize.ts';
 import { loadPage } from '../service/page.ts';
-import { createService, type RequestInfo } from '../service/service.ts';
-import { loudness } from './loudness.ts';
-import { printData, tell } from './output.ts';
+import { createService } from '../service/service.ts';
+import { endOrphans } from './orphans.ts';
+import { printData } from './output.ts';
 import { UPLOAD_PAGE_FOLDERS } from './pages.ts';
-import { requestLines } from './request-log.ts';
 import { checkAhead, openChecks } from './serve-checks.ts';
-import { requiredServeDirectory } from './serve-directory.ts';
+import { prepareServeDirectory, requiredServeDirectory } from './serve-directory.ts';
 import { tellFetch } from './serve-fetching.ts';
-import { openServedKeys, type TemporaryKeys } from './serve-keys.ts';
+import { openServedKeys } from './serve-keys.ts';
 import { lockServiceDirectory } from './serve-lock.ts';
-import { STOP_SIGNALS } from './signals.ts';
+import { log, openServeLog } from './serve-log.ts';
+import { tellOpening, tellReading } from './serve-notices.ts';
+import { listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
 
 /** How the embedded service is run. */
 export interface ServeOptions {
-  /** Put sample repositories into an empty directory. */
+  /** Put sample repositories into a directory that holds none yet. */
   readonly samples: boolean;
 }
 
-/** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*` */
-export async function serve(settings: Settings, { samples }: ServeOptions): Promise<void> {
+/** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
+export async function serve(settings: Settings, options: ServeOptions): Promise<void> {
+  openServeLog(settings.log);
+  const stop = listenForStop();
+  try {
+    await serveUntil(stop, settings, options);
+    log('Stopped.');
+  } finally {
+    stop.close();
+  }
+}
+
+async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOptions): Promise<void> {
   const { serve: own } = settings;
   const directory = requiredServeDirectory(own);
+  await prepareServeDirectory(directory);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
   const page = await loadPage(UPLOAD_PAGE_FOLDERS);
   const lock = await lockServiceDirectory(directory);
-  const opening = { sources: own.sources, onEvent: tellFetch };
+  const orphans = await endOrphans(directory);
+  if (orphans.length > 0)
+    log(
+      `Ended what a killed service had left running: ${counted(orphans.length, 'process', 'processes')}.`,
+      'warn',
+    );
+  const opening = { sources: own.sources, onEvent: tellFetch, onOpening: tellOpening };
   const registry = samples
-    ? (await createSamples(directory, opening)).registry
+    ? await registryWithSamples(directory, opening, stop)
     : await openRegistry(directory, opening);
   const { checks, close: closeChecks } = await openChecks(directory);
-  const library = createGitLibrary(registry, { maxUploadBytes: own.maxUploadSize, checks });
+  const library = createGitLibrary(registry, {
+    maxUploadBytes: own.maxUploadSize,
+    checks,
+    onReading: tellReading,
+  });
   const fetching = createFetching(registry, { intervalMs: own.fetchInterval });
   const service = createService({
     library,
@@ -46,14 +70,17 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
     onRequest: (info) => tellRequest(info, secrets),
   });
   try {
+    if (stop.isAsked()) return;
     const { baseUrl, port } = await service.listen(own.listen);
-    await checkAhead(library);
+    log(`Listening on ${formatListen({ ...own.listen, port })}.`);
+    await Promise.race([checkAhead(library), stop.asked]);
+    if (stop.isAsked()) return;
     const count = (await library.repositories()).length;
-    tell(`Serving ${count} repositories of ${directory} on ${formatListen({ ...own.listen, port })}.`);
-    tell(`The page for uploads: ${new URL('/', baseUrl).href}`);
-    if (temporary !== null) tellTemporary(temporary, baseUrl);
+    log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
+    log(`The page for uploads: ${new URL('/', baseUrl).href}`);
+    await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './mirror' });
     printData(baseUrl);
-    await stopSignal();
+    await stop.asked;
   } finally {
     fetching.close();
     await service.close();
@@ -64,27 +91,16 @@ export async function serve(settings: Settings, { samples }: ServeOptions): Prom
   }
 }
 
-/** Tells the keys that hold until the service stops, as settings of a mirror of it. */
-export function tellTemporary({ apiKey, apiToken }: TemporaryKeys, baseUrl: string): void {
-  tell('No key is set, so what follows holds until the service stops; as settings of a mirror of it:');
-  const token = apiToken === null ? '' : `\n    apiToken: ${apiToken}`;
-  tell(`  service:\n    baseUrl: ${baseUrl}\n    apiKey: ${apiKey}${token}`);
-}
-
-/** Tells of a request, as loudly as is asked for. @param secrets what must not be shown wherever it stands */
-export function tellRequest(info: RequestInfo, secrets: readonly string[]): void {
-  const { line, failure } = requestLines(info, secrets, new Date());
-  if (failure !== null) tell(failure, 'error');
-  else if (loudness() !== 'quiet') tell(line);
-}
-
-/** Waits for SIGINT or SIGTERM. */
-export function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    const onSignal = (): void => {
-      for (const name of STOP_SIGNALS) process.off(name, onSignal);
-      resolve();
-    };
-    for (const name of STOP_SIGNALS) process.on(name, onSignal);
-  });
+/** Opens the registry with sample repositories in it, and tells what became of them. */
+async function registryWithSamples(
+  directory: string,
+  opening: RegistryOptions,
+  { signal }: Stop,
+): Promise<Registry> {
+  const { registry, outcome } = await createSamples(directory, opening, signal);
+  if (outcome === 'left')
+    log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
+  if (outcome === 'interrupted')
+    log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
+  return registry;
 }

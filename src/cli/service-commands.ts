@@ -5,7 +5,7 @@ import { EXIT_CODES } from '../model/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 import type { CreateFlags } from './repos-create.ts';
-import { settingsOf } from './settings-flags.ts';
+import { type FlagSet, SERVICE_FLAGS, settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that ask the service: `repos`, `workbooks`. */
 export function addListCommands(program: Command): void {
@@ -16,7 +16,7 @@ export function addListCommands(program: Command): void {
   declare(
     repositories,
     'list',
-    'mirror',
+    SERVICE_FLAGS,
     'list the repositories of the service',
     'GET /repos.\n\nExample: workbook-mirror repos list --json',
   )
@@ -36,7 +36,7 @@ export function addListCommands(program: Command): void {
   declare(
     workbooks,
     'list',
-    'mirror',
+    SERVICE_FLAGS,
     'list the workbooks of the service',
     'GET /v1/workbooks, all pages.\n\nExample: workbook-mirror workbooks list --status failure',
   )
@@ -57,7 +57,7 @@ function addCreateCommand(repositories: Command): void {
   declare(
     repositories,
     'create',
-    'mirror',
+    SERVICE_FLAGS,
     'create a repository in the service',
     'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
       'It is not sent twice where it may have been created already.\n\n' +
@@ -85,7 +85,7 @@ export function addProbeCommand(program: Command, setExitCode: SetExitCode): voi
   declare(
     program,
     'probe',
-    'mirror',
+    SERVICE_FLAGS,
     'ask the service how it behaves where its specification says nothing',
     'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
       'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
@@ -120,21 +120,29 @@ function readCount(text: string): number {
   throw new InvalidArgumentError('A whole number from 1 to 99999 is needed.');
 }
 
+/** What `serve` reads: settings of its own, and those of the mirror that it answers from with `--from-mirror`. */
+const SERVE_FLAGS: FlagSet = {
+  reads: ['serve', 'log', 'directory', 'state', 'schedule', 'timezone', 'maxStaleness'],
+  needs: [],
+};
+
 /** Declares the commands around the embedded service: `serve`, `demo`. */
 export function addServiceCommands(program: Command, setExitCode: SetExitCode): void {
   declare(
     program,
     'serve',
-    'serve-either',
+    SERVE_FLAGS,
     'run the embedded service',
-    'The same API on real Git repositories, to try things with. Prints its base address on standard output. Where there ' +
-      'is no key, of `keys create` or in `serve.apiKey`, it makes some that hold until it stops, and prints them.\n\n' +
+    'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log, as ' +
+      '`log.level` and `log.format` want it, on standard error. Where there is no key, of `keys create` or in `serve.apiKey`, ' +
+      'it makes some that hold until it stops, and prints them.\n\n' +
       'With --from-mirror it answers from the published mirror of the setting `directory` instead, beside the daemon or without ' +
       'it; then everything can be read and nothing changed.\n\n' +
       'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
-      'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
+      'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror\n\n' +
+      'See also: `help the-embedded-service`, `help kinds-of-keys`, `help a-replica`.',
   )
-    .option('--samples', 'put sample repositories into an empty directory')
+    .option('--samples', 'put sample repositories where there are no repositories yet')
     .addOption(
       new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
     )

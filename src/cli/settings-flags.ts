@@ -5,24 +5,39 @@ import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
 
-/**
- * Which settings a command has flags for: those of the daemon, those of the embedded service (alone, or also of a mirror in its
- * place), or where the mirror is.
- */
-export type FlagSet = 'mirror' | 'serve' | 'serve-either' | 'all' | 'place';
+/** Which settings a command has flags for: those of the daemon, all, or what it reads. */
+export type FlagSet = 'mirror' | 'all' | FlagList;
+
+/** The settings that a command reads. */
+interface FlagList {
+  /** Settings, and sections of them, by their dotted names. */
+  readonly reads: readonly string[];
+  /** The parts that it cannot do without. */
+  readonly needs: readonly Need[];
+}
+
+/** What a command reads that asks the service and has no mirror. */
+export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'] };
 
 function belongs(name: string, set: FlagSet): boolean {
-  if (set === 'place') return name === 'directory';
-  if (set === 'serve-either' && name === 'directory') return true;
-  if (set === 'all' || name.startsWith('log.')) return true;
-  return name.startsWith('serve.') === (set !== 'mirror');
+  if (set === 'all') return true;
+  if (set === 'mirror') return !name.startsWith('serve.');
+  return set.reads.some((each) => name === each || name.startsWith(`${each}.`));
 }
 
-function describe({ description, defaultText }: SettingDescriptor): string {
-  const note =
-    defaultText === '(required)' ? ' (required)' : defaultText === 'none' ? '' : ` (default: ${defaultText})`;
-  return `${description}${note}`.replaceAll('`', '');
+function noteOf({ defaultText, need }: SettingDescriptor, set: FlagSet): string {
+  if (defaultText === 'none') return '';
+  if (need === undefined) return ` (default: ${defaultText})`;
+  const isNeeded = typeof set === 'string' || set.needs.includes(need);
+  return isNeeded ? ' (required)' : '';
 }
+
+function describe(setting: SettingDescriptor, set: FlagSet): string {
+  return `${setting.description}${noteOf(setting, set)}`.replaceAll('`', '');
+}
+
+/** The part of a command's help that its settings stand in. */
+const HEADING = 'Settings (each is also a variable and a key of the settings file):';
 
 /** Gives a command `--config` and a flag for each of its settings. */
 export function addSettingsFlags(command: Command, set: FlagSet): Command {
@@ -37,9 +52,9 @@ export function addSettingsFlags(command: Command, set: FlagSet): Command {
     const isList = setting.kind === 'list';
     const option = new Option(
       `${setting.flag} ${isList ? setting.valueHint.replace('>', '...>') : setting.valueHint}`,
-      describe(setting),
+      describe(setting, set),
     );
-    command.addOption(option.helpGroup('Settings (each is also a variable and a key of the settings file):'));
+    command.addOption(option.helpGroup(HEADING));
   }
   return command;
 }

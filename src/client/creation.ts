@@ -16,7 +16,7 @@ export type NewRepository =
   | { readonly url: string; readonly username?: string; readonly password?: string };
 
 /** The embedded service's errors; the specification shows no shape (section 7), and others may send something else. */
-const errorSchema = z.looseObject({ error: z.looseObject({ message: z.string() }) });
+const errorSchema = z.looseObject({ error: z.looseObject({ code: z.string().catch(''), message: z.string() }) });
 
 /**
  * Creates a repository: `POST /repos`. It is sent again only where the service has certainly not taken it.
@@ -36,16 +36,26 @@ export function createRepository(
     signal,
   } as const;
   const password = 'password' in repository ? [repository.password ?? ''] : [];
-  return transport.send(request, (answer) => readCreated(answer, transport.limits, password));
+  const hints = hintsFor(repository);
+  return transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+}
+
+/** What helps besides what the service says, by the code of its refusal. */
+type Hints = ReadonlyMap<string, string>;
+
+function hintsFor(repository: NewRepository): Hints {
+  const isBare = 'url' in repository && repository.username === undefined;
+  return new Map(isBare ? [['credentials_refused', 'Give --username and --password-file.']] : []);
 }
 
 async function readCreated(
   answer: Answer,
   limits: AnswerLimits,
   secrets: readonly string[],
+  hints: Hints,
 ): Promise<Repository> {
   const { status } = answer;
-  if (status !== 200 && status !== 201) throw await refusal(answer, limits, secrets);
+  if (status !== 200 && status !== 201) throw await refusal(answer, limits, secrets, hints);
   const [repository] = readRows([await readJson(answer, limits)]).repositories;
   if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
   return repository;
@@ -59,9 +69,10 @@ async function refusal(
   answer: Answer,
   limits: AnswerLimits,
   secrets: readonly string[],
+  hints: Hints,
 ): Promise<MirrorError> {
   const { status, url } = answer;
-  const said = await messageOf(answer, limits, secrets);
+  const { said, code: cause } = await refusalIn(answer, limits, secrets);
   if (status === 404 || status === 405) {
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
     return new MirrorError('service.not_found', message, { hint: addressHint(url) });
@@ -69,7 +80,9 @@ async function refusal(
   if (status === 403 && said === null) return credentialRefused('current', 403, url, [answer.keyPlace]);
   if (said !== null && (status === 403 || UNWANTED.has(status))) {
     const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
-    return new MirrorError(code, `The service created nothing (status ${status}): ${said}`);
+    const hint = hints.get(cause);
+    const message = `The service created nothing (status ${status}): ${said}`;
+    return new MirrorError(code, message, hint === undefined ? {} : { hint });
   }
   if (UNWANTED.has(status)) {
     const message = `The service created nothing (status ${status}), and did not say why.`;
@@ -80,16 +93,16 @@ async function refusal(
   return statusError(status, url, undefined);
 }
 
-/** What the service says about its refusal; null where that cannot be read. */
-async function messageOf(
+/** What the service says about its refusal, with the code of it; null where that cannot be read. */
+async function refusalIn(
   answer: Answer,
   limits: AnswerLimits,
   secrets: readonly string[],
-): Promise<string | null> {
+): Promise<{ readonly said: string | null; readonly code: string }> {
   try {
-    const parsed = errorSchema.safeParse(await readJson(answer, limits));
-    return parsed.success ? printable(oneLine(scrub(parsed.data.error.message, secrets))) : null;
+    const { code, message } = errorSchema.parse(await readJson(answer, limits)).error;
+    return { said: printable(oneLine(scrub(message, secrets))), code };
   } catch {
-    return null;
+    return { said: null, code: '' };
   }
 }

@@ -56,6 +56,8 @@ export interface KeyringOptions {
   readonly onKeyChange?: (change: KeyChange) => void;
   /** Whether that is also called when the first key of a generation is accepted, of which nothing was known before. */
   readonly tellsFirst?: boolean;
+  /** Whether nobody comes back once what is in hand has ended: then no refusal says when a key is tried again. */
+  readonly isForOnce?: boolean;
 }
 
 /** A key as it was when it was chosen. */
@@ -183,8 +185,12 @@ export class Keyring {
     return this.#options.keys[generation].map(({ place }) => place);
   }
 
-  /** When a key of a generation that waits may be sent again, in milliseconds since the epoch; null when none waits. */
+  /**
+   * When a key of a generation that waits may be sent again, in milliseconds since the epoch; null when none waits, or nobody
+   * would send it.
+   */
   nextAttemptAtMs(generation: Generation): number | null {
+    if (this.#options.isForOnce === true) return null;
     const times = this.#keysOf(generation).map((key) => this.#waitsUntilMs(key));
     const known = times.filter((time) => time !== null);
     return known.length === 0 ? null : Math.min(...known);

@@ -49,6 +49,17 @@ interface ProbeConnectionOpened {
 
 const NOTHING = { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false } as const;
 
+/** An answer that comes more slowly than this is given up, in bytes a millisecond: a drip would hold the probe for ever. */
+const LEAST_RATE = 32;
+
+/** How long an answer may take in all, in milliseconds. */
+function answerLimitMs(
+  { headersTimeoutMs, stallTimeoutMs }: ProbeConnection,
+  { maxBytes }: Pick<RawRequest, 'maxBytes'>,
+): number {
+  return headersTimeoutMs + stallTimeoutMs + Math.ceil(maxBytes / LEAST_RATE);
+}
+
 /** No service gives out such a key. */
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
@@ -90,8 +101,10 @@ async function sendOnce(
   }
   const headers = { ...headersOf(generation, sent.credential, options), ...sent.headers };
   const startedAtMs = performance.now();
+  const limit = AbortSignal.timeout(answerLimitMs(options, sent));
+  const signal = AbortSignal.any([options.signal, limit]);
   try {
-    const response = await request(url, { dispatcher: agent, method, headers, signal: options.signal });
+    const response = await request(url, { dispatcher: agent, method, headers, signal });
     const waitMs = performance.now() - startedAtMs;
     const atMs = Date.now();
     const single = singleHeaders(response.headers);
@@ -102,9 +115,16 @@ async function sendOnce(
       throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
     }
     const waitMs = performance.now() - startedAtMs;
-    const failure = toMirrorError(transportError(error, url));
+    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
     return { ...NOTHING, waitMs, atMs: Date.now(), failure };
   }
+}
+
+function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
+  return new MirrorError('service.timeout', `${origin}${pathname} did not answer in full in time.`, {
+    cause,
+    hint: 'If the service is slow by nature, raise service.headersTimeout or service.stallTimeout.',
+  });
 }
 
 function headersOf(

@@ -1,7 +1,7 @@
 import { type CommandNode, everyNode, type Flag, flagsByMeaning, type Value } from './tree.ts';
 
-/** Flags that say where the mirror is: a completion of targets has to know them. */
-const PLACES = '--config|--directory';
+/** Flags that say where the mirror, or the service, is: a completion of names has to know them. */
+const PLACES = '--config|--directory|--serve-directory';
 
 /**
  * A completion for bash 4 or later (bash(1), "Programmable Completion"), to be sourced or put where bash-completion finds it.
@@ -23,7 +23,7 @@ complete -F _workbook_mirror ${root.name}
 `;
 }
 
-/** Functions that offer words, paths and targets. Bash leaves it to them to quote what they offer. */
+/** Functions that offer words, paths and names. Bash leaves it to them to quote what they offer. */
 function helpers(program: string): string {
   return `
 _workbook_mirror_words() {
@@ -35,7 +35,7 @@ _workbook_mirror_paths() {
   mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
 }
 
-_workbook_mirror_targets() {
+_workbook_mirror_names() {
   local found is_quoted=''
   case $cur in
     [\\"\\']*) is_quoted=1 cur=\${cur:1} ;;
@@ -136,9 +136,11 @@ function actionOf(value: Value): string | undefined {
     case 'folder':
       return '_workbook_mirror_paths -d';
     case 'target':
-      return '_workbook_mirror_targets targets';
+      return '_workbook_mirror_names targets';
     case 'kept':
-      return '_workbook_mirror_targets history';
+      return '_workbook_mirror_names history';
+    case 'key':
+      return '_workbook_mirror_names keys';
     case 'choice':
       return `_workbook_mirror_words ${shellWord(value.choices.join(' '))}`;
     case 'text':

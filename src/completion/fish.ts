@@ -38,15 +38,15 @@ function __workbook_mirror_at
     contains -- (__workbook_mirror_path) $argv
 end
 
-function __workbook_mirror_targets
+function __workbook_mirror_names
     set -l places
     set -l words (commandline -opc)
     for index in (seq (count $words))
         switch $words[$index]
-            case --config --directory
+            case --config --directory --serve-directory
                 set -q words[(math $index + 1)]
                 and set -a places $words[$index] $words[(math $index + 1)]
-            case '--config=*' '--directory=*'
+            case '--config=*' '--directory=*' '--serve-directory=*'
                 set -a places $words[$index]
         end
     end
@@ -96,9 +96,11 @@ function actionOf(value: Value): string {
     case 'folder':
       return `-f -a ${quoted('(__fish_complete_directories (commandline -ct))')}`;
     case 'target':
-      return `-f -a ${quoted('(__workbook_mirror_targets targets)')}`;
+      return `-f -a ${quoted('(__workbook_mirror_names targets)')}`;
     case 'kept':
-      return `-f -a ${quoted('(__workbook_mirror_targets history)')}`;
+      return `-f -a ${quoted('(__workbook_mirror_names history)')}`;
+    case 'key':
+      return `-f -a ${quoted('(__workbook_mirror_names keys)')}`;
     case 'choice':
       return `-f -a ${quoted(value.choices.join(' '))}`;
     case 'text':

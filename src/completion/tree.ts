@@ -1,8 +1,8 @@
 /** What stands behind a flag, or in the place of an argument. */
 export type Value =
   | { readonly kind: 'file' | 'folder' | 'text' }
-  /** Targets that are mirrored, or those that the history keeps. */
-  | { readonly kind: 'target' | 'kept' }
+  /** Targets that are mirrored, those that the history keeps, or ids of keys of the embedded service. */
+  | { readonly kind: 'target' | 'kept' | 'key' }
   | { readonly kind: 'choice'; readonly choices: readonly string[] };
 
 /** A flag of a command. */

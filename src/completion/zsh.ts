@@ -9,10 +9,10 @@ export function zshCompletion(root: CommandNode): string {
   return `#compdef ${root.name}
 # Completion of ${root.name} for zsh, written by \`${root.name} completion zsh\`.
 
-_${root.name}_targets() {
+_${root.name}_names() {
   local -a places found
   local flag
-  for flag in --config --directory; do
+  for flag in --config --directory --serve-directory; do
     (( \${+opt_args[$flag]} )) && places+=($flag \${\${(Q)opt_args[$flag]}/#\\~/$HOME})
   done
   found=(\${(f)"$(${root.name} completion $argv[-1] $places 2>/dev/null)"})
@@ -85,9 +85,11 @@ function actionOf(value: Value, program = 'workbook-mirror'): string {
     case 'folder':
       return '_files -/';
     case 'target':
-      return `_${program}_targets targets`;
+      return `_${program}_names targets`;
     case 'kept':
-      return `_${program}_targets history`;
+      return `_${program}_names history`;
+    case 'key':
+      return `_${program}_names keys`;
     case 'choice':
       return `(${value.choices.join(' ')})`;
     case 'text':

@@ -82,7 +82,7 @@ function pathsOf(changes: readonly FileChange[]): string[] {
 }
 
 /** Makes a writer that goes round all branches of all repositories, and on each one round all kinds of edit. */
-export function createWriter({ registry }: Samples): Writer {
+export function createWriter({ registry }: Pick<Samples, 'registry'>): Writer {
   const git = createGit();
   const people = Object.values(PEOPLE);
   let edits = 0;

@@ -1,7 +1,9 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 
 import type { Git } from './git.ts';
+import { syncFile, syncFolders } from './lasting.ts';
+import { syncDirectory } from './registry-index.ts';
 
 /**
  * Attributes that win over every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out
@@ -14,7 +16,7 @@ const EXACT_ATTRIBUTES =
 /** The branch of a new repository that nothing was committed to yet. */
 const INITIAL_BRANCH = 'main';
 
-/** Makes an empty bare repository at a path that does not exist yet. */
+/** Makes an empty bare repository at a path that does not exist yet; it is there after a power cut when its folder is. */
 export async function initialise(git: Git, gitDirectory: string): Promise<void> {
   // No template: a machine's own may bring hooks.
   await git.run(null, [
@@ -26,20 +28,36 @@ export async function initialise(git: Git, gitDirectory: string): Promise<void> 
     gitDirectory,
   ]);
   await keepExact(gitDirectory);
+  await syncFile(join(gitDirectory, 'config'));
+  await syncFolders(gitDirectory);
 }
 
-/** Writes the attributes that make archives exact, unless they are there already. */
+/**
+ * Writes the attributes that make archives exact, unless they are there already.
+ * @throws Error `ENOENT` for a repository that is not there: a folder with nothing else in it would be no repository
+ */
 export async function keepExact(gitDirectory: string): Promise<void> {
-  const path = join(gitDirectory, 'info', 'attributes');
+  const folder = join(gitDirectory, 'info');
+  const path = join(folder, 'attributes');
   const present = await readFile(path, 'utf8').catch(() => null);
   if (present === EXACT_ATTRIBUTES) return;
-  await mkdir(join(gitDirectory, 'info'), { recursive: true });
-  await writeFile(path, EXACT_ATTRIBUTES);
+  await mkdir(folder).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  });
+  await writeFile(path, EXACT_ATTRIBUTES, { flush: true });
+  await syncDirectory(folder);
+}
+
+/** Whether a path in an object store is that of something unfinished, and not of something in such a thing. */
+function isUnfinished(path: string): boolean {
+  const segments = path.split('/');
+  const isPart = (name: string): boolean => /^(?:tmp_|\.tmp-)|\.lock$/.test(name);
+  return isPart(segments.pop() ?? '') && !segments.some(isPart);
 }
 
 /**
  * Removes what git programs leave behind that were ended without warning: locks of references, which would stop every change of
- * them, and parts of downloads. To be called while nothing works on the repository.
+ * them, locks of lists of objects, and parts of downloads, pushes and packs. To be called while nothing works on the repository.
  */
 export async function clearAway(gitDirectory: string): Promise<void> {
   const below = async (folder: string): Promise<string[]> =>
@@ -49,6 +67,8 @@ export async function clearAway(gitDirectory: string): Promise<void> {
   const names = [...(await readdir(gitDirectory).catch(() => [])), ...(await below('refs'))];
   // No reference ends so (git-check-ref-format(1)).
   const locks = names.filter((name) => name.endsWith('.lock'));
-  const parts = (await below('objects/pack')).filter((name) => basename(name).startsWith('tmp_'));
-  await Promise.all([...locks, ...parts].map((name) => rm(join(gitDirectory, name), { force: true })));
+  const parts = (await below('objects')).filter(isUnfinished);
+  await Promise.all(
+    [...locks, ...parts].map((name) => rm(join(gitDirectory, name), { recursive: true, force: true })),
+  );
 }

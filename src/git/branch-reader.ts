@@ -49,8 +49,11 @@ export function createBranchReader(git: Git): BranchReader {
   /** Finds out whether a reading can be kept. */
   async function judge(reading: Reading, gitDirectory: string): Promise<void> {
     try {
-      const { dependOnOthers } = await reading.heads;
-      reading.isReliable = reading.files.isConclusive && !dependOnOthers;
+      const { heads, dependOnOthers } = await reading.heads;
+      const { isConclusive, looseBranches } = reading.files;
+      // A branch that is not listed may stand for a reference that does not exist yet, and come to life with it.
+      const areListed = looseBranches.every((branch) => heads.has(branch));
+      reading.isReliable = isConclusive && areListed && !dependOnOthers;
     } catch {
       // A failure is not remembered.
       if (readings.get(gitDirectory) === reading) readings.delete(gitDirectory);

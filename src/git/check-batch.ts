@@ -9,8 +9,8 @@ import type { PendingCheck } from './pending-checks.ts';
 export interface Checker {
   /** How many files it opens at once. */
   readonly places: number;
-  /** Never rejects, and takes bounded time. */
-  readonly check: (kind: WorkbookKind, file: FileBytes) => Promise<Finding>;
+  /** Never rejects, and takes bounded time. Gives null for what could not be checked now, through no fault of the file. */
+  readonly check: (kind: WorkbookKind, file: FileBytes) => Promise<Finding | null>;
 }
 
 /** Where a batch is checked. */
@@ -21,51 +21,68 @@ interface BatchPlace {
   readonly signal: AbortSignal;
 }
 
-type Conclude = (check: PendingCheck, finding: Finding) => void;
+/** Takes what was found; null for a file that is to be checked again later. */
+export type Conclude = (check: PendingCheck, finding: Finding | null) => void;
+
+/** What became of a batch. */
+export interface BatchOutcome {
+  /** What was not checked. */
+  readonly left: readonly PendingCheck[];
+  /** Whether a file took so much that others are to have their turn. */
+  readonly wasHeldUp: boolean;
+}
 
 /** A repository that cannot be read just now is tried so often before its files count as unread. */
 const ATTEMPTS = 3;
 const ATTEMPT_PAUSE_MS = 500;
+/** A file that takes longer has held up the others. Large ones take about a second. */
+const LONG_MS = 3000;
 
-/** Checks a batch as far as the repository can be read. @returns what is left */
+/** Checks a batch as far as the repository can be read, but no further than a file that holds up others. */
 async function checkReadable(
   { git, checker, gitDirectory, signal }: BatchPlace,
   batch: readonly PendingCheck[],
   conclude: Conclude,
-): Promise<PendingCheck[]> {
+): Promise<BatchOutcome> {
   const left = [...batch];
+  let wasHeldUp = false;
   const blobIds = batch.map(({ blobId }) => blobId);
   try {
     for await (const { file } of readBlobs(git, gitDirectory, blobIds, signal)) {
       const check = left[0];
       if (check === undefined) break;
       const kind = workbookKindOf(check.row.path);
+      const begunAtMs = performance.now();
       const finding = file === null || kind === null ? 'unread' : await checker.check(kind, file);
       if (signal.aborted) break;
       left.shift();
       conclude(check, finding);
+      wasHeldUp = finding === null || finding === 'overtaxing' || performance.now() - begunAtMs > LONG_MS;
+      if (wasHeldUp) break;
     }
   } catch {
     // What git says of a repository that it cannot read, it says again to whoever asks for the contents.
   }
-  return left;
+  return { left, wasHeldUp };
 }
 
 /**
- * Checks files of one repository, one after the other. Files that git cannot read after some attempts are `unread`. Ends early,
- * without a conclusion, when the signal says so.
+ * Checks files of one repository, one after the other. Files that git cannot read after some attempts are `unread`. Ends early
+ * after a file that holds up others, and, without a conclusion, when the signal says so.
  */
 export async function checkBatch(
   place: BatchPlace,
   batch: readonly PendingCheck[],
   conclude: Conclude,
-): Promise<void> {
+): Promise<BatchOutcome> {
   const { signal } = place;
-  let left = await checkReadable(place, batch, conclude);
-  for (let attempt = 2; attempt <= ATTEMPTS && left.length > 0 && !signal.aborted; attempt += 1) {
+  let outcome = await checkReadable(place, batch, conclude);
+  const isDone = (): boolean => outcome.left.length === 0 || outcome.wasHeldUp || signal.aborted;
+  for (let attempt = 2; attempt <= ATTEMPTS && !isDone(); attempt += 1) {
     await sleep(ATTEMPT_PAUSE_MS, undefined, { signal }).catch(() => undefined);
-    left = await checkReadable(place, left, conclude);
+    outcome = await checkReadable(place, outcome.left, conclude);
   }
-  if (signal.aborted) return;
-  for (const check of left) conclude(check, 'unread');
+  if (isDone()) return outcome;
+  for (const check of outcome.left) conclude(check, 'unread');
+  return { left: [], wasHeldUp: false };
 }

@@ -4,6 +4,7 @@ import { RequestError } from '../service/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';
 import type { Git, GitProcess } from './git.ts';
 import { commitOfFolder, findObject } from './objects.ts';
+import type { Readers } from './readers.ts';
 import type { Branches } from './refs.ts';
 
 /** A zip without entries is its end record alone: 22 bytes. */
@@ -61,12 +62,20 @@ async function* nothingButAnEmptyZip(): Bytes {
   yield EMPTY_ZIP;
 }
 
-function archiveOf(git: Git, gitDirectory: string, commitId: string): Content {
+/** What contents are read with. */
+export interface ContentSource {
+  readonly git: Git;
+  readonly branches: BranchReader;
+  /** Among whom each who reads takes a turn. */
+  readonly readers: Readers;
+}
+
+function archiveOf({ git, readers }: ContentSource, gitDirectory: string, commitId: string): Content {
   const args = ['archive', '--format=zip', ZIP_EFFORT, commitId];
   return {
     kind: 'archive',
     etag: tagOf(commitId),
-    open: (signal) => outputOf(() => git.start(gitDirectory, args, { signal })),
+    open: (signal) => readers(signal, () => outputOf(() => git.start(gitDirectory, args, { signal }))),
   };
 }
 
@@ -75,25 +84,27 @@ function archiveOf(git: Git, gitDirectory: string, commitId: string): Content {
  * @throws RequestError 404 for a branch or path that does not exist
  */
 export async function contentAt(
-  git: Git,
-  branches: BranchReader,
+  source: ContentSource,
   gitDirectory: string,
   branch: string | null,
   path: string,
 ): Promise<Content> {
+  const { git, branches, readers } = source;
   const commitId = chooseCommit(await branches.branches(gitDirectory), branch);
   if (commitId === null && path === '') {
     return { kind: 'archive', etag: tagOf('empty'), open: nothingButAnEmptyZip };
   }
-  if (commitId !== null && path === '') return archiveOf(git, gitDirectory, commitId);
+  if (commitId !== null && path === '') return archiveOf(source, gitDirectory, commitId);
   const object = commitId === null ? null : await findObject(git, gitDirectory, commitId, path);
   if (commitId !== null && object?.type === 'tree') {
     const folder = await commitOfFolder(git, gitDirectory, commitId, object.id);
-    return archiveOf(git, gitDirectory, folder);
+    return archiveOf(source, gitDirectory, folder);
   }
   if (object?.type === 'blob') {
     const open = (signal: AbortSignal): Bytes =>
-      outputOf(() => git.start(gitDirectory, ['cat-file', 'blob', object.id], { signal }));
+      readers(signal, () =>
+        outputOf(() => git.start(gitDirectory, ['cat-file', 'blob', object.id], { signal })),
+      );
     return {
       kind: 'file',
       etag: tagOf(object.id),

@@ -1,3 +1,6 @@
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import type { Git } from './git.ts';
 import { type Branches, readBranches } from './refs.ts';
 
@@ -21,4 +24,23 @@ export function chooseDefaultBranch({ defaultBranch, heads }: Branches): string 
 export async function settleDefaultBranch(git: Git, gitDirectory: string): Promise<void> {
   const branch = chooseDefaultBranch(await readBranches(git, gitDirectory));
   if (branch !== null) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
+}
+
+/**
+ * As {@link settleDefaultBranch}, for when the service starts: a crash may have come between a push and what follows on it. Asks git
+ * only where the branch is not there as a file, so that many repositories do not take long.
+ * @throws Error `ENOENT` for a repository that is not there, MirrorError `service.failed` when git cannot
+ */
+export async function settleAfterCrash(git: Git, gitDirectory: string): Promise<void> {
+  const head = await readFile(join(gitDirectory, 'HEAD'), 'utf8');
+  const [, branch = ''] = /^ref: (refs\/heads\/.+)\n$/.exec(head) ?? [];
+  if (branch !== '' && (await isThere(join(gitDirectory, branch)))) return;
+  await settleDefaultBranch(git, gitDirectory);
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,15 +1,26 @@
 import { backOffDelayMs, type BackOffPolicy } from '../model/back-off.ts';
-import { createLimit } from './limit.ts';
+import { createLimit, createYieldingLimit, type Limit } from './limit.ts';
 
 /** What a piece of work was like. */
 export interface FetchWork {
   /** A first clone may take hours: it has places of its own, so that it keeps no fetch waiting. */
   readonly isLong: (id: string) => boolean;
+  /** The server that it has to do with. */
+  readonly hostOf: (id: string) => string;
   readonly run: (id: string) => Promise<void>;
-  /** The first failure in a row. */
-  readonly onFailing: (id: string, error: unknown, nextAttemptMs: number) => void;
+  /** Called for every failure. */
+  readonly onFailing: (id: string, failure: FetchFailure) => void;
   /** The first success after failures. */
   readonly onRecovered: (id: string) => void;
+}
+
+/** How a piece of work failed. */
+export interface FetchFailure {
+  readonly error: unknown;
+  /** How long it is until the next attempt, in milliseconds. */
+  readonly nextAttemptMs: number;
+  /** Whether a person should hear of it: of the first failure in a row, and then of one a day. */
+  readonly isNews: boolean;
 }
 
 /** Decides when which repository is fetched. */
@@ -29,6 +40,15 @@ export interface FetchQueue {
 const FETCHES_AT_ONCE = 4;
 const CLONES_AT_ONCE = 2;
 
+/** Servers that are slow keep these places no longer than this, in milliseconds; the work goes on beside them. */
+const PATIENCE_MS = 300_000;
+
+/** How much of a kind may have to do with one server, in places and beside them. */
+const AT_ONCE_PER_HOST = 4;
+
+/** So often somebody is told of work that fails and fails, in milliseconds. */
+const NEWS_INTERVAL_MS = 86_400_000;
+
 /** Waits after failures, in milliseconds. */
 const FETCH_BACK_OFF: BackOffPolicy = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 
@@ -37,6 +57,8 @@ interface Entry {
   /** How often somebody asked. */
   asks: number;
   failures: number;
+  /** When somebody was told of failures that have not ended, by performance.now(). */
+  toldMs: number | null;
   retry: NodeJS.Timeout | null;
   done: Promise<void>;
 }
@@ -55,6 +77,7 @@ export function createFetchQueue(
       state: 'idle',
       asks: 0,
       failures: 0,
+      toldMs: null,
       retry: null,
       done: Promise.resolve(),
     };
@@ -80,20 +103,34 @@ export function createFetchQueue(
   };
 }
 
+/** Gives work a place at its server first, so that what waits for one server takes no place from others. */
+function createPlaces(count: number): (host: string) => Limit {
+  const inCount = createYieldingLimit(count, PATIENCE_MS);
+  const hosts = new Map<string, Limit>();
+  return (host) => {
+    const atHost = hosts.get(host) ?? createLimit(AT_ONCE_PER_HOST);
+    hosts.set(host, atHost);
+    return (work) => atHost(() => inCount(work));
+  };
+}
+
 function createRunner(
-  { isLong, run, onFailing, onRecovered }: FetchWork,
+  { isLong, hostOf, run, onFailing, onRecovered }: FetchWork,
   delayAfterMs: (failures: number) => number,
 ): { readonly start: (id: string, entry: Entry) => void; readonly stop: () => void } {
-  const places = { short: createLimit(FETCHES_AT_ONCE), long: createLimit(CLONES_AT_ONCE) };
+  const places = { short: createPlaces(FETCHES_AT_ONCE), long: createPlaces(CLONES_AT_ONCE) };
   let isStopped = false;
 
   function fail(id: string, entry: Entry, error: unknown): void {
     // What is ended because everything ends has not failed.
     if (isStopped) return;
     entry.failures += 1;
-    const delayMs = delayAfterMs(entry.failures);
-    entry.retry = setTimeout(() => start(id, entry), delayMs);
-    if (entry.failures === 1) onFailing(id, error, delayMs);
+    const nextAttemptMs = delayAfterMs(entry.failures);
+    entry.retry = setTimeout(() => start(id, entry), nextAttemptMs);
+    const nowMs = performance.now();
+    const isNews = entry.toldMs === null || nowMs - entry.toldMs >= NEWS_INTERVAL_MS;
+    if (isNews) entry.toldMs = nowMs;
+    onFailing(id, { error, nextAttemptMs, isNews });
   }
 
   async function work(id: string, entry: Entry): Promise<void> {
@@ -104,6 +141,7 @@ function createRunner(
       await run(id);
       if (entry.failures > 0) onRecovered(id);
       entry.failures = 0;
+      entry.toldMs = null;
     } catch (error) {
       fail(id, entry, error);
     }
@@ -116,7 +154,7 @@ function createRunner(
     if (entry.retry !== null) clearTimeout(entry.retry);
     entry.retry = null;
     entry.state = 'waiting';
-    const inTurn = isLong(id) ? places.long : places.short;
+    const inTurn = (isLong(id) ? places.long : places.short)(hostOf(id));
     entry.done = inTurn(() => work(id, entry));
   }
 

@@ -5,6 +5,8 @@ import type { Protocol } from './addresses.ts';
 /** Settings that a repository, a user or a machine could otherwise bring in. */
 export const FIXED_SETTINGS = [
   'core.quotePath=false',
+  // Larger files pass through git piece by piece; above Git's own limit of 512 MiB they would do so as well.
+  'core.bigFileThreshold=1m',
   `core.attributesFile=${devNull}`,
   `core.hooksPath=${devNull}`,
   'gc.auto=0',
@@ -42,7 +44,8 @@ export interface Access {
   readonly credentialFile: string | null;
 }
 
-/** A transfer that moves less than a byte a second for so long is given up: servers send signs of life more often. */
+/** A transfer that moves fewer bytes a second than this for so long is given up: to prepare a large pack may take minutes. */
+const STALL_BYTES_PER_SECOND = 1000;
 const STALL_SECONDS = 600;
 
 /** Names the file of credentials to the helper: no shell has to quote a path. */
@@ -67,7 +70,7 @@ export function networkEnvironment({
   const settings = [
     // Only the first request: what follows goes to the address that it led to.
     ['http.followRedirects', 'initial'],
-    ['http.lowSpeedLimit', '1'],
+    ['http.lowSpeedLimit', String(STALL_BYTES_PER_SECOND)],
     ['http.lowSpeedTime', String(STALL_SECONDS)],
     // Forgets every helper that a machine may have.
     ['credential.helper', ''],

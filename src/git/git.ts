@@ -37,6 +37,35 @@ interface GitOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** An exit code besides 0 that is an answer and no failure. */
   readonly alsoFine?: number;
+  /**
+   * Where it is to be ended, its input is closed instead, and it has so long to clear away and end by itself, in milliseconds; ended
+   * at once if left out.
+   */
+  readonly graceMs?: number;
+}
+
+/** What a git program that reads from somebody else may use up; it is ended where it wants more. */
+export interface GitBounds {
+  /** From its start, in milliseconds. */
+  readonly limitMs?: number;
+  readonly maxOutputBytes?: number;
+  /** Of it and each program that it starts, in KiB of addresses; not kept to by systems that count none (macOS). */
+  readonly maxMemoryKib?: number;
+}
+
+interface RunOptions extends GitOptions, GitBounds {
+  /** It takes no place among those whose answer is short: somebody else decides how long it takes. */
+  readonly isLong?: boolean;
+}
+
+/** A git program that was ended at one of its bounds. */
+export class GitBoundError extends MirrorError {
+  readonly bound: 'time' | 'output';
+
+  constructor(bound: 'time' | 'output', command: string) {
+    super('service.failed', `git ${command} was ended at the limit of its ${bound}`);
+    this.bound = bound;
+  }
 }
 
 /** Runs git. Every instance knows the programs that it started and can end them. */
@@ -45,21 +74,23 @@ export interface Git {
    * Runs git to its end.
    * @param gitDirectory the bare repository, or null for a command that needs none
    * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not end with 0
+   * @throws MirrorError `service.failed` when it does not end with 0, GitBoundError
    */
   readonly run: (
     gitDirectory: string | null,
     args: readonly string[],
-    options?: GitOptions,
+    options?: RunOptions,
   ) => Promise<Buffer>;
   /**
    * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
+   * @param onToken is told whether a token was cut, as one longer than `limitBytes` is
    * @throws MirrorError `service.failed` when it does not end with 0
    */
   readonly tokens: (
     gitDirectory: string,
     args: readonly string[],
-    onToken: (token: string) => void,
+    onToken: (token: string, isCut: boolean) => void,
+    limitBytes?: number,
   ) => Promise<void>;
   /** Starts git and gives its output as it comes; whoever calls looks at `exit`. */
   readonly start: (gitDirectory: string, args: readonly string[], options?: GitOptions) => GitProcess;
@@ -95,6 +126,17 @@ function endGroup(child: Child): void {
   child.once('close', () => clearTimeout(timer));
 }
 
+/** Ends a program, after a time in which it can end by itself for want of input. */
+function endEarly(child: Child, graceMs: number | undefined): void {
+  child.stdin.destroy();
+  if (graceMs === undefined) {
+    endGroup(child);
+    return;
+  }
+  const timer = setTimeout(endGroup, graceMs, child);
+  child.once('close', () => clearTimeout(timer));
+}
+
 function watchExit(child: Child): Promise<GitExit> {
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -112,15 +154,19 @@ function watchExit(child: Child): Promise<GitExit> {
   });
 }
 
-function give(child: Child, input: GitOptions['input']): Promise<Error | null> {
+function give(child: Child, { input, graceMs }: GitOptions): Promise<Error | null> {
   if (input !== undefined && typeof input !== 'string' && !(input instanceof Uint8Array))
-    return feed(child, input);
+    return feed(child, input, graceMs);
   child.stdin.end(input);
   return Promise.resolve(null);
 }
 
 /** Hands a program its input as it comes; gives what the input failed with. */
-async function feed(child: Child, input: AsyncIterable<Uint8Array>): Promise<Error | null> {
+async function feed(
+  child: Child,
+  input: AsyncIterable<Uint8Array>,
+  graceMs: number | undefined,
+): Promise<Error | null> {
   const closed = new Promise<void>((resolve) => child.stdin.once('close', resolve));
   try {
     for await (const chunk of input) {
@@ -134,18 +180,80 @@ async function feed(child: Child, input: AsyncIterable<Uint8Array>): Promise<Err
     child.stdin.end();
     return null;
   } catch (error) {
-    endGroup(child);
-    child.stdin.destroy();
+    endEarly(child, graceMs);
     return error instanceof Error ? error : new Error(String(error));
   }
+}
+
+/** The program and its arguments; a shell sets the bound of memory and is replaced by git (sh(1), `ulimit`). */
+function commandOf(args: readonly string[], maxMemoryKib: number | undefined): [string, string[]] {
+  if (maxMemoryKib === undefined) return ['git', [...args]];
+  const script = 'ulimit -v "$1" 2>/dev/null || :; shift; exec git "$@"';
+  return ['sh', ['-c', script, 'sh', String(maxMemoryKib), ...args]];
+}
+
+/** Watches the bounds of a program that ends when the signal is aborted. */
+function watchBounds({ limitMs, maxOutputBytes = Number.POSITIVE_INFINITY }: GitBounds, command: string) {
+  const ending = new AbortController();
+  const exceed = (bound: GitBoundError['bound']): void => ending.abort(new GitBoundError(bound, command));
+  let timer: NodeJS.Timeout | undefined;
+  let sizeBytes = 0;
+  return {
+    signal: ending.signal,
+    begin(): void {
+      if (limitMs !== undefined) timer = setTimeout(exceed, limitMs, 'time');
+    },
+    /** Says whether so much more may still be taken. */
+    take(moreBytes: number): boolean {
+      sizeBytes += moreBytes;
+      if (sizeBytes > maxOutputBytes) exceed('output');
+      return sizeBytes <= maxOutputBytes;
+    },
+    release: () => clearTimeout(timer),
+  };
+}
+
+/** What git is told to do, which settings (`-c`) may precede. */
+function subcommandOf(args: readonly string[]): string {
+  return args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
 }
 
 function failure(args: readonly string[], exit: GitExit): MirrorError {
   const ending = exit.code === null ? 'was ended early' : `ended with ${exit.code}`;
   const detail = exit.complaint === '' ? '' : `: ${exit.complaint.replaceAll(/\s*\n\s*/g, '; ')}`;
-  return new MirrorError('service.failed', `git ${args[0] ?? ''} ${ending}${detail}`, {
+  return new MirrorError('service.failed', `git ${subcommandOf(args)} ${ending}${detail}`, {
     hint: 'Check that the program git is installed and that the service data directory is readable and writable.',
   });
+}
+
+type StartOptions = GitOptions & Pick<GitBounds, 'maxMemoryKib'>;
+
+function spawnGit(gitDirectory: string | null, args: readonly string[], options: StartOptions): Child {
+  const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
+  const [program, all] = commandOf([...FIXED_SETTINGS, ...where, ...args], options.maxMemoryKib);
+  return spawn(program, all, {
+    env: cleanEnvironment(options.environment),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // Git starts further programs, which would outlive it and hold its output open: a group of its own ends as one.
+    detached: true,
+  });
+}
+
+async function takeOutput(
+  { stdout }: GitProcess,
+  bounds: ReturnType<typeof watchBounds>,
+  onChunk: (chunk: Buffer) => void,
+  isStopped: () => boolean,
+): Promise<void> {
+  bounds.begin();
+  try {
+    for await (const chunk of stdout as AsyncIterable<Buffer>) if (bounds.take(chunk.length)) onChunk(chunk);
+  } catch (error) {
+    // Being stopped shows as the end of the program.
+    if (!isStopped()) throw error;
+  } finally {
+    bounds.release();
+  }
 }
 
 /** Makes a runner of git programs. */
@@ -154,21 +262,19 @@ export function createGit(): Git {
   const inTurn = createLimit(SHORT_COMMANDS_AT_ONCE);
   let stopped = false;
 
-  function start(gitDirectory: string | null, args: readonly string[], options: GitOptions = {}): GitProcess {
+  function start(
+    gitDirectory: string | null,
+    args: readonly string[],
+    options: StartOptions = {},
+  ): GitProcess {
     if (stopped) throw new MirrorError('service.failed', 'the service is closing');
-    const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
-    const child = spawn('git', [...FIXED_SETTINGS, ...where, ...args], {
-      env: cleanEnvironment(options.environment),
-      stdio: ['pipe', 'pipe', 'pipe'],
-      // Git starts further programs, which would outlive it and hold its output open: a group of its own ends as one.
-      detached: true,
-    });
-    const abort = (): void => endGroup(child);
+    const child = spawnGit(gitDirectory, args, options);
+    const abort = (): void => endEarly(child, options.graceMs);
     options.signal?.addEventListener('abort', abort);
     if (options.signal?.aborted === true) abort();
     // A program that ends before it has read everything says why on its standard error.
     child.stdin.on('error', () => undefined);
-    const fed = give(child, options.input);
+    const fed = give(child, options);
     const exit = watchExit(child);
     children.set(child, exit);
     void exit.finally(() => {
@@ -181,30 +287,30 @@ export function createGit(): Git {
   async function consume(
     gitDirectory: string | null,
     args: readonly string[],
-    options: GitOptions,
+    options: RunOptions,
     onChunk: (chunk: Buffer) => void,
   ): Promise<void> {
-    const { stdout, exit } = start(gitDirectory, args, options);
-    try {
-      for await (const chunk of stdout as AsyncIterable<Buffer>) onChunk(chunk);
-    } catch (error) {
-      // Being stopped shows below, as the end of the program.
-      if (!stopped) throw error;
-    }
-    const ending = await exit;
+    const bounds = watchBounds(options, subcommandOf(args));
+    const signals = [bounds.signal, ...(options.signal === undefined ? [] : [options.signal])];
+    const child = start(gitDirectory, args, { ...options, signal: AbortSignal.any(signals) });
+    await takeOutput(child, bounds, onChunk, () => stopped);
+    const ending = await child.exit;
+    bounds.signal.throwIfAborted();
     if (ending.code !== 0 && ending.code !== options.alsoFine) throw failure(args, ending);
   }
 
   return {
     start,
-    run: (gitDirectory, args, options = {}) =>
-      inTurn(async () => {
+    run(gitDirectory, args, options = {}) {
+      const collect = async (): Promise<Buffer> => {
         const chunks: Buffer[] = [];
         await consume(gitDirectory, args, options, (chunk) => chunks.push(chunk));
         return Buffer.concat(chunks);
-      }),
-    tokens: (gitDirectory, args, onToken) =>
-      inTurn(() => consume(gitDirectory, args, {}, splitTokens(onToken))),
+      };
+      return options.isLong === true ? collect() : inTurn(collect);
+    },
+    tokens: (gitDirectory, args, onToken, limitBytes) =>
+      inTurn(() => consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes))),
     async stop() {
       stopped = true;
       for (const child of children.keys()) {

@@ -1,6 +1,12 @@
 import { isWorkbookName } from '../api/media-types.ts';
 import type { Git } from './git.ts';
-import { type Commit, createLogReader, LOG_ARGUMENTS, type PathChange } from './log.ts';
+import {
+  type Commit,
+  createLogReader,
+  LOG_ARGUMENTS,
+  LOG_TOKEN_LIMIT_BYTES,
+  type PathChange,
+} from './log.ts';
 
 /** The last change of a workbook on a branch: the commit after which its content is what it is. */
 export interface LastChange {
@@ -74,7 +80,8 @@ export function createHistoryReader(git: Git, gitDirectory: string): HistoryRead
     const read = createLogReader((commit) => {
       oldest = commit;
     }, fold.add);
-    await git.tokens(gitDirectory, [...LOG_ARGUMENTS, head, ...excluded.map((id) => `^${id}`), '--'], read);
+    const commits = [head, ...excluded.map((id) => `^${id}`)];
+    await git.tokens(gitDirectory, [...LOG_ARGUMENTS, ...commits, '--'], read, LOG_TOKEN_LIMIT_BYTES);
     return { fold, startsAfter: oldest?.parentId ?? null };
   }
 

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { syncDirectory } from './registry-index.ts';
@@ -23,15 +23,26 @@ async function foldersBelow(folder: string): Promise<string[]> {
 
 /**
  * Makes what git has written into a bare repository last across a power cut: git syncs the files, but not the folders that
- * name them.
+ * name them, nor HEAD (git 2.39 to 2.51).
  */
 export async function syncFolders(gitDirectory: string): Promise<void> {
   const store = join(gitDirectory, 'objects');
   const objects = [...(await foldersIn(store)), store];
   const references = await foldersBelow(join(gitDirectory, 'refs'));
   // What is named goes first.
+  await syncFile(join(gitDirectory, 'HEAD'));
   await Promise.all(objects.map(syncIfThere));
   await Promise.all([...references, gitDirectory].map(syncIfThere));
+}
+
+/** Makes the content of a file last across a power cut, whoever wrote it. */
+export async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Git removes folders that have become empty at any time. */

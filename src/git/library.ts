@@ -1,11 +1,22 @@
-import type { Changes, Library, Standing, WorkbookRow, Workbooks } from '../service/library.ts';
+import { MirrorError } from '../model/errors.ts';
+import type {
+  ByteRange,
+  Bytes,
+  Changes,
+  Content,
+  Library,
+  Standing,
+  WorkbookRow,
+  Workbooks,
+} from '../service/library.ts';
 import { createBranchReader } from './branch-reader.ts';
 import { contentAt } from './contents.ts';
 import { createConversations } from './conversations.ts';
 import { createGit } from './git.ts';
-import { createWorkbookListing } from './listing.ts';
+import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { presentDirectory } from './present.ts';
+import { createReaders } from './readers.ts';
 import { createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
 import { BEING_FETCHED, createStandings, type StandingsOptions } from './standings.ts';
@@ -32,7 +43,9 @@ export interface GitLibraryOptions {
   /** What has been made of a workbook so far; left out, everything is well, unless there are checks. */
   readonly standingOf?: (row: WorkbookRow) => Standing;
   /** Opens the files of the workbooks that are listed, and remembers what was found; they stay the caller's to close. */
-  readonly checks?: Pick<StandingsOptions, 'checker' | 'findings' | 'onFailure'>;
+  readonly checks?: Pick<StandingsOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
+  /** Told of a repository that cannot be read when workbooks are listed, once, and of when it can be again. */
+  readonly onReading?: (event: ReadingEvent) => void;
   /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */
   readonly maxUploadBytes?: number;
 }
@@ -42,18 +55,25 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   const { checks, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = createGit();
   const branches = createBranchReader(git);
-  const listing = createWorkbookListing(git, registry, branches);
+  const readers = createReaders();
+  let isClosing = false;
+  const listing = createWorkbookListing(git, registry, branches, (event) => {
+    // Programs that are ended at the end say nothing of what they read.
+    if (isClosing) return;
+    if (event.kind === 'unreadable') registry.doubt(event.repository.id);
+    options.onReading?.(event);
+  });
   const standings = checks === undefined ? null : createStandings({ git, registry, ...checks });
   const standingOf = options.standingOf ?? standings?.of ?? (() => DONE);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();
     standings?.look(rows);
-    return { rows, standingOf: unlessBusy(registry, standingOf) };
+    return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
   };
   const changes: Changes = {
     ...createRegistrar(registry),
     ...createUploads(git, registry, maxUploadBytes),
-    ...createConversations(git, registry, maxUploadBytes),
+    ...createConversations(git, registry, readers, maxUploadBytes),
   };
   // Packing may take long: it takes no place from what somebody waits for.
   const packer = createGit();
@@ -66,8 +86,14 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   registry.onFetched(onChange);
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: async ({ id }, branch, path) =>
-      contentAt(git, branches, presentDirectory(registry, id), branch, path),
+    content: async ({ id }, branch, path) => {
+      const doubt = (error: unknown): never => doubtful(registry, id, error);
+      const directory = presentDirectory(registry, id);
+      return watched(
+        await contentAt({ git, branches, readers }, directory, branch, path).catch(doubt),
+        doubt,
+      );
+    },
     workbooks,
     changes: watchedChanges(changes, onChange),
     async checkAll() {
@@ -75,16 +101,45 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
       await standings?.idle();
     },
     async close() {
+      isClosing = true;
       standings?.close();
       await Promise.all([git.stop(), packer.stop()]);
     },
   };
 }
 
-/** What is being fetched is not finished, whatever is known of its workbooks so far. */
-function unlessBusy(registry: Registry, standingOf: Workbooks['standingOf']): Workbooks['standingOf'] {
-  const busy = registry.list().filter(({ id }) => registry.activityOf(id) !== null);
+/** What is being fetched, or cannot be read now, is not finished, whatever is known of its workbooks so far. */
+function unlessBusy(
+  registry: Registry,
+  unreadable: ReadonlySet<string>,
+  standingOf: Workbooks['standingOf'],
+): Workbooks['standingOf'] {
+  const busy = registry.list().filter(({ id }) => unreadable.has(id) || registry.activityOf(id) !== null);
   if (busy.length === 0) return standingOf;
   const names = new Set(busy.map(({ full_name }) => full_name));
   return (row) => (names.has(row.integration) ? BEING_FETCHED : standingOf(row));
+}
+
+/** Has a repository looked at that could not be read, and passes the error on. */
+function doubtful(registry: Registry, repositoryId: string, error: unknown): never {
+  if (error instanceof MirrorError) registry.doubt(repositoryId);
+  throw error;
+}
+
+/** Gives content whose errors are heard of, but those of a client that went away. */
+function watched(content: Content, doubt: (error: unknown) => never): Content {
+  async function* heard(bytes: Bytes, signal: AbortSignal): Bytes {
+    try {
+      yield* bytes;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      doubt(error);
+    }
+  }
+  return content.kind === 'archive'
+    ? { ...content, open: (signal: AbortSignal) => heard(content.open(signal), signal) }
+    : {
+        ...content,
+        open: (signal: AbortSignal, range?: ByteRange) => heard(content.open(signal, range), signal),
+      };
 }

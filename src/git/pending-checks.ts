@@ -40,28 +40,56 @@ export function pendingChecks(
     checks.push({ contentKey, blobId, row });
     pending.set(id, checks);
   }
-  for (const checks of pending.values()) {
-    checks.sort((left, right) => (timeOf(left.row) < timeOf(right.row) ? -1 : 1));
-  }
+  for (const checks of pending.values()) sortByTime(checks);
   return pending;
 }
 
+function sortByTime(checks: PendingCheck[]): void {
+  checks.sort((left, right) => (timeOf(left.row) < timeOf(right.row) ? -1 : 1));
+}
+
+/** Gives back what was taken of a repository and not checked. */
+export function putBack(
+  pending: Map<string, PendingCheck[]>,
+  repositoryId: string,
+  left: readonly PendingCheck[],
+): void {
+  if (left.length === 0) return;
+  const checks = [...(pending.get(repositoryId) ?? []), ...left];
+  sortByTime(checks);
+  pending.set(repositoryId, checks);
+}
+
+interface Candidate {
+  readonly id: string;
+  readonly checks: PendingCheck[];
+  readonly delays: number;
+  readonly time: string;
+}
+
+function isBefore(one: Candidate, other: Candidate): boolean {
+  return one.delays === other.delays ? one.time > other.time : one.delays < other.delays;
+}
+
 /**
- * Takes the newest file that is to be checked, and others of its repository, newest first.
+ * Takes the newest file that is to be checked, and others of its repository, newest first. Repositories whose files have held
+ * up others come last.
  * @param pending what {@link pendingChecks} gave; what is taken is gone from it
  * @param most how many are taken
+ * @param delays how often files of a repository have held up others, by its id
  * @returns null when nothing is left
  */
 export function takeBatch(
   pending: Map<string, PendingCheck[]>,
   most: number,
+  delays: ReadonlyMap<string, number> = new Map(),
 ): { readonly repositoryId: string; readonly batch: readonly PendingCheck[] } | null {
-  let best: { readonly id: string; readonly checks: PendingCheck[]; readonly time: string } | null = null;
+  let best: Candidate | null = null;
   for (const [id, checks] of pending) {
     const last = checks.at(-1);
-    if (last !== undefined && (best === null || timeOf(last.row) > best.time)) {
-      best = { id, checks, time: timeOf(last.row) };
-    }
+    if (last === undefined) continue;
+    const candidate = { id, checks, delays: delays.get(id) ?? 0, time: timeOf(last.row) };
+    if (best === null || isBefore(candidate, best)) best = candidate;
   }
   if (best === null) return null;
   const batch = best.checks.splice(-most).reverse();

@@ -1,5 +1,5 @@
 import { type BigIntStats, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 /** What tells two states of a file or folder apart. */
 export interface Stamp {
@@ -18,6 +18,8 @@ export interface Stamp {
 /** The files that Git keeps the references of a repository in (gitrepository-layout(5)), as they were at one moment. */
 export interface RefFiles {
   readonly stamps: readonly Stamp[];
+  /** Names of the branches that have a file of their own, whether it leads to a commit or not. */
+  readonly looseBranches: readonly string[];
   /** Whether every later change of a branch shows as another stamp. */
   readonly isConclusive: boolean;
 }
@@ -53,10 +55,10 @@ function stampOf(path: string, stats: BigIntStats | undefined): Stamp {
 }
 
 /**
- * Adds the stamps of a folder of references and of everything below it.
+ * Adds the stamps of a folder of references and of everything below it, and the paths of the files.
  * @returns false when something there is neither file nor folder, so that what it stands for may change elsewhere
  */
-function addFolder(path: string, stamps: Stamp[]): boolean {
+function addFolder(path: string, stamps: Stamp[], files: string[]): boolean {
   // The folder before what it holds: what is added to it meanwhile shows the next time.
   const stats = readStats(path);
   stamps.push(stampOf(path, stats));
@@ -65,9 +67,11 @@ function addFolder(path: string, stamps: Stamp[]): boolean {
   let isPlain = true;
   for (const entry of readdirSync(path, { withFileTypes: true })) {
     const below = join(path, entry.name);
-    if (entry.isDirectory()) isPlain = addFolder(below, stamps) && isPlain;
-    else if (entry.isFile()) stamps.push(stampOf(below, readStats(below)));
-    else isPlain = false;
+    if (entry.isDirectory()) isPlain = addFolder(below, stamps, files) && isPlain;
+    else if (entry.isFile()) {
+      stamps.push(stampOf(below, readStats(below)));
+      files.push(below);
+    } else isPlain = false;
   }
   return isPlain;
 }
@@ -85,11 +89,18 @@ export function readRefFiles(gitDirectory: string): RefFiles {
       const path = join(gitDirectory, name);
       return stampOf(path, readStats(path));
     });
-    const isPlain = addFolder(join(gitDirectory, 'refs', 'heads'), stamps);
-    return { stamps, isConclusive: isPlain && stamps.every((stamp) => isSettled(stamp, readAtNs)) };
+    const heads = join(gitDirectory, 'refs', 'heads');
+    const looseFiles: string[] = [];
+    const isPlain = addFolder(heads, stamps, looseFiles);
+    const looseBranches = looseFiles.map((path) => relative(heads, path));
+    return {
+      stamps,
+      looseBranches,
+      isConclusive: isPlain && stamps.every((stamp) => isSettled(stamp, readAtNs)),
+    };
   } catch {
     // Whatever it is, git meets it as well and says it better.
-    return { stamps: [], isConclusive: false };
+    return { stamps: [], looseBranches: [], isConclusive: false };
   }
 }
 

@@ -4,9 +4,10 @@ import type { ExternalRepository, Registrar } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import { readAddress } from './addresses.ts';
 import type { Credentials } from './credentials.ts';
+import { CrowdedError } from './limit.ts';
 import { checkRepositoryName } from './names.ts';
 import { type Registry, TakenError } from './registry.ts';
-import { RemoteError, type RemoteTrouble } from './remote.ts';
+import { RemoteError, type RemoteTrouble } from './reach.ts';
 
 /** Lets clients create repositories in a registry, which stays the caller's to close. */
 export function createRegistrar(registry: Registry): Registrar {
@@ -69,6 +70,10 @@ function refuse(error: unknown): never {
   if (error instanceof RemoteError) {
     const text = withHint({ message: error.message, hint: error.hint ?? null });
     throw new RequestError(422, TROUBLE_CODES[error.trouble], `url: ${text}`);
+  }
+  if (error instanceof CrowdedError) {
+    // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
+    throw new RequestError(503, 'busy', 'too many repositories are being connected: try again in a minute');
   }
   throw error;
 }

@@ -1,8 +1,10 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { repositorySchema } from '../api/schemas.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
+import { counted } from '../model/humanize.ts';
 import type { Repository } from '../service/library.ts';
 import { createLimit } from './limit.ts';
 
@@ -13,10 +15,15 @@ export interface RegisteredRepository extends Repository {
   readonly source: string | null;
   /** False until an external repository has been fetched for the first time. */
   readonly cloned: boolean;
+  /** Whether it had been fetched, and is to be cloned again because what is here cannot be read; not `cloned` then. */
+  readonly damaged?: true;
 }
 
 /** Name of the index file in the registry's directory. */
 const INDEX_NAME = 'repositories.json';
+
+/** Ends the name of an index that is being written. */
+const TEMPORARY_ENDING = '.tmp';
 
 function readRow(row: unknown): RegisteredRepository {
   const parsed = repositorySchema.safeParse(row);
@@ -32,26 +39,51 @@ function readRow(row: unknown): RegisteredRepository {
     created_at,
     source: typeof source === 'string' ? source : null,
     cloned: parsed.data['cloned'] !== false,
+    ...(parsed.data['damaged'] === true ? { damaged: true } : {}),
   };
 }
 
 /**
- * Reads the index of a registry; one that does not exist yet is empty.
+ * Reads the index of a registry; null for one that does not exist yet.
  * @throws MirrorError `directory.unusable` when it cannot be read
  */
-async function readIndex(directory: string): Promise<RegisteredRepository[]> {
+async function readIndex(directory: string): Promise<RegisteredRepository[] | null> {
   const path = join(directory, INDEX_NAME);
   try {
     const rows: unknown = JSON.parse(await readFile(path, 'utf8'));
     if (!Array.isArray(rows)) throw new Error('it is not a list');
     return rows.map(readRow);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     const why = error instanceof Error ? error.message : String(error);
     throw new MirrorError('directory.unusable', `the repository index ${path} cannot be read: ${why}`, {
       cause: error,
     });
   }
+}
+
+/**
+ * Refuses to begin anew beside repositories: whoever lists them would take all of them for gone.
+ * @throws MirrorError `directory.unusable`
+ */
+async function refuseLost(directory: string): Promise<void> {
+  const shelf = join(directory, 'repositories');
+  const names = (await unlessMissing(readdir(shelf))) ?? [];
+  const repositories = names.filter((name) => name.endsWith('.git'));
+  if (repositories.length === 0) return;
+  const path = join(directory, INDEX_NAME);
+  const count = counted(repositories.length, 'repository', 'repositories');
+  throw new MirrorError('directory.unusable', `${path} is missing, but ${shelf} holds ${count}.`, {
+    hint: `Restore ${INDEX_NAME} from the backup that the repositories come from. To begin anew, move ${shelf} away first. Nothing was changed.`,
+  });
+}
+
+/** Removes what a crash left of an index that was being written. */
+async function sweep(directory: string): Promise<void> {
+  const parts = (await readdir(directory)).filter(
+    (name) => name.startsWith(`${INDEX_NAME}.`) && name.endsWith(TEMPORARY_ENDING),
+  );
+  await Promise.all(parts.map((name) => rm(join(directory, name), { force: true })));
 }
 
 /** The rows of an index, in memory and on disk. */
@@ -62,14 +94,22 @@ export interface RegistryIndex {
   readonly add: (repository: RegisteredRepository) => Promise<void>;
   /** Remembers that an external repository has been fetched. */
   readonly markCloned: (id: string) => Promise<void>;
+  /** Remembers that an external repository has to be cloned again. */
+  readonly markDamaged: (id: string) => Promise<void>;
 }
 
 /**
- * Opens the index of a registry.
- * @throws MirrorError `directory.unusable` when it cannot be read
+ * Opens the index of a registry. A directory without repositories gets an empty one, so that one that is missing later was lost.
+ * @throws MirrorError `directory.unusable` when it cannot be read, or is missing where there are repositories
  */
 export async function openIndex(directory: string): Promise<RegistryIndex> {
-  let rows: readonly RegisteredRepository[] = await readIndex(directory);
+  const read = await readIndex(directory);
+  let rows: readonly RegisteredRepository[] = read ?? [];
+  if (read === null) {
+    await refuseLost(directory);
+    await writeIndex(directory, []);
+  }
+  await sweep(directory);
   const inTurn = createLimit(1);
   const change = (make: () => readonly RegisteredRepository[]): Promise<void> =>
     inTurn(async () => {
@@ -82,17 +122,22 @@ export async function openIndex(directory: string): Promise<RegistryIndex> {
     find: (id) => rows.find((row) => row.id === id),
     add: (repository) => change(() => [...rows, repository]),
     markCloned: (id) => change(() => rows.map((row) => (row.id === id ? asCloned(row) : row))),
+    markDamaged: (id) => change(() => rows.map((row) => (row.id === id ? asDamaged(row) : row))),
   };
 }
 
-function asCloned(repository: RegisteredRepository): RegisteredRepository {
+function asCloned({ damaged: _, ...repository }: RegisteredRepository): RegisteredRepository {
   return { ...repository, cloned: true };
+}
+
+function asDamaged(repository: RegisteredRepository): RegisteredRepository {
+  return { ...repository, cloned: false, damaged: true };
 }
 
 /** Replaces the index as one step that a power cut leaves either done or not done. */
 async function writeIndex(directory: string, repositories: readonly RegisteredRepository[]): Promise<void> {
   const path = join(directory, INDEX_NAME);
-  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  const temporary = `${path}.${crypto.randomUUID()}${TEMPORARY_ENDING}`;
   try {
     const file = await open(temporary, 'wx');
     try {

@@ -1,13 +1,17 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 
 import { MirrorError } from '../model/errors.ts';
 import { type Address, readAddress, type Sources } from './addresses.ts';
-import { clearAway, initialise, keepExact } from './bare.ts';
+import { initialise } from './bare.ts';
+import { examine } from './damage.ts';
 import { createCredentialStore, type Credentials, type CredentialStore } from './credentials.ts';
-import { createFetches, type Fetches, type FetchEvent } from './fetches.ts';
-import { createGit } from './git.ts';
+import { createFetches, type Fetches, type FetchEvent, type FetchWays } from './fetches.ts';
+import { createGit, type Git } from './git.ts';
+import { createLimitWithSeats } from './limit.ts';
 import { checkRepositoryName, formatCreatedAt } from './names.ts';
+import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
+import type { Remote } from './reach.ts';
 import { openIndex, type RegisteredRepository, type RegistryIndex, syncDirectory } from './registry-index.ts';
 import { askRemote, pull, remoteOf } from './remote.ts';
 
@@ -35,6 +39,8 @@ export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;
   readonly onEvent?: (event: FetchEvent) => void;
+  /** Told of what is wrong in the directory, while it is opened. */
+  readonly onOpening?: (event: OpeningEvent) => void;
 }
 
 /** A name that is taken. */
@@ -49,6 +55,9 @@ export interface Registry {
   /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
   readonly gitDirectory: (id: string) => string;
   readonly activityOf: Fetches['activityOf'];
+  readonly problemOf: Fetches['problemOf'];
+  /** To be told of an external repository that could not be read. */
+  readonly doubt: Fetches['doubt'];
   /**
    * Creates an empty drag-and-drop repository.
    * @throws MirrorError `usage.invalid` for an unusable name; TakenError
@@ -61,7 +70,8 @@ export interface Registry {
   readonly connect: (external: ExternalRepository) => Promise<RegisteredRepository>;
   /**
    * Connects an external Git repository that can be read, and fetches it afterwards.
-   * @throws TakenError when it is connected already, RemoteError when it cannot be read
+   * @throws TakenError when it is connected already, RemoteError when it cannot be read, CrowdedError when too many are being
+   *   connected
    */
   readonly announce: (external: AnnouncedRepository) => Promise<RegisteredRepository>;
   /**
@@ -77,32 +87,28 @@ export interface Registry {
   readonly close: () => Promise<void>;
 }
 
-/** Begins the name of a bare repository that is not in the index yet; a crash may leave one behind. */
-const INCOMING_PREFIX = 'incoming-';
-
 /** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
+/** How many are asked at once whether they are there, and how many wait for that; more are refused. */
+const QUESTIONS_AT_ONCE = 8;
+const QUESTIONS_WAITING = 16;
+
 /**
  * Opens the registry in a directory, which is made when it does not exist. One process at a time may have a registry open.
- * Repositories whose first clone was broken off are cloned again.
- * @throws MirrorError `directory.unusable` when the index cannot be read
+ * Repositories whose first clone was broken off are cloned again, and so are external ones that are gone.
+ * @throws MirrorError `directory.unusable` when the index cannot be read, or is gone
  */
 export async function openRegistry(directory: string, options: RegistryOptions = {}): Promise<Registry> {
   const root = resolve(directory);
   const shelf = join(root, 'repositories');
-  await mkdir(shelf, { recursive: true });
+  const made = await mkdir(shelf, { recursive: true });
+  if (made !== undefined) await syncDirectory(dirname(made));
   const index = await openIndex(root);
   const credentials = createCredentialStore(join(root, 'credentials'));
-  await removeLeftovers(shelf);
   await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
   const gitDirectory = (id: string): string => join(shelf, `${id}.git`);
-  await Promise.all(
-    index.list().map(async ({ id }) => {
-      await keepExact(gitDirectory(id));
-      await clearAway(gitDirectory(id));
-    }),
-  );
+  await prepareShelf(shelf, index, gitDirectory, options.onOpening ?? (() => {}));
   return createRegistry({ shelf, index, credentials, gitDirectory, ...options });
 }
 
@@ -118,27 +124,24 @@ function createRegistry(parts: Parts): Registry {
   const git = createGit();
   // Addresses that do not answer must not keep others from their turn.
   const questions = createGit();
+  const inQuestionTurn = createLimitWithSeats(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
   const add = createAdding(parts);
-  const listeners: Array<(repositoryId: string) => void> = [];
-  const onFetch = (event: FetchEvent): void => {
-    onEvent(event);
-    if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
-    for (const listener of listeners) listener(event.repository.id);
-  };
-  const fetches = createFetches(index, onFetch, async (repository, onChange) => {
-    const remote = remoteOf(repository, sources, await credentials.find(repository.id));
-    return pull(git, remote, gitDirectory(repository.id), onChange);
-  });
+  const { onFetch, onFetched } = createAnnouncer(onEvent);
+  const remoteFor = createRemotes(parts);
+  const fetches = createFetches(index, onFetch, createWays(parts, git, remoteFor));
   return {
     sources,
     list: index.list,
     gitDirectory,
     activityOf: fetches.activityOf,
+    problemOf: fetches.problemOf,
+    doubt: fetches.doubt,
     async create(name, createdAt = new Date()) {
       checkRepositoryName(name);
-      const created_at = formatCreatedAt(createdAt);
-      const row = { id: crypto.randomUUID(), name, full_name: name, url: null, created_at };
-      return add({ ...row, source: null, cloned: true }, (path) => initialise(git, path));
+      const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null };
+      return add({ ...row, created_at: formatCreatedAt(createdAt), cloned: true }, (path) =>
+        initialise(git, path),
+      );
     },
     async connect({ url, source = url, createdAt = new Date() }) {
       const reading = readAddress(url, sources);
@@ -153,8 +156,8 @@ function createRegistry(parts: Parts): Registry {
       const row = rowOf({ url, address, source: url, createdAt: new Date(), cloned: false });
       const added = await add(row, async (path) => {
         if (given !== null) await credentials.write(row.id, given);
-        const remote = remoteOf(row, sources, await credentials.find(row.id));
-        await askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS);
+        const remote = await remoteFor(row);
+        await inQuestionTurn(() => askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS));
         await initialise(git, path);
       }).catch(async (error: unknown) => {
         await credentials.remove(row.id);
@@ -164,7 +167,7 @@ function createRegistry(parts: Parts): Registry {
       return added;
     },
     refresh: fetches.fetch,
-    onFetched: (listener) => void listeners.push(listener),
+    onFetched,
     fetchSoon: fetches.soon,
     fetchWhenDue: fetches.whenDue,
     async close() {
@@ -172,6 +175,41 @@ function createRegistry(parts: Parts): Registry {
       await Promise.all([git.stop(), questions.stop()]);
       await ended;
     },
+  };
+}
+
+/** Passes events on, and tells listeners of those that brought something. */
+function createAnnouncer(onEvent: (event: FetchEvent) => void): {
+  readonly onFetch: (event: FetchEvent) => void;
+  readonly onFetched: Registry['onFetched'];
+} {
+  const listeners: Array<(repositoryId: string) => void> = [];
+  return {
+    onFetch(event) {
+      onEvent(event);
+      if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
+      for (const listener of listeners) listener(event.repository.id);
+    },
+    onFetched: (listener) => void listeners.push(listener),
+  };
+}
+
+type RemoteFor = (row: RegisteredRepository) => Promise<Remote>;
+
+function createRemotes({ sources = 'https', credentials }: Parts): RemoteFor {
+  return async (row) => remoteOf(row, sources, await credentials.find(row.id));
+}
+
+function createWays({ shelf, gitDirectory }: Parts, git: Git, remoteFor: RemoteFor): FetchWays {
+  return {
+    pull: async (row, options) => pull(git, await remoteFor(row), gitDirectory(row.id), options),
+    clone: (row, options) =>
+      makeAside(shelf, row.id, gitDirectory(row.id), async (path) => {
+        const remote = await remoteFor(row);
+        await initialise(git, path);
+        return pull(git, remote, path, options);
+      }),
+    examine: (row) => examine(git, gitDirectory(row.id)),
   };
 }
 
@@ -196,7 +234,7 @@ function refuseConnection(error: unknown): never {
   });
 }
 
-type Making = (gitDirectory: string) => Promise<void>;
+type Making = (gitDirectory: string) => Promise<unknown>;
 
 /** Makes the function that adds repositories, one of a name at a time. */
 function createAdding({ shelf, index, gitDirectory }: Pick<Parts, 'shelf' | 'index' | 'gitDirectory'>) {
@@ -219,20 +257,24 @@ function createAdding({ shelf, index, gitDirectory }: Pick<Parts, 'shelf' | 'ind
   };
 }
 
-/** Makes a bare repository under another name and moves it to its place when it is whole. */
-async function makeAside(shelf: string, id: string, gitDirectory: string, make: Making): Promise<void> {
+/** Makes a bare repository under another name and moves it to its place when it is whole; what is there goes. */
+async function makeAside<Result>(
+  shelf: string,
+  id: string,
+  gitDirectory: string,
+  make: (gitDirectory: string) => Promise<Result>,
+): Promise<Result> {
   const incoming = join(shelf, `${INCOMING_PREFIX}${id}`);
+  const outgoing = join(shelf, `${INCOMING_PREFIX}${id}-before`);
   try {
-    await make(incoming);
+    const result = await make(incoming);
+    await rename(gitDirectory, outgoing).catch((error: unknown) => {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    });
     await rename(incoming, gitDirectory);
     await syncDirectory(shelf);
-  } catch (error) {
-    await rm(incoming, { recursive: true, force: true });
-    throw error;
+    return result;
+  } finally {
+    await Promise.all([incoming, outgoing].map((path) => rm(path, { recursive: true, force: true })));
   }
-}
-
-async function removeLeftovers(shelf: string): Promise<void> {
-  const leftovers = (await readdir(shelf)).filter((name) => name.startsWith(INCOMING_PREFIX));
-  await Promise.all(leftovers.map((name) => rm(join(shelf, name), { recursive: true, force: true })));
 }

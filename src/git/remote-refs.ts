@@ -1,3 +1,5 @@
+import { chooseDefaultBranch } from './default-branch.ts';
+
 /** The references of a repository at one moment. */
 export interface References {
   /** Object id by full name, such as `refs/heads/main`. */
@@ -33,6 +35,40 @@ export function isReferenceName(name: string): boolean {
 }
 
 /**
+ * A segment of so many bytes becomes the name of a file, with `.lock` behind it while it is written, and no file system takes
+ * more than 255 bytes; a path may have 4096, of which the repository's own takes some.
+ */
+const MAX_SEGMENT_BYTES = 255 - '.lock'.length;
+const MAX_NAME_BYTES = 3000;
+
+/** Says whether disks can hold a reference, which Git keeps as a file. */
+function isHoldable(name: string): boolean {
+  const fits = (text: string, bytes: number): boolean => Buffer.byteLength(text) <= bytes;
+  return fits(name, MAX_NAME_BYTES) && name.split('/').every((segment) => fits(segment, MAX_SEGMENT_BYTES));
+}
+
+/** The references of another repository. */
+export interface RemoteReferences extends References {
+  /** Full names of those that cannot be had here; they are none of `ids`. */
+  readonly leftOut: readonly string[];
+}
+
+/**
+ * Leaves out references that no disk can hold, and those that this one has refused.
+ * @param refused object id by full name: what is elsewhere by now may be there under the name by now, too
+ */
+export function leaveOut(remote: References, refused: ReadonlyMap<string, string>): RemoteReferences {
+  const isLeftOut = ([name, id]: readonly [string, string]): boolean =>
+    !isHoldable(name) || refused.get(name) === id;
+  const all = [...remote.ids];
+  return {
+    ids: new Map(all.filter((entry) => !isLeftOut(entry))),
+    head: remote.head,
+    leftOut: all.filter(isLeftOut).map(([name]) => name),
+  };
+}
+
+/**
  * Reads the output of `git ls-remote --symref`. What tags point to (`^{}`) is left out, and so is what is no reference.
  * @param output lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`
  */
@@ -60,6 +96,21 @@ function namesAbove(name: string): string[] {
   return segments.slice(1).map((_, index) => segments.slice(0, index + 1).join('/'));
 }
 
+function branchesOf(ids: ReadonlyMap<string, string>): Map<string, string> {
+  const branches = [...ids].filter(([name]) => name.startsWith(BRANCH_PREFIX));
+  return new Map(branches.map(([name, id]) => [name.slice(BRANCH_PREFIX.length), id]));
+}
+
+/** What HEAD shall name: what it names there, if that exists; else it stays, if that exists; else a likely branch. */
+function chooseHead(own: References, remote: References): string | null {
+  const isThere = (head: string | null): boolean => head !== null && remote.ids.has(head);
+  const heads = branchesOf(remote.ids);
+  if (isThere(remote.head) || heads.size === 0) return remote.head;
+  if (isThere(own.head)) return own.head;
+  const chosen = chooseDefaultBranch({ defaultBranch: null, heads });
+  return chosen === null ? null : BRANCH_PREFIX + chosen;
+}
+
 /**
  * Decides how to get from the references here to those there. Nothing goes before everything new has come, but for what stands
  * in the way of a new name; so a fetch that fails, at whatever moment, loses no branch.
@@ -72,11 +123,12 @@ export function planReferences(own: References, remote: References): ReferencePl
   const names = new Set(changed.map(([name]) => name));
   const isInTheWay = (name: string): boolean =>
     above.has(name) || namesAbove(name).some((parent) => names.has(parent));
+  const head = chooseHead(own, remote);
   return {
     wanted: changed.filter(([, id]) => !present.has(id)).map(([name]) => name),
     clearings: gone.filter(isInTheWay).map((name) => `delete ${name}`),
     updates: changed.map(([name, id]) => `update ${name} ${id}`),
-    head: remote.head === null || remote.head === own.head ? null : remote.head,
+    head: head === own.head ? null : head,
     removals: gone.filter((name) => !isInTheWay(name)).map((name) => `delete ${name}`),
   };
 }

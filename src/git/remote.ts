@@ -1,39 +1,21 @@
 import { isAbsolute } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
-import { scrub } from '../model/scrub.ts';
 import { readAddress, type Sources } from './addresses.ts';
-import { secretsIn } from './credentials.ts';
+import { blameRepository } from './damage.ts';
 import type { Git } from './git.ts';
-import { type Access, networkEnvironment } from './git-environment.ts';
+import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
+import { throughQuarantine } from './quarantine.ts';
+import { reach, type Remote, REMOTE_HINTS, RemoteError } from './reach.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 import {
   isInStep,
+  leaveOut,
   parseOwnReferences,
   parseRemoteReferences,
   planReferences,
   type ReferencePlan,
   type References,
 } from './remote-refs.ts';
-
-/** A repository elsewhere, as Git reaches it. */
-export interface Remote extends Access {
-  /** An address, or an absolute path. */
-  readonly source: string;
-}
-
-/** What is wrong with a repository elsewhere. */
-export type RemoteTrouble = 'credentials' | 'unreachable' | 'unsupported';
-
-/** A repository elsewhere that cannot be read. */
-export class RemoteError extends MirrorError {
-  readonly trouble: RemoteTrouble;
-
-  constructor(trouble: RemoteTrouble, message: string, hint: string) {
-    super(trouble === 'credentials' ? 'credentials.refused' : 'service.failed', message, { hint });
-    this.trouble = trouble;
-  }
-}
 
 /**
  * Says how a repository is reached. What a client named is held to the setting, also when that was another one at the time; a
@@ -64,64 +46,13 @@ const COMPARISON_LIMIT_MS = 60_000;
 /** A reference that moves between two looks at it makes a fetch fail; one that moves so often in a row is bad luck. */
 const ATTEMPTS = 3;
 
-const HINTS: Readonly<Record<RemoteTrouble, string>> = {
-  credentials: 'Check user name and password, and that they may read the repository.',
-  unreachable: 'Check the address, and that this machine reaches it.',
-  unsupported: 'Convert the repository to SHA-1, the format whose ids have 40 digits.',
-};
+/** So much may be said of references: of half a million, at the length that they usually have. */
+const MAX_REFERENCES_BYTES = 64 * 1024 ** 2;
+/** Git holds all of it in memory before it says the first of it. */
+const MAX_MEMORY_KIB = 512 * 1024;
 
-/** Git's words for a user name or password that is wrong or missing (LC_ALL=C; git 2.39 to 2.51). */
-const REFUSAL =
-  /Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
-
-/** Says what git's complaint is about. */
-export function troubleOf(complaint: string): RemoteTrouble {
-  return REFUSAL.test(complaint) ? 'credentials' : 'unreachable';
-}
-
-/**
- * The error for a git program that failed to read a repository elsewhere. Servers may send back what they were sent, so that
- * secrets are looked for in what git says.
- */
-function remoteError(error: unknown, secrets: readonly string[], timedOutMs: number | null): unknown {
-  if (timedOutMs !== null) {
-    const message = `the repository did not answer within ${timedOutMs / 1000} seconds`;
-    return new RemoteError('unreachable', message, HINTS.unreachable);
-  }
-  if (!(error instanceof MirrorError)) return error;
-  const complaint = scrub(error.message, secrets)
-    .replace(/^git \S+ ended with \d+: (?:fatal: )?/, '')
-    .replaceAll(/\p{Cc}/gu, ' ');
-  const trouble = troubleOf(complaint);
-  const message =
-    trouble === 'credentials'
-      ? `the repository asks for other credentials: ${complaint}`
-      : `the repository cannot be read: ${complaint}`;
-  return new RemoteError(trouble, message, HINTS[trouble]);
-}
-
-/** Runs git on a repository elsewhere. @throws RemoteError */
-async function reach(
-  git: Git,
-  remote: Remote,
-  gitDirectory: string | null,
-  args: readonly string[],
-  options: { readonly input?: string; readonly limitMs?: number } = {},
-): Promise<string> {
-  const { input, limitMs } = options;
-  const signal = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
-  try {
-    const output = await git.run(gitDirectory, args, {
-      environment: networkEnvironment(remote),
-      ...(input === undefined ? {} : { input }),
-      ...(signal === undefined ? {} : { signal }),
-    });
-    return output.toString('utf8');
-  } catch (error) {
-    const timedOutMs = signal?.aborted === true ? (limitMs ?? 0) : null;
-    throw remoteError(error, await secretsIn(remote.credentialFile), timedOutMs);
-  }
-}
+/** References that this disk refuses are left out up to this number: with more, something else is wrong. */
+const MAX_REFUSED = 100;
 
 /**
  * Asks a repository elsewhere for its references.
@@ -134,20 +65,29 @@ export async function askRemote(
   limitMs: number = COMPARISON_LIMIT_MS,
 ): Promise<References> {
   const args = ['ls-remote', '--symref', '--', remote.source];
-  const references = parseRemoteReferences(await reach(git, remote, null, args, { limitMs }));
+  const bounds = { limitMs, maxOutputBytes: MAX_REFERENCES_BYTES, maxMemoryKib: MAX_MEMORY_KIB };
+  const references = parseRemoteReferences(await reach(git, remote, null, args, bounds));
   if ([...references.ids.values()].some((id) => id.length !== 40)) {
     // The service's versions have ids of 40 digits (service specification, section 2.3).
-    throw new RemoteError('unsupported', 'the repository keeps its objects by SHA-256', HINTS.unsupported);
+    throw new RemoteError(
+      'unsupported',
+      'the repository keeps its objects by SHA-256',
+      REMOTE_HINTS.unsupported,
+    );
   }
   return references;
 }
 
+/** Has for-each-ref look at each object, and fail where one is missing, but say no more of it. */
+const OWN_FORMAT = '--format=%(objectname) %(refname)%(if)%(objecttype)%(then)%(end)';
+
+/** @throws DamagedError when references or what they name cannot be read */
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const [ids, head] = await Promise.all([
-    git.run(gitDirectory, ['for-each-ref', '--format=%(objectname) %(refname)']),
+    git.run(gitDirectory, ['for-each-ref', OWN_FORMAT]),
     // It ends with 1 where HEAD names a commit instead of a branch.
     git.run(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
-  ]);
+  ]).catch(blameRepository);
   const name = head.toString('utf8').trim();
   return { ids: parseOwnReferences(ids.toString('utf8')), head: name === '' ? null : name };
 }
@@ -155,10 +95,11 @@ async function ownReferences(git: Git, gitDirectory: string): Promise<References
 /** Changes references, all of them or none. */
 async function change(git: Git, gitDirectory: string, commands: readonly string[]): Promise<void> {
   if (commands.length === 0) return;
-  await git.run(gitDirectory, ['update-ref', '--no-deref', '--stdin'], { input: `${commands.join('\n')}\n` });
+  const args = [...LASTING_SETTINGS, 'update-ref', '--no-deref', '--stdin'];
+  await git.run(gitDirectory, args, { input: `${commands.join('\n')}\n` });
 }
 
-/** Fetches objects without a change to any reference. */
+/** Fetches objects without a change to any reference; a failure leaves nothing of them. */
 async function download(
   git: Git,
   remote: Remote,
@@ -166,8 +107,11 @@ async function download(
   names: readonly string[],
 ): Promise<void> {
   if (names.length === 0) return;
-  const args = ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--stdin', '--', remote.source];
-  await reach(git, remote, gitDirectory, args, { input: `${names.join('\n')}\n` });
+  const flags = ['--quiet', '--no-tags', '--no-write-fetch-head', '--stdin'];
+  const args = [...LASTING_SETTINGS, 'fetch', ...flags, '--', remote.source];
+  await throughQuarantine(gitDirectory, async (environment) => {
+    await reach(git, remote, gitDirectory, args, { input: `${names.join('\n')}\n`, environment });
+  });
 }
 
 async function apply(
@@ -182,30 +126,106 @@ async function apply(
 }
 
 /**
+ * Sets references, but those that cannot be set.
+ * @returns the commands that failed
+ * @throws MirrorError `service.failed` when so many fail that the references are not to blame
+ */
+async function changeApart(git: Git, gitDirectory: string, commands: readonly string[]): Promise<string[]> {
+  const failed: string[] = [];
+  const parts: Array<readonly string[]> = [commands];
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    try {
+      await change(git, gitDirectory, part);
+    } catch (error) {
+      if (part.length === 1) failed.push(...part);
+      else parts.push(part.slice(0, part.length / 2), part.slice(part.length / 2));
+      if (failed.length > MAX_REFUSED || failed.length === commands.length) throw error;
+    }
+  }
+  return failed;
+}
+
+/** Applies the part of a plan that can be applied, and remembers what was refused, by name and object id. */
+async function applyPart(
+  git: Git,
+  gitDirectory: string,
+  { clearings, updates }: ReferencePlan,
+  refused: Map<string, string>,
+): Promise<void> {
+  await change(git, gitDirectory, clearings);
+  for (const command of await changeApart(git, gitDirectory, updates)) {
+    const [, name = '', id = ''] = command.split(' ');
+    // What they have replaced before it was fetched is refused for another reason: this fails then.
+    await git.run(gitDirectory, ['cat-file', '-e', id]);
+    refused.set(name, id);
+  }
+}
+
+/**
+ * Applies a plan, as far as that goes in this attempt.
+ * @returns whether all of it is done
+ */
+async function carryOut(
+  git: Git,
+  gitDirectory: string,
+  plan: ReferencePlan,
+  { attempt, refused }: { readonly attempt: number; readonly refused: Map<string, string> },
+): Promise<boolean> {
+  try {
+    await apply(git, gitDirectory, plan);
+    return true;
+  } catch (error) {
+    if (attempt > ATTEMPTS) throw error;
+    // What they had a moment ago may have been replaced before it was fetched; it may also be that a disk refuses a name.
+    if (attempt === ATTEMPTS) await applyPart(git, gitDirectory, plan, refused);
+    return false;
+  }
+}
+
+/** What a pull tells while it is under way. */
+export interface PullOptions {
+  /** Called when it turns out that there is something to fetch. */
+  readonly onChange?: () => void;
+  /** Called when something fails that may be this repository's own fault. */
+  readonly onDoubt?: () => void;
+  /** The references that this disk has refused so far, object id by full name; a pull adds to them. */
+  readonly refused?: Map<string, string>;
+}
+
+/** What a pull has done. */
+export interface Pulled {
+  /** Whether anything was different. */
+  readonly isChanged: boolean;
+  /** Full names of the references that cannot be had here. */
+  readonly leftOut: readonly string[];
+}
+
+/**
  * Brings a bare repository to what another one holds now: all its references, and its choice of a default branch. One that
- * cannot be read changes nothing.
- * @param onChange called when it turns out that there is something to fetch
- * @returns whether anything was different
- * @throws RemoteError when the other one cannot be read, MirrorError `service.failed` when git fails here
+ * cannot be read changes nothing. What it has done is there after a power cut.
+ * @throws RemoteError when the other one cannot be read, DamagedError when this one cannot, MirrorError `service.failed` when git
+ *   fails here
  */
 export async function pull(
   git: Git,
   remote: Remote,
   gitDirectory: string,
-  onChange: () => void = () => {},
-): Promise<boolean> {
+  { onChange = () => {}, onDoubt = () => {}, refused = new Map() }: PullOptions = {},
+): Promise<Pulled> {
   for (let attempt = 1; ; attempt += 1) {
-    const theirs = await askRemote(git, remote);
+    const { leftOut, ...theirs } = leaveOut(await askRemote(git, remote), refused);
     const plan = planReferences(await ownReferences(git, gitDirectory), theirs);
-    if (isInStep(plan)) return attempt > 1;
+    if (isInStep(plan)) return { isChanged: attempt > 1, leftOut };
     onChange();
-    await download(git, remote, gitDirectory, plan.wanted);
     try {
-      await apply(git, gitDirectory, plan);
-      return true;
+      await download(git, remote, gitDirectory, plan.wanted);
+      const isDone = await carryOut(git, gitDirectory, plan, { attempt, refused });
+      await syncFolders(gitDirectory);
+      if (isDone) return { isChanged: true, leftOut };
     } catch (error) {
-      // What they had a moment ago may have been replaced before it was fetched.
-      if (attempt === ATTEMPTS) throw error;
+      onDoubt();
+      throw error;
     }
+    if (attempt === ATTEMPTS) onDoubt();
   }
 }

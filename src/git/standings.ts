@@ -1,8 +1,10 @@
 import { type Finding, isSuccess } from '../model/workbook-check.ts';
 import type { Standing, WorkbookRow } from '../service/library.ts';
-import { type Checker, checkBatch } from './check-batch.ts';
+import type { Checker } from './check-batch.ts';
+import { createCheckLanes } from './check-lanes.ts';
 import type { Git } from './git.ts';
-import { type PendingCheck, pendingChecks, takeBatch } from './pending-checks.ts';
+import { type PendingCheck, pendingChecks } from './pending-checks.ts';
+import { createPostponed } from './postponed.ts';
 import type { Registry } from './registry.ts';
 
 /** Remembers what was found, by {@link WorkbookRow.contentKey}. */
@@ -30,6 +32,8 @@ export interface StandingsOptions {
   readonly checker: Checker;
   readonly findings: Findings;
   readonly onFailure?: ((failed: FailedCheck) => void) | undefined;
+  /** How long a file waits that could not be checked, in milliseconds; each time twice as long. */
+  readonly retryMs?: number | undefined;
 }
 
 /** What has been made of each workbook so far. */
@@ -47,56 +51,49 @@ const SUCCESS: Standing = { status: 'success', processing: 0, failure: 0 };
 const PROCESSING: Standing = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: Standing = { status: 'failure', processing: 0, failure: 1 };
 
-/** So many files of one repository are read by one git program. */
-const BATCH_FILES = 32;
+const RETRY_MS = 5 * 60_000;
 /** Findings of files that are listed no longer are kept up to this number and that of the listed ones. */
 const SPARE_FINDINGS = 50_000;
 
 /** Makes the standings; checks begin with the first {@link Standings.look}. */
 export function createStandings(options: StandingsOptions): Standings {
   const { git, registry, checker, findings } = options;
-  const underWay = new Set<string>();
-  const stop = new AbortController();
-  const lanes = new Set<Promise<void>>();
-  let pending = new Map<string, PendingCheck[]>();
   let looked: readonly WorkbookRow[] = [];
+  let isClosed = false;
 
-  function conclude({ contentKey, row }: PendingCheck, finding: Finding): void {
-    underWay.delete(contentKey);
+  const postponed = createPostponed(options.retryMs ?? RETRY_MS, () => choose());
+
+  function conclude({ contentKey, row }: PendingCheck, finding: Finding | null): void {
+    if (finding === null) {
+      postponed.add(contentKey);
+      return;
+    }
+    postponed.delete(contentKey);
     findings.set(contentKey, finding);
     if (isSuccess(finding)) return;
     const { integration, path, version } = row;
     options.onFailure?.({ integration, path, versionId: version.id, finding });
   }
 
-  async function runLane(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const taken = takeBatch(pending, BATCH_FILES);
-      if (taken === null) return;
-      for (const { contentKey } of taken.batch) underWay.add(contentKey);
-      const gitDirectory = registry.gitDirectory(taken.repositoryId);
-      await checkBatch({ git, checker, gitDirectory, signal: stop.signal }, taken.batch, conclude);
-    }
-  }
+  const lanes = createCheckLanes({ git, registry, checker, conclude });
 
-  function startLanes(): void {
-    while (pending.size > lanes.size && lanes.size < checker.places) {
-      const lane: Promise<void> = runLane().finally(() => lanes.delete(lane));
-      lanes.add(lane);
-    }
+  /** Chooses anew what is to be checked. */
+  function choose(): void {
+    if (isClosed) return;
+    const isKnown = (key: string): boolean =>
+      findings.get(key) !== undefined || lanes.isUnderWay(key) || postponed.has(key);
+    const ids = new Map(registry.list().map(({ id, full_name }) => [full_name, id]));
+    lanes.start(pendingChecks(looked, ids, isKnown));
   }
 
   return {
     look(rows) {
-      if (rows === looked || stop.signal.aborted) return;
+      if (rows === looked || isClosed) return;
       looked = rows;
-      const isKnown = (key: string): boolean => findings.get(key) !== undefined || underWay.has(key);
-      const ids = new Map(registry.list().map(({ id, full_name }) => [full_name, id]));
-      pending = pendingChecks(rows, ids, isKnown);
+      choose();
       if (findings.size > rows.length + SPARE_FINDINGS) {
         findings.keepOnly(new Set(rows.flatMap(({ contentKey }) => contentKey ?? [])));
       }
-      startLanes();
     },
     of({ contentKey }) {
       if (contentKey === undefined) return SUCCESS;
@@ -104,12 +101,11 @@ export function createStandings(options: StandingsOptions): Standings {
       if (finding === undefined) return PROCESSING;
       return isSuccess(finding) ? SUCCESS : FAILURE;
     },
-    async idle() {
-      while (lanes.size > 0) await Promise.all(lanes);
-    },
+    idle: lanes.idle,
     close() {
-      stop.abort();
-      pending.clear();
+      isClosed = true;
+      lanes.close();
+      postponed.close();
     },
   };
 }

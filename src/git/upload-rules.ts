@@ -7,6 +7,8 @@ const PATH_LIMIT_BYTES = 1024;
 /** Git writes a branch as a file of its name, and locks it by another one with `.lock` behind the name. */
 const BRANCH_SEGMENT_LIMIT_BYTES = SEGMENT_LIMIT_BYTES - '.lock'.length;
 const MESSAGE_LIMIT_BYTES = 65_536;
+/** Deeper than any folder of people, and little enough for programs that go down by calling themselves. */
+const DEPTH_LIMIT_SEGMENTS = 64;
 
 /** Characters that HFS+ takes for nothing; Git's `core.protectHFS` knows the same. */
 const IGNORED_BY_HFS = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
@@ -67,7 +69,9 @@ export function pathProblem(path: string): string | null {
   if (!path.isWellFormed()) return 'is not valid Unicode';
   if (/[\p{Cc}\\]/u.test(path)) return 'holds a backslash or a control character';
   if (Buffer.byteLength(path) > PATH_LIMIT_BYTES) return `has more than ${PATH_LIMIT_BYTES} bytes`;
-  for (const segment of path.split('/')) {
+  const segments = path.split('/');
+  if (segments.length > DEPTH_LIMIT_SEGMENTS) return `has more than ${DEPTH_LIMIT_SEGMENTS} parts`;
+  for (const segment of segments) {
     const problem = segmentProblem(segment);
     if (problem !== null) return problem;
   }
@@ -101,54 +105,4 @@ export function authorName(name: string): string {
     .replaceAll(/^[\s.,:;"'\\]+|[\s.,:;"'\\]+$/g, '')
     .toWellFormed();
   return kept === '' ? 'unknown' : kept;
-}
-
-/** Every folder that a path lies in, from the outermost. */
-function foldersOf(path: string): string[] {
-  const segments = path.split('/').slice(0, -1);
-  return segments.map((_, index) => segments.slice(0, index + 1).join('/'));
-}
-
-/** What an upload and a commit cannot both hold. */
-export interface PathConflict {
-  /** `file`: there is a file where a folder is wanted. `folder`: there is a folder where a file is wanted. */
-  readonly kind: 'file' | 'folder';
-  readonly path: string;
-}
-
-/**
- * Makes a test of what is there already against what is uploaded: a file cannot take the place of a folder, nor a folder
- * that of a file.
- * @param uploaded paths of the files that are uploaded
- * @returns what is wrong with a path that exists, or null
- */
-export function createPathCheck(uploaded: readonly string[]): (existing: string) => PathConflict | null {
-  const files = new Set(uploaded);
-  const folders = new Set(uploaded.flatMap(foldersOf));
-  return (existing) => {
-    if (folders.has(existing)) return { kind: 'file', path: existing };
-    const folder = foldersOf(existing).find((path) => files.has(path));
-    return folder === undefined ? null : { kind: 'folder', path: folder };
-  };
-}
-
-/**
- * Says why files cannot be uploaded together.
- * @returns null when they can
- */
-export function filesProblem(paths: readonly string[]): string | null {
-  if (paths.length === 0) return 'there is no file in this upload';
-  for (const path of paths) {
-    const problem = pathProblem(path);
-    if (problem !== null) return `the path ${JSON.stringify(path)} ${problem}`;
-  }
-  const seen = new Set<string>();
-  const conflictOf = createPathCheck(paths);
-  for (const path of paths) {
-    if (seen.has(path)) return `${JSON.stringify(path)} is in this upload twice`;
-    seen.add(path);
-    const conflict = conflictOf(path);
-    if (conflict !== null) return `${JSON.stringify(conflict.path)} would be a file and a folder`;
-  }
-  return null;
 }

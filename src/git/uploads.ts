@@ -11,25 +11,24 @@ import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
 import { createLimit } from './limit.ts';
 import { findObject } from './objects.ts';
 import { presentDirectory } from './present.ts';
-import { type Branches, readBranches } from './refs.ts';
+import { readBranches } from './refs.ts';
 import type { Registry } from './registry.ts';
-import {
-  authorName,
-  branchInTheWay,
-  branchNameProblem,
-  createPathCheck,
-  filesProblem,
-  messageProblem,
-  type PathConflict,
-  wholeMessage,
-} from './upload-rules.ts';
+import { chooseParent, examine, namesOf, refusalOf } from './upload-checks.ts';
+import { authorName, messageProblem, wholeMessage } from './upload-rules.ts';
 
 const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const NO_COMMIT = '0'.repeat(40);
 /** Large files take long to compress: more at once would not be done sooner. */
 const FILES_WRITTEN_AT_ONCE = 4;
-/** Workbooks are compressed already; more effort would not make them smaller. */
-const COMPRESSION_SETTING: readonly string[] = ['-c', 'core.compression=1'];
+const BLOB_SETTINGS: readonly string[] = [
+  ...LASTING_SETTINGS,
+  // Workbooks are compressed already; more effort would not make them smaller.
+  '-c',
+  'core.compression=1',
+  // Else each file above our threshold would become a pack of its own.
+  '-c',
+  'core.bigFileThreshold=512m',
+];
 
 /**
  * Makes commits of what people upload to the repositories of a registry.
@@ -46,6 +45,10 @@ export function createUploads(git: Git, registry: Registry, maxUploadBytes: numb
     },
     folder: async (repositoryId, commitId, path) =>
       folderAt(git, presentDirectory(registry, repositoryId), commitId, path),
+    async check(repositoryId, names) {
+      const { problems, replaces } = await examine(git, presentDirectory(registry, repositoryId), names);
+      return { problems: problems.map(({ path, message }) => ({ path, message })), replaces };
+    },
     receive: async (repositoryId, bytes) =>
       withFolderBeside(presentDirectory(registry, repositoryId), async (gitDirectory, folder) => {
         // Git sees the file only when it is whole, and need not hold it in memory as it would from a pipe.
@@ -84,8 +87,7 @@ function tooLarge(limitBytes: number): RequestError {
 }
 
 async function writeBlob(git: Git, gitDirectory: string, path: string): Promise<string> {
-  const settings = [...LASTING_SETTINGS, ...COMPRESSION_SETTING];
-  const args = [...settings, 'hash-object', '-w', '--no-filters', '--', path];
+  const args = [...BLOB_SETTINGS, 'hash-object', '-w', '--no-filters', '--', path];
   const chunks: Uint8Array[] = [];
   for await (const chunk of outputOf(() => git.start(gitDirectory, args))) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8').trim();
@@ -125,53 +127,21 @@ async function typesOf(
   );
 }
 
-/** Refuses what no state of the repository would make good. */
-function checkUpload({ branch, seenCommitId, startFrom, message, files }: Upload): void {
-  const refuse = (why: string): never => {
-    throw new RequestError(400, 'invalid', why);
-  };
-  const branchProblem = branchNameProblem(branch);
-  if (branchProblem !== null) refuse(`the branch name ${JSON.stringify(branch)} ${branchProblem}`);
-  if (seenCommitId !== null && startFrom !== null)
-    refuse('only a branch that does not exist yet can start from another one');
+/** Refuses what is wrong with an upload besides its names. */
+function checkText({ message, files }: Upload): void {
   const problem = messageProblem(message);
-  if (problem !== null) refuse(`the message ${problem}`);
-  const wrong = filesProblem(files.map(({ path }) => path));
-  if (wrong !== null) refuse(wrong);
+  if (problem !== null) throw new RequestError(400, 'invalid', `the message ${problem}`);
   const strange = files.find(({ blobId }) => !OBJECT_ID.test(blobId));
-  if (strange !== undefined) refuse(`${JSON.stringify(strange.blobId)} is not the id of a file`);
-}
-
-function moved(why: string): RequestError {
-  return new RequestError(409, 'moved', `${why}: look at what is there now, and upload again`);
-}
-
-/**
- * Finds the commit that an upload follows.
- * @returns null for a branch that starts empty
- * @throws RequestError 404, 409 as {@link Uploads.commit}
- */
-function chooseParent({ heads }: Branches, { branch, seenCommitId, startFrom }: Upload): string | null {
-  const head = heads.get(branch) ?? null;
-  if (head !== seenCommitId) {
-    if (head === null) throw moved(`there is no branch ${branch} any more`);
-    if (seenCommitId === null) throw moved(`there is a branch ${branch} already`);
-    throw moved(`somebody has changed the branch ${branch} meanwhile`);
-  }
-  if (head !== null) return head;
-  const inTheWay = branchInTheWay(branch, heads.keys());
-  if (inTheWay !== null)
-    throw new RequestError(409, 'conflict', `no branch ${branch} can be beside the branch ${inTheWay}`);
-  if (startFrom === null) return null;
-  const start = heads.get(startFrom);
-  if (start === undefined) throw new RequestError(404, 'branch_not_found', `there is no branch ${startFrom}`);
-  return start;
+  if (strange === undefined) return;
+  throw new RequestError(400, 'invalid', `${JSON.stringify(strange.blobId)} is not the id of a file`);
 }
 
 async function commit(git: Git, gitDirectory: string, upload: Upload): Promise<string> {
-  checkUpload(upload);
-  const parent = chooseParent(await readBranches(git, gitDirectory), upload);
-  await checkFiles(git, gitDirectory, parent, upload.files);
+  checkText(upload);
+  const { parent, problems } = await examine(git, gitDirectory, namesOf(upload));
+  const [problem] = problems;
+  if (problem !== undefined) throw refusalOf(problem);
+  await checkReceived(git, gitDirectory, upload.files);
   const treeId = await writeTree(git, gitDirectory, parent, upload.files);
   if (parent !== null && (await treeOf(git, gitDirectory, parent)) === treeId)
     throw new RequestError(
@@ -186,38 +156,13 @@ async function commit(git: Git, gitDirectory: string, upload: Upload): Promise<s
   return commitId;
 }
 
-function conflictError({ kind, path }: PathConflict): RequestError {
-  const what =
-    kind === 'file'
-      ? `${path} is a file: nothing can be put below it`
-      : `${path} is a folder: no file can take its place`;
-  return new RequestError(409, 'conflict', what);
-}
-
-/** @throws RequestError 400 for a file that was not received, 409 for a file over a folder or the other way round */
-async function checkFiles(
-  git: Git,
-  gitDirectory: string,
-  parent: string | null,
-  files: Upload['files'],
-): Promise<void> {
-  const types = await typesOf(
-    git,
-    gitDirectory,
-    files.map(({ blobId }) => blobId),
-  );
+/** @throws RequestError 400 for a file that was not received */
+async function checkReceived(git: Git, gitDirectory: string, files: Upload['files']): Promise<void> {
+  const blobIds = files.map(({ blobId }) => blobId);
+  const types = await typesOf(git, gitDirectory, blobIds);
   const lost = files.find(({ blobId }) => types.get(blobId) !== 'blob');
-  if (lost !== undefined)
-    throw new RequestError(400, 'file_not_received', `the file for ${lost.path} is not here: send it again`);
-  if (parent === null) return;
-  const conflictOf = createPathCheck(files.map(({ path }) => path));
-  const found: PathConflict[] = [];
-  await git.tokens(gitDirectory, ['ls-tree', '-r', '-z', '--name-only', '--full-tree', parent], (path) => {
-    const conflict = found.length === 0 ? conflictOf(path) : null;
-    if (conflict !== null) found.push(conflict);
-  });
-  const [first] = found;
-  if (first !== undefined) throw conflictError(first);
+  if (lost === undefined) return;
+  throw new RequestError(400, 'file_not_received', `the file for ${lost.path} is not here: send it again`);
 }
 
 /** Makes the tree of a commit with some files put in, in an index of its own. */
@@ -275,7 +220,7 @@ async function moveBranch(git: Git, gitDirectory: string, upload: Upload, commit
     await git.run(gitDirectory, [...LASTING_SETTINGS, 'update-ref', reference, commitId, before]);
   } catch (error) {
     // Whether somebody was faster shows in the branches, whatever git says.
-    chooseParent(await readBranches(git, gitDirectory), upload);
-    throw error;
+    const chosen = chooseParent(await readBranches(git, gitDirectory), upload);
+    throw chosen === null || typeof chosen === 'string' ? error : refusalOf(chosen);
   }
 }

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { chown, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { systemCode } from '../model/disk-errors.ts';
@@ -20,6 +20,8 @@ export interface KeyProblem {
   readonly path: string;
   /** What is wrong, as a clause without a secret. */
   readonly reason: string;
+  /** Whether {@link removeKey} removes it: not a folder, which may hold anything. */
+  readonly isRemovable: boolean;
 }
 
 const ENDING = '.json';
@@ -57,7 +59,10 @@ export async function readKeyFolder(folder: string): Promise<KeyFolderContent> {
     names = await readdir(folder);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return { keys: [], problems: [] };
-    return { keys: [], problems: [{ id: null, path: folder, reason: unreadable(error) }] };
+    return {
+      keys: [],
+      problems: [{ id: null, path: folder, reason: unreadable(error), isRemovable: false }],
+    };
   }
   const keys: StoredKey[] = [];
   const problems: KeyProblem[] = [];
@@ -70,7 +75,7 @@ export async function readKeyFolder(folder: string): Promise<KeyFolderContent> {
     } catch (error) {
       const reason =
         systemCode(error) === undefined && error instanceof Error ? error.message : unreadable(error);
-      problems.push({ id, path, reason });
+      problems.push({ id, path, reason, isRemovable: !(await isFolder(path)) });
     }
   }
   keys.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt));
@@ -79,6 +84,11 @@ export async function readKeyFolder(folder: string): Promise<KeyFolderContent> {
 
 function isKeyFile(name: string): boolean {
   return name.endsWith(ENDING) && !name.startsWith('.');
+}
+
+/** Whether a folder itself stands at a path: a link to one can be removed. */
+async function isFolder(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null))?.isDirectory() === true;
 }
 
 /** Reads a file; null for one that was removed meanwhile. */
@@ -91,6 +101,7 @@ async function readText(path: string): Promise<string | null> {
   if (handle === null) return null;
   try {
     const stats = await handle.stat();
+    if (stats.isDirectory()) throw new Error('it is a folder');
     if (!stats.isFile()) throw new Error('it is no file');
     if (stats.size > MAX_FILE_BYTES) throw new Error('it is too large for a key');
     return await handle.readFile('utf8');
@@ -100,8 +111,7 @@ async function readText(path: string): Promise<string | null> {
 }
 
 /**
- * Keeps a key, in one step that survives a power cut. Only the owner of the service's directory can read it; root makes it for
- * that owner, who could not read it otherwise.
+ * Keeps a key, in one step that survives a power cut. Only its owner can read it.
  * @param folder made with its parents when it does not exist
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `directory.unusable` where this user may not write, and what the disk says
@@ -120,7 +130,6 @@ export async function addKey(folder: string, key: StoredKey, nowMs: number): Pro
       } finally {
         await handle.close();
       }
-      await giveToOwner(temporary, dirname(folder));
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
@@ -140,13 +149,21 @@ export async function removeKey(folder: string, id: string): Promise<boolean> {
     try {
       // An id from a command line is no path: only what stands in the folder under this very name is meant.
       if (!(await readdir(folder)).filter(isKeyFile).includes(`${id}${ENDING}`)) return false;
-      await unlink(join(folder, `${id}${ENDING}`));
+      const path = join(folder, `${id}${ENDING}`);
+      if (await isFolder(path)) throw folderInPlace(path);
+      await unlink(path);
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return false;
       throw error;
     }
     await syncFolder(folder);
     return true;
+  });
+}
+
+function folderInPlace(path: string): MirrorError {
+  return new MirrorError('directory.unusable', `${path} is a folder, and no key.`, {
+    hint: 'Look what is in it, and remove it by hand: nobody is let in by it.',
   });
 }
 
@@ -159,7 +176,6 @@ async function makeFolder(folder: string): Promise<void> {
     if (systemCode(error) === 'EEXIST') return;
     throw error;
   }
-  await giveToOwner(folder, parent);
   await syncFolder(parent);
 }
 
@@ -171,12 +187,6 @@ async function sweep(folder: string, nowMs: number): Promise<void> {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: nowMs }));
     if (nowMs - mtimeMs > ABANDONED_AFTER_MS) await rm(path, { force: true });
   }
-}
-
-async function giveToOwner(path: string, directory: string): Promise<void> {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = await stat(directory);
-  if (uid !== 0) await chown(path, uid, gid);
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -1,8 +1,8 @@
 /** What stands where a secret was. */
 const MASK = '[secret]';
 
-/** Texts so short that masking them would garble the log; a real key is longer. */
-const SHORTEST_SECRET = 4;
+/** Texts of fewer characters are not masked: that would garble the log; a real key is longer. */
+export const SHORTEST_SECRET = 4;
 
 /** Masks every occurrence of secrets in a text, also as they look inside JSON and in an address. */
 export function scrub(text: string, secrets: readonly string[]): string {

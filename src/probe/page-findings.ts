@@ -108,15 +108,19 @@ export function referenceForms(references: readonly string[], baseUrl: string): 
   return forms.size === 0 ? 'always null' : [...forms].join('; ');
 }
 
+/** Whom a reference leads to says where it stands: `//host/…` begins like a path, and is none (RFC 3986, section 4.2). */
 function referenceForm(reference: string, base: URL): string {
   if (reference.startsWith('?')) return 'query only';
-  const url = URL.parse(reference);
-  const path = url?.pathname ?? reference.split('?')[0] ?? '';
-  const isBelow = path.startsWith(`${base.pathname}/`);
-  const prefix = isBelow ? '' : ', without the prefix of the base address';
-  if (url === null) return reference.startsWith('/') ? `path${prefix}` : 'another relative form';
-  if (url.origin === base.origin) return `absolute${prefix}`;
-  return url.host === base.host ? `absolute, another scheme${prefix}` : `absolute, another host${prefix}`;
+  const url = URL.parse(reference, `${base.href}/v1/workbooks`);
+  if (url === null) return 'no address';
+  const prefix = url.pathname.startsWith(`${base.pathname}/`)
+    ? ''
+    : ', without the prefix of the base address';
+  if (url.host !== base.host) return `absolute, another host${prefix}`;
+  if (url.origin !== base.origin) return `absolute, another scheme${prefix}`;
+  if (URL.canParse(reference)) return `absolute${prefix}`;
+  if (reference.startsWith('//')) return `without a scheme${prefix}`;
+  return reference.startsWith('/') ? `path${prefix}` : 'another relative form';
 }
 
 /** The same for the same rows. */

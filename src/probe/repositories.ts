@@ -5,7 +5,7 @@ import type { Repository } from '../model/service.ts';
 import type { Asker } from './asker.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { ProbeAnswer } from './requests.ts';
-import { fieldNames, isObject, jsonOf, mediaType, shapeOf, timeForms, valuesIn, yesNo } from './words.ts';
+import { fieldNames, isObject, jsonOf, mediaType, shapeOf, timeForms, yesNo } from './words.ts';
 
 /** What was answered to the questions about the list of repositories. */
 export interface RepositoriesSeen {
@@ -64,7 +64,7 @@ function readRows(rows: readonly unknown[], list: ProbeAnswer): Finding[] {
   const malformed = rows.length - repositories.length;
   const external = repositories.filter(({ url }) => url !== null).length;
   const further = objects.flatMap((row) => Object.keys(row).filter((name) => !FIELDS.includes(name)));
-  const extra = fieldNames(further, valuesIn(objects));
+  const extra = fieldNames(further);
   const missing = fieldNames(objects.flatMap((row) => FIELDS.filter((name) => !(name in row))));
   const shared = sharedNames(repositories);
   return [

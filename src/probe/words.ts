@@ -38,22 +38,23 @@ export function jsonOf({ body }: Pick<ProbeAnswer, 'body'>): unknown {
 }
 
 /**
- * A name of a field as it may be shown, or null: one that reads like an identifier. A name of something that somebody
- * made, used as a key, has other characters or is longer more often than not.
+ * Names of fields that services like this one have (service specification, sections 2.1 to 2.5, and the usual ones). Another may be
+ * the name of a person, or of something that somebody made, used as a key.
  */
-function shownName(name: string): string | null {
-  return /^[A-Za-z_][A-Za-z0-9_]{0,29}$/.test(name) ? name : null;
-}
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(
+  `_links action archived author branch branches clone_url commit content count created_at created_by default_branch deleted_at
+  description digest display_name email failure file full_name has_more html_url id integration kind labels limit links message modules
+  name next offset owner page page_size pages parent path per_page permissions previous private processing provider results sha sheets
+  size slug ssh_url status success synced_at tags total total_count total_pages type updated_at updated_by url version visibility
+  workbooks`.split(/\s+/),
+);
 
 const MOST_NAMES = 12;
 
-/**
- * Names of fields for the report: sorted, a few at most; those that cannot be shown are counted.
- * @param values texts that the answers hold as values: a field of such a name is somebody's, and not shown
- */
-export function fieldNames(names: Iterable<string>, values: ReadonlySet<string> = new Set()): string {
+/** Names of fields for the report: sorted, a few at most, and known ones only; the others are counted. */
+export function fieldNames(names: Iterable<string>): string {
   const all = [...new Set(names)].sort();
-  const shown = all.flatMap((name) => (values.has(name) ? [] : (shownName(name) ?? []))).slice(0, MOST_NAMES);
+  const shown = all.filter((name) => KNOWN_FIELDS.has(name)).slice(0, MOST_NAMES);
   const others = all.length - shown.length;
   return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
 }
@@ -117,21 +118,6 @@ function shapeOfFields(value: JsonObject): string {
     return isObject(member) ? `${name}{${shapeOfFields(member)}}` : name;
   });
   return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
-}
-
-/** All texts that rows hold as values, two levels deep. */
-export function valuesIn(rows: readonly JsonObject[]): Set<string> {
-  const texts = new Set<string>();
-  const take = (value: unknown): void => {
-    if (typeof value === 'string') texts.add(value);
-  };
-  for (const row of rows) {
-    for (const value of Object.values(row)) {
-      take(value);
-      if (isObject(value)) Object.values(value).forEach(take);
-    }
-  }
-  return texts;
 }
 
 /** A media type as it may be shown: type and subtype, without parameters. */

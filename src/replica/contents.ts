@@ -5,8 +5,9 @@ import { isWorkbookName } from '../api/media-types.ts';
 import type { Manifest, ManifestFile } from '../model/manifest.ts';
 import type { Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
-import { type KnownDigests, type OpenTree, openTree, TreeChangedError } from './tree.ts';
-import { busy } from './scans.ts';
+import type { Proofs } from './proofs.ts';
+import { type OpenTree, openTree, TreeChangedError } from './tree.ts';
+import { withheld } from './scans.ts';
 import { zipOf, type ZipSource } from './zip.ts';
 
 /** What stands at a path of a published tree. */
@@ -53,7 +54,7 @@ export interface PlaceContext {
   readonly mirror: string;
   /** The target's path below it. */
   readonly target: string;
-  readonly known: KnownDigests;
+  readonly proofs: Proofs;
   /** Which tree was found to be what the manifest says. */
   readonly identity: string;
   readonly verifiedAtMs: Manifest['verifiedAtMs'];
@@ -110,20 +111,20 @@ function* sourcesOf(
  * @throws RequestError 503 for what is not what the manifest says; an answer that has begun is cut by it
  */
 async function* fromTree(
-  { mirror, target, known, identity, onBroken }: PlaceContext,
+  { mirror, target, proofs, identity, onBroken }: PlaceContext,
   place: Place,
   signal: AbortSignal,
   give: (tree: OpenTree) => Bytes,
 ): Bytes {
-  const tree = await openTree(mirror, target, known);
-  if (tree === null) throw busy('the contents are not there at the moment');
+  const tree = await openTree(mirror, target, proofs);
+  if (tree === null) throw withheld('the contents are not there at the moment');
   try {
     if (tree.identity !== identity) await tree.check(filesOf(place), signal);
     yield* give(tree);
   } catch (error) {
     if (!(error instanceof TreeChangedError)) throw error;
     onBroken(error);
-    throw busy('the contents changed while they were read');
+    throw withheld('the contents changed while they were read');
   } finally {
     await tree.close();
   }

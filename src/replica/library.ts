@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { MirrorError } from '../model/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
 import { aboutTree, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
@@ -9,8 +10,9 @@ import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, filesOf, findPlace, pathNotFound } from './contents.ts';
 import { readStamped } from './manifests.ts';
 import type { MirrorPort, ReplicaTrouble } from './ports.ts';
-import { busy, createScanner, type Scan, type Scanner } from './scans.ts';
-import { type KnownDigests, openTree, TreeChangedError } from './tree.ts';
+import { createProofs, type Proofs } from './proofs.ts';
+import { busy, createScanner, type Scan, type Scanner, withheld } from './scans.ts';
+import { openTree, TreeChangedError } from './tree.ts';
 
 /** A mirror, as the service reads it. */
 export interface ReplicaLibrary extends Library {
@@ -49,14 +51,15 @@ export function createReplicaLibrary(
     scanner,
     manifests: createManifestMemory(port),
     records: createRecordMemory(port),
-    known: new Map(),
+    proofs: createProofs(),
     onTrouble,
   };
+  const reading = <T>(work: () => Promise<T>): Promise<T> => unlessGone(work, onTrouble);
   return {
-    repositories: async () => wholeScan(await scanner.fresh()).repositories,
-    knownRepositories: async () => (await scanner.recent()).repositories,
+    repositories: () => reading(async () => wholeScan(await scanner.fresh()).repositories),
+    knownRepositories: () => reading(async () => (await scanner.recent()).repositories),
     workbooks: async () => {
-      const scan = wholeScan(await scanner.fresh());
+      const scan = wholeScan(await reading(scanner.fresh));
       const unsettled = new Set(
         scan.targets
           .filter(({ settled }) => !settled)
@@ -66,8 +69,9 @@ export function createReplicaLibrary(
         unsettled.has(rowKey(integration, branch)) ? UNSETTLED : DONE;
       return { rows: scan.rows(), standingOf };
     },
-    content: (repository, branch, path) => findContent(readers, repository, branch, path),
-    verifiedAtMs: async () => oldestOf((await scanner.recent()).targets, await readers.records()),
+    content: (repository, branch, path, signal) =>
+      reading(() => findContent(readers, repository, branch, path, signal)),
+    verifiedAtMs: async () => oldestOf((await reading(scanner.recent)).targets, await readers.records()),
     totals: async () => {
       const { repositories, targets, unreadable } = await scanner.fresh();
       const oldestVerifiedAtMs = oldestOf(targets, await readers.records());
@@ -81,7 +85,7 @@ interface Readers {
   readonly scanner: Scanner;
   readonly manifests: ManifestMemory;
   readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
-  readonly known: KnownDigests;
+  readonly proofs: Proofs;
   readonly onTrouble: (trouble: ReplicaTrouble) => void;
 }
 
@@ -89,14 +93,32 @@ function rowKey(fullName: string, branch: string): string {
   return `${fullName}\n${branch}`;
 }
 
-/** A list that lacks something would have whoever mirrors this replica delete it. @throws RequestError 503 */
-function wholeScan(scan: Scan): Scan {
+/**
+ * A list that lacks something would have whoever mirrors this replica delete it.
+ * @param refusal makes the error
+ * @throws RequestError 503
+ */
+function wholeScan(scan: Scan, refusal: (message: string) => RequestError = busy): Scan {
   const [first] = scan.unreadable;
   if (first === undefined) return scan;
   const others = scan.unreadable.length === 1 ? '' : ` and ${scan.unreadable.length - 1} others`;
-  throw busy(
-    `the list would not be whole, as the manifest of ${first}${others} cannot be read or understood`,
+  throw refusal(
+    `the list would not be whole, as the manifest of ${first}${others} is not there or cannot be read or understood`,
   );
+}
+
+/** Refuses what the disk does not give: that is not to be taken for a fault of this program. @throws RequestError 503 */
+async function unlessGone<T>(
+  work: () => Promise<T>,
+  onTrouble: (trouble: ReplicaTrouble) => void,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
+    onTrouble({ target: 'the mirror', path: '', what: error.message });
+    throw busy('the disk of the mirror does not give what was asked for');
+  }
 }
 
 /** When a target was last known to be what the service has. */
@@ -134,26 +156,27 @@ async function findContent(
   repository: Repository,
   branch: string | null,
   path: string,
+  signal?: AbortSignal,
 ): Promise<Content> {
   const untilMs = performance.now() + PATIENCE_MS;
   let scan = await readers.scanner.recent();
   for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
-    const outcome = await tryContent(readers, scan, repository, branch, path);
+    const outcome = await tryContent(readers, scan, repository, branch, path, signal);
     if (!(outcome instanceof TreeChangedError)) return outcome.content;
     if (performance.now() + waitMs >= untilMs) {
       const target = targetIn(scan, repository, branch)?.path ?? repository.full_name;
       readers.onTrouble({ target, path: outcome.path, what: outcome.message });
-      throw busy('the mirrored contents are not what their manifest says at the moment');
+      throw withheld('the mirrored contents are not what their manifest says at the moment');
     }
     scan = await readers.scanner.fresh();
     if (scan.byId.get(repository.id)?.shown.full_name !== repository.full_name) {
-      if (!scan.byId.has(repository.id)) wholeScan(scan);
+      if (!scan.byId.has(repository.id)) wholeScan(scan, withheld);
       throw scan.byId.has(repository.id)
-        ? busy('the repository was renamed at this moment')
+        ? withheld('the repository was renamed at this moment')
         : new RequestError(404, 'repository_not_found', `there is no repository ${repository.full_name}`);
     }
     if (targetIn(scan, repository, branch) === null) throw branchNotFound(scan, repository, branch);
-    await sleep(waitMs);
+    await sleep(waitMs, undefined, { signal });
   }
 }
 
@@ -165,7 +188,7 @@ function targetIn(scan: Scan, { id }: Repository, branch: string | null): Mirror
 
 function branchNotFound(scan: Scan, { id, full_name }: Repository, branch: string | null): RequestError {
   try {
-    wholeScan(scan);
+    wholeScan(scan, withheld);
   } catch (error) {
     if (error instanceof RequestError) return error;
     throw error;
@@ -180,11 +203,12 @@ function branchNotFound(scan: Scan, { id, full_name }: Repository, branch: strin
 
 /** One look. @returns why not, where tree and manifest disagree or are not where they were */
 async function tryContent(
-  { port, manifests, records, known, onTrouble }: Readers,
+  { port, manifests, records, proofs, onTrouble }: Readers,
   scan: Scan,
   repository: Repository,
   branch: string | null,
   path: string,
+  signal?: AbortSignal,
 ): Promise<{ readonly content: Content } | TreeChangedError> {
   const target = targetIn(scan, repository, branch);
   const manifest = target === null ? null : await manifests.read(target.path);
@@ -192,13 +216,13 @@ async function tryContent(
     return new TreeChangedError('', 'its manifest is not where it was');
   const place = findPlace(manifest.files, path) ?? pathNotFound(path);
   try {
-    const tree = await openTree(port.mirror, target.path, known);
+    const tree = await openTree(port.mirror, target.path, proofs);
     if (tree === null) throw new TreeChangedError('', 'its folder is not there');
     try {
-      await tree.check(filesOf(place));
+      await tree.check(filesOf(place), signal);
       const onBroken = ({ path, message }: TreeChangedError): void =>
         onTrouble({ target: target.path, path, what: message });
-      const context = { mirror: port.mirror, target: target.path, known, identity: tree.identity, onBroken };
+      const context = { mirror: port.mirror, target: target.path, proofs, identity: tree.identity, onBroken };
       const facts = { ...context, verifiedAtMs: verifiedAtMs(manifest, await records()) };
       return { content: contentOf(facts, place) };
     } finally {

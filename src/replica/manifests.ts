@@ -23,14 +23,23 @@ function fileOf({ manifests }: MirrorPort, target: string): string {
   return join(manifests, `${target}${SUFFIX}`);
 }
 
+/** What the folder of the manifests holds. Both are sorted paths below `mirror/`. */
+export interface ListedTargets {
+  /** The targets that have a manifest. */
+  readonly targets: readonly string[];
+  /** Where something stands that is neither a manifest nor a folder of them, as a link: what it hides is not known. */
+  readonly hidden: readonly string[];
+}
+
 /**
- * The targets that have a manifest: paths below `mirror/`, sorted. Other than a folder in it, the folder itself cannot vanish: where
+ * The targets that have a manifest. Other than a folder in it, the folder itself cannot vanish: where
  * it does, the disk does, and that is not to be taken for a mirror of nothing.
  * @throws MirrorError `disk.failed`
  */
-export async function listTargets({ manifests }: MirrorPort): Promise<string[]> {
+export async function listTargets({ manifests }: MirrorPort): Promise<ListedTargets> {
   return onDisk('listing the manifests', async () => {
     const targets: string[] = [];
+    const hidden: string[] = [];
     const folders = [''];
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
       const listing = readdir(join(manifests, folder), { withFileTypes: true });
@@ -38,10 +47,12 @@ export async function listTargets({ manifests }: MirrorPort): Promise<string[]> 
       for (const entry of entries) {
         const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
         if (entry.isDirectory()) folders.push(path);
-        else if (entry.isFile() && path.endsWith(SUFFIX)) targets.push(path.slice(0, -SUFFIX.length));
+        else if (path.endsWith(SUFFIX))
+          (entry.isFile() ? targets : hidden).push(path.slice(0, -SUFFIX.length));
+        else if (!entry.isFile()) hidden.push(path);
       }
     }
-    return targets.sort(byCodeUnits);
+    return { targets: targets.sort(byCodeUnits), hidden: hidden.sort(byCodeUnits) };
   });
 }
 

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { forEachConcurrently } from '../model/concurrency.ts';
 import type { Repository, WorkbookRow } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
@@ -8,15 +10,19 @@ import {
   rowsOf,
   targetOf,
 } from './catalogue.ts';
-import { listTargets, readStamped } from './manifests.ts';
+import { type ListedTargets, listTargets, readStamped } from './manifests.ts';
 import type { MirrorPort } from './ports.ts';
+import { findUnclaimed } from './unclaimed.ts';
 
 /** What a mirror held at a moment. */
 export interface Scan {
   readonly targets: readonly MirroredTarget[];
   readonly byId: ReadonlyMap<string, MirroredRepository>;
   readonly repositories: readonly Repository[];
-  /** Targets whose manifest cannot be read or understood: what they are is not known, which is not the same as nothing. */
+  /**
+   * Targets, or folders of them, whose manifest cannot be read or understood, or is not there although the tree is: what they are is
+   * not known, which is not the same as nothing.
+   */
   readonly unreadable: readonly string[];
   /** Sorted by id and branch; made when they are first asked for. */
   readonly rows: () => readonly WorkbookRow[];
@@ -44,6 +50,10 @@ const MOST_TRIES = 20;
 
 const READS = 16;
 
+/** How long a tree may stand without its manifest when it is published, and how often it is looked at, in milliseconds. */
+const PUBLISH_MS = 1500;
+const PUBLISH_LOOK_MS = 50;
+
 /** Makes a scanner; a manifest is read again only when its file is another one. */
 export function createScanner(port: MirrorPort): Scanner {
   const remembered = new Map<string, Remembered>();
@@ -53,14 +63,28 @@ export function createScanner(port: MirrorPort): Scanner {
   let running: Promise<Scan> | null = null;
   let next: Promise<Scan> | null = null;
 
-  const scan = async (): Promise<Scan> => {
+  /** Trees that were found without a manifest for so long that they are not being published. */
+  let lasting: ReadonlySet<string> = new Set();
+
+  /** Looks once. @returns false where a tree without its manifest may be one that is just being published */
+  const look = async (isLastLook: boolean): Promise<boolean> => {
     const startedAtMs = performance.now();
-    const { targets, unreadable, isChanged } = await scanOnce(port, remembered);
-    if (last === null || isChanged || unreadable.length > 0 || last.unreadable.length > 0)
-      last = scanOf(targets, unreadable);
-    lastAtMs = startedAtMs;
-    lastTookMs = performance.now() - startedAtMs;
-    return last;
+    const { targets, unreadable, unclaimed, isChanged } = await scanOnce(port, remembered);
+    const isSure = isLastLook || unclaimed.every((path) => lasting.has(path));
+    if (isSure) lasting = new Set(unclaimed);
+    const unknown = [...unreadable, ...unclaimed];
+    if (last === null || isChanged || unknown.length > 0 || last.unreadable.length > 0)
+      last = scanOf(targets, unknown);
+    if (isSure) {
+      lastAtMs = startedAtMs;
+      lastTookMs = performance.now() - startedAtMs;
+    }
+    return isSure;
+  };
+  const scan = async (): Promise<Scan> => {
+    const untilMs = performance.now() + PUBLISH_MS;
+    while (!(await look(performance.now() >= untilMs))) await sleep(PUBLISH_LOOK_MS);
+    return last ?? scan();
   };
   const begin = (): Promise<Scan> => {
     const begun = scan();
@@ -109,6 +133,8 @@ function scanOf(targets: readonly MirroredTarget[], unreadable: readonly string[
 interface Found {
   readonly targets: readonly MirroredTarget[];
   readonly unreadable: readonly string[];
+  /** Trees without a manifest. */
+  readonly unclaimed: readonly string[];
   readonly isChanged: boolean;
 }
 
@@ -119,16 +145,18 @@ interface Found {
  */
 async function scanOnce(port: MirrorPort, remembered: Map<string, Remembered>): Promise<Found> {
   let isChanged = false;
-  let names = await listTargets(port);
+  let listed = await listTargets(port);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const unreadable: string[] = [];
+    const { targets: names, hidden } = listed;
+    const unreadable = [...hidden];
     await forEachConcurrently(names, READS, async (path) => {
       const outcome = await refresh(port, remembered, path);
       if (outcome === 'changed') isChanged = true;
       if (outcome === 'unreadable') unreadable.push(path);
     });
-    const namesAfter = await listTargets(port);
-    if (isSame(names, namesAfter)) {
+    const unclaimed = await findUnclaimed(port, [...names, ...hidden]);
+    const listedAfter = await listTargets(port);
+    if (isSame(listed, listedAfter)) {
       const present = new Set(names);
       for (const path of remembered.keys()) {
         if (present.has(path)) continue;
@@ -136,9 +164,9 @@ async function scanOnce(port: MirrorPort, remembered: Map<string, Remembered>): 
         isChanged = true;
       }
       const targets = names.flatMap((path) => remembered.get(path)?.target ?? []);
-      return { targets, unreadable, isChanged };
+      return { targets, unreadable, unclaimed, isChanged };
     }
-    names = namesAfter;
+    listed = listedAfter;
   }
   throw busy('the mirror changes faster than it can be listed');
 }
@@ -162,11 +190,23 @@ async function refresh(
   return 'changed';
 }
 
-function isSame(one: readonly string[], other: readonly string[]): boolean {
+function isSame(one: ListedTargets, other: ListedTargets): boolean {
+  return areEqual(one.targets, other.targets) && areEqual(one.hidden, other.hidden);
+}
+
+function areEqual(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((name, index) => name === other[index]);
 }
 
-/** The answer to whoever asks at a moment at which nothing whole can be given. */
+/** The answer to whoever asks for a list at a moment at which no whole one can be given. */
 export function busy(message: string): RequestError {
   return new RequestError(503, 'unavailable', `${message}: ask again`, { 'retry-after': '1' });
+}
+
+/**
+ * The answer to whoever asks for contents that cannot be given at the moment. It does not say when: clients take that for the whole
+ * service (RFC 9110, section 15.6.4), which gives all other contents.
+ */
+export function withheld(message: string): RequestError {
+  return new RequestError(503, 'unavailable', `${message}: ask again`);
 }

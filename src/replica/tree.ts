@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { forEachConcurrently } from '../model/concurrency.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import type { ByteRange, Bytes } from '../service/library.ts';
+import type { Proofs } from './proofs.ts';
 import { lookAtFile, openFile, openFolder, type OpenFolder, type Walk, walkFrom } from './folders.ts';
 
 /** Something that a tree should hold and does not. */
@@ -37,17 +38,8 @@ export interface OpenTree {
 const LOOKUPS = 32;
 const PIECE_BYTES = 256 * 1024;
 
-/**
- * What the bytes of files were found to be, by what changes with every change of a file. The time of change of the inode is one that
- * nobody can set (inode(7)).
- */
-export type KnownDigests = Map<string, string>;
-
-/** As many as are remembered. */
-const MOST_DIGESTS = 100_000;
-
 /** Opens the tree of a target; null where none stands there. @param path `<repository>/<branch>`, below `mirror` */
-export async function openTree(mirror: string, path: string, known: KnownDigests): Promise<OpenTree | null> {
+export async function openTree(mirror: string, path: string, proofs: Proofs): Promise<OpenTree | null> {
   const root = await openFolder(mirror);
   if (root === null) return null;
   const toTree = walkFrom(root);
@@ -61,18 +53,18 @@ export async function openTree(mirror: string, path: string, known: KnownDigests
       await close();
       return null;
     }
-    return treeOf(tree, known, close);
+    return treeOf(tree, proofs, close);
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function treeOf(tree: OpenFolder, known: KnownDigests, closePath: () => Promise<void>): OpenTree {
+function treeOf(tree: OpenFolder, proofs: Proofs, closePath: () => Promise<void>): OpenTree {
   const walk = walkFrom(tree);
   return {
     identity: tree.identity,
-    check: (files, signal) => check(tree, files, known, signal),
+    check: (files, signal) => check(tree, files, proofs, signal),
     readWhole: async (file) => {
       const handle = await opened(walk, file);
       try {
@@ -86,7 +78,7 @@ function treeOf(tree: OpenFolder, known: KnownDigests, closePath: () => Promise<
         await handle.close();
       }
     },
-    read: (file, signal, range) => read(walk, file, known, signal, range),
+    read: (file, signal, range) => read(walk, file, proofs, signal, range),
     close: async () => {
       await walk.close();
       await closePath();
@@ -103,7 +95,7 @@ function split(path: string): { readonly folder: readonly string[]; readonly nam
 async function check(
   tree: OpenFolder,
   files: readonly ManifestFile[],
-  known: KnownDigests,
+  proofs: Proofs,
   signal?: AbortSignal,
 ): Promise<void> {
   const walk = walkFrom(tree);
@@ -120,7 +112,7 @@ async function check(
           throw new TreeChangedError(file.path, 'a file has another size');
         if (found.mtimeMs !== file.mtimeMs) doubtful.push(file);
       });
-      for (const file of doubtful) await prove(walk, file, known, signal);
+      for (const file of doubtful) await prove(walk, file, proofs, signal);
     }
   } finally {
     await walk.close();
@@ -154,48 +146,67 @@ async function opened(walk: Walk, file: ManifestFile): Promise<FileHandle> {
   }
 }
 
-/** Makes sure of a file's bytes. @throws TreeChangedError */
-async function prove(
-  walk: Walk,
-  file: ManifestFile,
-  known: KnownDigests,
-  signal?: AbortSignal,
-): Promise<void> {
+/** Makes sure of a file's bytes. @throws TreeChangedError, and the reason of `signal` */
+async function prove(walk: Walk, file: ManifestFile, proofs: Proofs, signal?: AbortSignal): Promise<void> {
   const handle = await opened(walk, file);
+  const held = { isProved: Promise.resolve() };
   try {
-    await proveOpen(handle, file, known, signal);
+    await proveOpen(handle, file, proofs, held, signal);
   } finally {
-    await handle.close();
+    await letGo(handle, held);
   }
+}
+
+/** What a handle is still read by. */
+interface Held {
+  /** Settles when the proof that reads it has ended; never rejects. */
+  isProved: Promise<void>;
+}
+
+/** Closes a handle; where others wait for a proof that reads it, when that has ended. */
+async function letGo(handle: FileHandle, { isProved }: Held): Promise<void> {
+  await isProved;
+  await handle.close();
 }
 
 async function proveOpen(
   handle: FileHandle,
   file: ManifestFile,
-  known: KnownDigests,
+  proofs: Proofs,
+  held: Held,
   signal?: AbortSignal,
 ): Promise<void> {
   const identity = await identityOf(handle);
-  if (known.get(identity) === file.sha256) return;
+  if (proofs.isKnown(identity, file.sha256)) return;
+  await proofs.share(identity, file.sha256, signal, (shared) => {
+    const proof = hashOpen(handle, file, proofs, identity, shared);
+    held.isProved = proof.catch(() => {});
+    return proof;
+  });
+}
+
+async function hashOpen(
+  handle: FileHandle,
+  file: ManifestFile,
+  proofs: Proofs,
+  identity: string,
+  signal: AbortSignal,
+): Promise<void> {
   const hash = createHash('sha256');
   for await (const piece of piecesOf(handle, 0, file.sizeBytes, signal)) hash.update(piece);
-  await conclude(handle, file, known, identity, hash.digest('hex'));
+  await conclude(handle, file, proofs, identity, hash.digest('hex'));
 }
 
 /** Holds a digest against the manifest, and remembers it if the file was one and the same all the time. @throws TreeChangedError */
 async function conclude(
   handle: FileHandle,
   file: ManifestFile,
-  known: KnownDigests,
+  proofs: Proofs,
   identity: string,
   sha256: string,
 ): Promise<void> {
   if (sha256 !== file.sha256) throw otherBytes(file);
-  if ((await identityOf(handle)) !== identity) return;
-  known.delete(identity);
-  known.set(identity, sha256);
-  const [oldest] = known.size > MOST_DIGESTS ? known.keys() : [];
-  if (oldest !== undefined) known.delete(oldest);
+  if ((await identityOf(handle)) === identity) proofs.remember(identity, sha256);
 }
 
 async function identityOf(handle: FileHandle): Promise<string> {
@@ -210,30 +221,31 @@ function otherBytes({ path }: ManifestFile): TreeChangedError {
 async function* read(
   walk: Walk,
   file: ManifestFile,
-  known: KnownDigests,
+  proofs: Proofs,
   signal: AbortSignal,
   range?: ByteRange,
 ): Bytes {
   const handle = await opened(walk, file);
+  const held = { isProved: Promise.resolve() };
   try {
     if (range !== undefined) {
       // The digest is that of the whole: without it nothing says whether a part is the right one.
-      await proveOpen(handle, file, known, signal);
+      await proveOpen(handle, file, proofs, held, signal);
       yield* piecesOf(handle, range.first, range.last + 1, signal);
       return;
     }
     const identity = await identityOf(handle);
     const hash = createHash('sha256');
-    let held: Uint8Array | null = null;
+    let kept: Uint8Array | null = null;
     for await (const piece of piecesOf(handle, 0, file.sizeBytes, signal)) {
-      if (held !== null) yield held;
+      if (kept !== null) yield kept;
       hash.update(piece);
-      held = piece;
+      kept = piece;
     }
-    await conclude(handle, file, known, identity, hash.digest('hex'));
-    if (held !== null) yield held;
+    await conclude(handle, file, proofs, identity, hash.digest('hex'));
+    if (kept !== null) yield kept;
   } finally {
-    await handle.close();
+    await letGo(handle, held);
   }
 }
 

@@ -12,6 +12,17 @@ export function matchesTag(header: string | undefined, tag: string): boolean {
   return [...header.matchAll(/(?:W\/)?("[^"]*")/g)].some((match) => match[1] === tag);
 }
 
+/**
+ * Says whether a client wants content that it knows, and not what is there now (section 13.1.1: If-Match compares strongly).
+ * @param header value of If-Match, if it was sent
+ */
+export function missesTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined || header.trim() === '*') return false;
+  return [...header.matchAll(/(W\/)?("[^"]*")/g)].every(
+    ([, weak, each]) => weak !== undefined || each !== tag,
+  );
+}
+
 /** Which part of a file is to be sent. */
 export type RangeChoice =
   | { readonly kind: 'whole' }

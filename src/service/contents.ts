@@ -1,5 +1,5 @@
 import { type Answer, errorAnswer } from './answer.ts';
-import { chooseRange, matchesTag } from './conditions.ts';
+import { chooseRange, matchesTag, missesTag } from './conditions.ts';
 import type { Content, Library } from './library.ts';
 import { mediaTypeOf } from '../api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';
@@ -12,8 +12,11 @@ export interface ContentsRequest {
   readonly readings: readonly ContentsReading[];
   /** Null when the request names none. */
   readonly branch: string | null;
+  /** Aborted when the client is gone. */
+  readonly signal?: AbortSignal;
   /** The request's own conditions, in lower case as Node gives them. */
   readonly headers: {
+    readonly 'if-match'?: string | undefined;
     readonly 'if-none-match'?: string | undefined;
     readonly 'if-range'?: string | undefined;
     readonly range?: string | undefined;
@@ -22,11 +25,18 @@ export interface ContentsRequest {
 
 /**
  * Answers a request for a repository, a folder or a single file.
+ * What a client has, or wants, decides in the order of RFC 9110, section 13.2.2.
  * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository
  */
 export async function answerContents(library: Library, request: ContentsRequest): Promise<Answer> {
   const { repository, path } = await findReading(library, request.readings);
-  const content = await library.content(repository, request.branch, path);
+  const content = await library.content(repository, request.branch, path, request.signal);
+  if (missesTag(request.headers['if-match'], content.etag)) {
+    return errorAnswer(412, 'changed', 'what is there now is not what If-Match names', {
+      etag: content.etag,
+      ...verifiedHeader(content.verifiedAtMs),
+    });
+  }
   if (matchesTag(request.headers['if-none-match'], content.etag)) {
     return {
       kind: 'bare',
@@ -50,7 +60,21 @@ async function findReading(
       if (!(error instanceof RequestError)) throw error;
     }
   }
-  return chooseReading(await library.repositories(), readings);
+  return chooseReading(await repositoriesFor(library), readings);
+}
+
+/**
+ * The repositories, for whoever asks for contents. Where they cannot be listed now, the error does not say when they can: clients
+ * take that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
+ */
+async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {
+  try {
+    return await library.repositories();
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 503)
+      throw new RequestError(503, error.code, error.message);
+    throw error;
+  }
 }
 
 function archiveAnswer({ etag, verifiedAtMs, open }: Extract<Content, { kind: 'archive' }>): Answer {
@@ -71,6 +95,9 @@ function fileAnswer(
   }
   if (choice.kind === 'unsatisfiable') {
     return errorAnswer(416, 'range_not_satisfiable', `the file has ${sizeBytes} bytes`, {
+      'accept-ranges': 'bytes',
+      etag,
+      ...verified,
       'content-range': `bytes */${sizeBytes}`,
     });
   }

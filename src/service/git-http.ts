@@ -6,6 +6,8 @@ import type { Answer } from './answer.ts';
 import type { ServiceRequest } from './handler.ts';
 import { findKey, type KnownKey } from './keys.ts';
 import type { Bytes, Changes, GitProgram, Library, Repository } from './library.ts';
+import { FLUSH, packetLine } from './packets.ts';
+import { COMMANDS_LIMIT_BYTES, hasStrangeName, readPush, refusedPush } from './push-commands.ts';
 import { findRepository } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
 import { bodyOf } from './request-stream.ts';
@@ -24,15 +26,6 @@ const NEVER_CACHED: Readonly<Record<string, string>> = {
   expires: 'Fri, 01 Jan 1980 00:00:00 GMT',
   pragma: 'no-cache',
 };
-
-/** A flush packet (gitprotocol-common(5)). */
-const FLUSH = '0000';
-
-/** A text as a packet: four hexadecimal digits of its whole length, then itself (gitprotocol-common(5), "pkt-line"). */
-export function packetLine(text: string): string {
-  const sizeBytes = Buffer.byteLength(text) + 4;
-  return `${sizeBytes.toString(16).padStart(4, '0')}${text}`;
-}
 
 /** Says whether a client asks for version 2 of Git's protocol (gitprotocol-v2(5), "HTTP Transport"). */
 export function wantsVersion2(protocol: string | null): boolean {
@@ -168,15 +161,51 @@ function conversation(
   program: GitProgram,
   request: ServiceRequest,
 ): Answer {
+  // Here: what is sent in another coding is refused before anything is answered.
   const body = decoded(request);
-  const sent = program === 'git-upload-pack' ? limited(body, WANTS_LIMIT_BYTES) : body;
+  const protocol = protocolOf(request);
+  const fetch = (signal: AbortSignal): Bytes =>
+    changes.converse(id, program, protocol, limited(body, WANTS_LIMIT_BYTES), signal);
+  const open =
+    program === 'git-upload-pack'
+      ? fetch
+      : (signal: AbortSignal): Bytes => push(changes, id, protocol, pushBody(changes, request, body), signal);
   const type = { 'content-type': `application/x-${program}-result` };
   return {
     kind: 'stream',
     status: 200,
     headers: { ...NEVER_CACHED, ...type },
-    open: (signal) => changes.converse(id, program, protocolOf(request), sent, signal),
+    open,
   };
+}
+
+async function* push(
+  changes: Changes,
+  id: string,
+  protocol: string | null,
+  body: Bytes,
+  signal: AbortSignal,
+): Bytes {
+  const { commands, request } = await readPush(body);
+  if (!hasStrangeName(commands)) {
+    yield* changes.converse(id, 'git-receive-pack', protocol, request, signal);
+    return;
+  }
+  // A client takes no answer before it has sent everything.
+  for await (const _ of request);
+  yield refusedPush(commands, 'one of these names is not UTF-8');
+}
+
+/**
+ * The body of a push. What is sent as it is may be longer than git's own limit, and git says so better than we could, once all of
+ * it has come; what is compressed would cost its sender nothing.
+ */
+function pushBody({ maxUploadBytes }: Changes, request: ServiceRequest, body: Bytes): Bytes {
+  return isCompressed(request) ? limited(body, maxUploadBytes + COMMANDS_LIMIT_BYTES) : body;
+}
+
+function isCompressed({ headers }: ServiceRequest): boolean {
+  return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
 }
 
 /** The body without its content coding: git compresses long requests. @throws RequestError 415 for any other coding */

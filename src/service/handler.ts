@@ -72,14 +72,20 @@ function changesOf({ changes }: Context): Changes {
   );
 }
 
+/** @throws RequestError 404 where what is asked for is only there to change something */
+function madeHere({ changes }: Context): Changes {
+  if (changes !== null) return changes;
+  throw new RequestError(404, 'not_found', 'a replica has neither Git nor the page for uploads');
+}
+
 async function answerRepositories(library: Library): Promise<Answer> {
   const repositories = await library.repositories();
   const headers = verifiedHeader(await library.verifiedAtMs?.());
   return jsonAnswer(200, repositories.map(presentRepository), headers);
 }
 
-/** Decides what a request is answered. */
-async function answer(context: Context, request: ServiceRequest): Promise<Answer> {
+/** Decides what a request is answered. @param signal aborted when the client is gone */
+async function answer(context: Context, request: ServiceRequest, signal: AbortSignal): Promise<Answer> {
   const route = findRoute(request.path);
   const methods = METHODS[route.kind];
   if (!methods.includes(request.method)) {
@@ -97,6 +103,7 @@ async function answer(context: Context, request: ServiceRequest): Promise<Answer
       return answerContents(context.library, {
         readings: route.readings,
         branch: request.query.get('branch'),
+        signal,
         // A range has no meaning without a body (RFC 9110, section 14.2).
         headers: request.method === 'HEAD' ? { ...request.headers, range: undefined } : request.headers,
       });
@@ -108,9 +115,9 @@ async function answer(context: Context, request: ServiceRequest): Promise<Answer
     case 'page':
       return answerPage(context.page, route.name, request.headers);
     case 'uploads':
-      return answerUploads(context.library, changesOf(context), keys, route.segments, request);
+      return answerUploads(context.library, madeHere(context), keys, route.segments, request);
     case 'git':
-      return answerGit(context.library, changesOf(context), keys, route, request);
+      return answerGit(context.library, madeHere(context), keys, route, request);
   }
 }
 
@@ -131,11 +138,15 @@ export async function handle(
   const method = message.method ?? '';
   const withBody = method !== 'HEAD';
   const { path, query } = splitTarget(message.url ?? '/');
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
   try {
     const request = { method, path, query, headers: message.headers, body: message };
-    await sendAnswer(response, await answer(context, request), withBody);
+    await sendAnswer(response, await answer(context, request, gone.signal), withBody);
     return undefined;
   } catch (error) {
+    // Nobody is there to be answered, and nothing has gone wrong.
+    if (gone.signal.aborted && error === gone.signal.reason) return undefined;
     if (response.headersSent) response.destroy();
     else await sendAnswer(response, answerError(error), withBody);
     return error instanceof RequestError ? undefined : error;

@@ -88,9 +88,15 @@ export interface Library {
    * Finds what stands at a path.
    * @param branch null for the default branch
    * @param path without a slash at either end; empty for the whole repository
-   * @throws RequestError 404 for a branch or path that does not exist, 503 for what is not there yet
+   * @param signal ends the search when whoever asks is gone
+   * @throws RequestError 404 for a branch or path that does not exist, 503 for what is not there yet, the reason of `signal`
    */
-  readonly content: (repository: Repository, branch: string | null, path: string) => Promise<Content>;
+  readonly content: (
+    repository: Repository,
+    branch: string | null,
+    path: string,
+    signal?: AbortSignal,
+  ) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
   /**
    * The repositories as they were known a moment ago, for whoever asks for them again when one is not among them; left out where
@@ -126,13 +132,30 @@ export interface FolderEntry {
   readonly sizeBytes: number;
 }
 
-/** Files that were received, to become one commit. */
-export interface Upload {
+/** Where an upload goes to. */
+export interface UploadTarget {
   readonly branch: string;
   /** The commit that the person saw on the branch; null for a branch that did not exist. */
   readonly seenCommitId: string | null;
   /** The branch that a new branch starts from; null for one that starts empty, or for a branch that exists. */
   readonly startFrom: string | null;
+}
+
+/** What can be said of an upload by its names, before any byte of it is sent. */
+export interface UploadCheck {
+  /** What would be refused; at most one problem for each file. */
+  readonly problems: ReadonlyArray<{
+    /** Null for the upload as a whole. */
+    readonly path: string | null;
+    /** Goes on from the path where there is one. */
+    readonly message: string;
+  }>;
+  /** Paths of the files that are there already. */
+  readonly replaces: readonly string[];
+}
+
+/** Files that were received, to become one commit. */
+export interface Upload extends UploadTarget {
   readonly author: string;
   readonly message: string;
   readonly files: ReadonlyArray<{ readonly path: string; readonly blobId: string }>;
@@ -158,6 +181,11 @@ export interface Uploads {
   readonly branches: (repositoryId: string) => Promise<BranchList>;
   /** @throws RequestError 404 for a commit or folder that does not exist */
   readonly folder: (repositoryId: string, commitId: string, path: string) => Promise<readonly FolderEntry[]>;
+  /** Checks the names of an upload as {@link Uploads.commit} would, and changes nothing. */
+  readonly check: (
+    repositoryId: string,
+    names: UploadTarget & { readonly paths: readonly string[] },
+  ) => Promise<UploadCheck>;
   /**
    * Receives the bytes of a file.
    * @returns the name under which {@link Upload} takes it

@@ -9,7 +9,7 @@ export interface PushPayload {
   /** What it says, in JSON; null for a form that says it in fields of its own. */
   readonly json: string | null;
   /** The fields of such a form. */
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, string | null>>;
 }
 
 /** What an incoming webhook tells of. */
@@ -25,16 +25,57 @@ export type PushEvent =
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
+/** Two addresses with their names take far less, in bytes. */
+const PLAIN_FORM_LIMIT_BYTES = 64 * 1024;
+
+/** The fields of a plain form. */
+const PLAIN_FIELDS = ['url', 'repository'] as const;
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('utf8');
+}
+
+/** The text of a form; null for a body that is none. JSON under the content type of a form, as `curl -d` sends it, is JSON. */
+function formIn(contentType: string | undefined, text: string): string | null {
+  return FORM_TYPE.test(contentType ?? '') && !/^\s*[{[]/.test(text) ? text : null;
+}
+
+/**
+ * One field of a form, decoded; the first of its name. Takes a time that grows with the length of the form only, however many
+ * fields it has: whoever sent it need not have shown yet that they may.
+ */
+function fieldOf(form: string, name: string): string | null {
+  const beginning = `${name}=`;
+  let at = form.indexOf(beginning);
+  while (at > 0 && form[at - 1] !== '&') at = form.indexOf(beginning, at + 1);
+  if (at === -1) return null;
+  const end = form.indexOf('&', at);
+  return new URLSearchParams(form.slice(at, end === -1 ? undefined : end)).get(name);
+}
+
+/** The JSON in the field `payload` of a form; null for a body without one. */
+export function payloadOfForm(contentType: string | undefined, body: Uint8Array): string | null {
+  const form = formIn(contentType, textOf(body));
+  return form === null ? null : fieldOf(form, 'payload');
+}
+
 /**
  * Takes the body of an incoming webhook out of its envelope: JSON, JSON in the field `payload` of a form, as GitHub and Gitea
- * send it if they are asked to, or a form with plain fields. JSON under the content type of a form, as `curl -d` sends it, is
- * JSON.
+ * send it if they are asked to, or a form with plain fields.
+ * @throws RequestError 413 for a form without `payload` that is larger than such forms are
  */
 export function unwrapPayload(contentType: string | undefined, body: Uint8Array): PushPayload {
-  const text = Buffer.from(body).toString('utf8');
-  if (!FORM_TYPE.test(contentType ?? '') || /^\s*[{[]/.test(text)) return { json: text, fields: {} };
-  const form = new URLSearchParams(text);
-  return { json: form.get('payload'), fields: Object.fromEntries(form) };
+  const text = textOf(body);
+  const form = formIn(contentType, text);
+  if (form === null) return { json: text, fields: {} };
+  const json = fieldOf(form, 'payload');
+  if (json !== null) return { json, fields: {} };
+  if (body.length > PLAIN_FORM_LIMIT_BYTES) {
+    const message = `a form without the field payload may have ${PLAIN_FORM_LIMIT_BYTES} bytes`;
+    throw new RequestError(413, 'too_large', message);
+  }
+  const found = PLAIN_FIELDS.map((name) => [name, fieldOf(form, name)] as const);
+  return { json: null, fields: Object.fromEntries(found.filter(([, value]) => value !== null)) };
 }
 
 /** A field that says nothing when it is of another type than it should be: the other fields may say enough. */

@@ -1,6 +1,7 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { hostname } from 'node:os';
 
-import { MirrorError } from '../model/errors.ts';
+import { listenError } from '../model/listen-error.ts';
 import { type Context, handle } from './handler.ts';
 import type { Keys } from './keys.ts';
 import type { Changes, Library } from './library.ts';
@@ -15,6 +16,12 @@ export interface RequestInfo {
   /** HTTP status code of the answer, also when the client did not wait for all of it. */
   readonly status: number;
   readonly durationMs: number;
+  readonly client: {
+    /** Of the connection: that of a proxy, where there is one. */
+    readonly address: string | null;
+    /** What it calls itself (`User-Agent`, RFC 9110, section 10.1.5). */
+    readonly program: string | null;
+  };
   /** Why the service itself failed, when it did. */
   readonly error?: unknown;
 }
@@ -38,8 +45,8 @@ export interface Service {
   /**
    * Starts to answer.
    * @param where host name or address, and port, 0 for a free one
-   * @returns the base address, which ends in `/api`
-   * @throws MirrorError `settings.invalid` when the address is taken or not ours
+   * @returns the base address, which ends in `/api`; it names the machine where that listens on all of its addresses
+   * @throws MirrorError `http.unusable` when the address is taken or not ours
    */
   readonly listen: (where: { host: string; port: number }) => Promise<{ baseUrl: string; port: number }>;
   /** Stops at once: open connections are cut. */
@@ -52,14 +59,26 @@ const IDLE_LIMIT_MS = 300_000;
 /** A file of some gigabytes over a slow line takes its time. */
 const REQUEST_LIMIT_MS = 86_400_000;
 
+/** Where it listens is one setting, which cannot be `off`. */
+const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
+
+/** Addresses that stand for all of a machine's (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2). */
+const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+/** The host by which others reach what listens on one. */
+export function reachableHost(host: string, machine: string = hostname()): string {
+  const named = ALL_ADDRESSES.has(host) && /^[\w.-]+$/.test(machine) ? machine : host;
+  return named.includes(':') ? `[${named}]` : named;
+}
+
+function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
+  return { address: socket.remoteAddress ?? null, program: headers['user-agent'] ?? null };
+}
+
 /** @returns the port that was bound */
 function listenOn(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const message = `the service cannot listen on ${host}, port ${port}: ${error.message}`;
-      const hint = 'Choose another address or end the program that uses it.';
-      reject(new MirrorError('settings.invalid', message, { cause: error, hint }));
-    });
+    server.once('error', (error) => reject(listenError(error, { host, port }, SETTING)));
     server.listen({ host, port }, () => {
       const address = server.address();
       resolve(typeof address === 'object' && address !== null ? address.port : port);
@@ -78,6 +97,7 @@ export function createService(options: ServiceOptions): Service {
   };
   const server = createServer((request, response) => {
     const startedAtMs = performance.now();
+    const client = clientOf(request);
     const outcome = handle(context, request, response);
     response.once('close', () => {
       void outcome.then((error) =>
@@ -86,6 +106,7 @@ export function createService(options: ServiceOptions): Service {
           path: request.url ?? '',
           status: response.statusCode,
           durationMs: performance.now() - startedAtMs,
+          client,
           ...(error === undefined ? {} : { error }),
         }),
       );
@@ -97,8 +118,7 @@ export function createService(options: ServiceOptions): Service {
   return {
     async listen({ host, port }) {
       const boundPort = await listenOn(server, host, port);
-      const shown = host.includes(':') ? `[${host}]` : host;
-      return { baseUrl: `http://${shown}:${boundPort}${BASE_PATH}`, port: boundPort };
+      return { baseUrl: `http://${reachableHost(host)}:${boundPort}${BASE_PATH}`, port: boundPort };
     },
     async close() {
       const closed = new Promise<void>((resolve) => {

@@ -6,16 +6,21 @@ import type { ServiceRequest } from './handler.ts';
 import type { KnownKey } from './keys.ts';
 import type { Bytes, Changes, Library, Repository } from './library.ts';
 import { readJson } from './request-body.ts';
+import { findRepository } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
 import { bodyOf } from './request-stream.ts';
 
 /** Enough for some ten thousand files in one upload. */
 const COMMIT_LIMIT_BYTES = 8 * 1024 * 1024;
 
-const commitSchema = z.strictObject({
+const target = {
   branch: z.string(),
   seenCommitId: z.string().nullable(),
   startFrom: z.string().nullable(),
+};
+const checkSchema = z.strictObject({ ...target, paths: z.array(z.string()) });
+const commitSchema = z.strictObject({
+  ...target,
   message: z.string(),
   files: z.array(z.strictObject({ path: z.string(), blobId: z.string() })),
 });
@@ -36,6 +41,7 @@ interface Endpoint {
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ['branches', { method: 'GET', answer: answerBranches }],
   ['folder', { method: 'GET', answer: answerFolder }],
+  ['checks', { method: 'POST', answer: answerCheck }],
   ['files', { method: 'POST', answer: answerFile }],
   ['commits', { method: 'POST', answer: answerCommit }],
 ]);
@@ -66,7 +72,7 @@ export async function answerUploads(
   const endpoint = ENDPOINTS.get(what);
   if (endpoint === undefined) throw notFound(request);
   checkMethod(endpoint.method, request);
-  const repository = (await library.repositories()).find((each) => each.id === id);
+  const repository = findRepository(await library.repositories(), id);
   if (repository === undefined)
     throw new RequestError(404, 'repository_not_found', `there is no repository ${id}`);
   if (endpoint.method === 'POST') checkKind(repository);
@@ -142,14 +148,30 @@ async function answerFile({ changes, repository, request }: Asked): Promise<Answ
   return fresh(201, { blobId, sizeBytes });
 }
 
+/** Reads what a request says of an upload. @throws RequestError 400, 413 */
+async function readUpload<Read>(schema: z.ZodType<Read>, { body }: ServiceRequest): Promise<Read> {
+  const parsed = schema.safeParse(await readJson(bodyOf(body), COMMIT_LIMIT_BYTES));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue === undefined || issue.path.length === 0 ? 'the body' : issue.path.join('.');
+  throw new RequestError(400, 'invalid', `${where}: ${describeIssue(issue)}`);
+}
+
+function describeIssue(issue: z.core.$ZodIssue | undefined): string {
+  if (issue === undefined) return 'is not an upload';
+  if (!issue.message.endsWith('received undefined')) return issue.message;
+  const [field] = issue.path;
+  const isNullable = field === 'seenCommitId' || field === 'startFrom';
+  return isNullable ? 'is missing: give a text, or null for none' : 'is missing';
+}
+
+async function answerCheck({ changes, repository, request }: Asked): Promise<Answer> {
+  return fresh(200, await changes.check(repository.id, await readUpload(checkSchema, request)));
+}
+
 async function answerCommit({ changes, repository, key, request }: Asked): Promise<Answer> {
-  const parsed = commitSchema.safeParse(await readJson(bodyOf(request.body), COMMIT_LIMIT_BYTES));
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const where = issue === undefined || issue.path.length === 0 ? 'the body' : issue.path.join('.');
-    throw new RequestError(400, 'invalid', `${where}: ${issue?.message ?? 'is not an upload'}`);
-  }
-  const commitId = await changes.commit(repository.id, { ...parsed.data, author: key.name });
+  const upload = await readUpload(commitSchema, request);
+  const commitId = await changes.commit(repository.id, { ...upload, author: key.name });
   return fresh(201, { commitId });
 }
 

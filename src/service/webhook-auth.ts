@@ -56,26 +56,32 @@ export function carriesGroupKey({ keys: sent }: WebhookCredentials, keys: readon
   );
 }
 
+function signingSecrets(keys: readonly KnownKey[]): readonly string[] {
+  return keys.flatMap(({ kind, signingSecret }) =>
+    kind === 'group' && signingSecret !== null ? [signingSecret] : [],
+  );
+}
+
+/** Whether a signature was sent that could be right, whatever was signed. */
+export function canBeSigned({ signatures }: WebhookCredentials, keys: readonly KnownKey[]): boolean {
+  return signatures.length > 0 && signingSecrets(keys).length > 0;
+}
+
 /**
  * Whether one of the signatures is that of a group key's secret over what was sent. Compares in a time that depends on no
  * secret.
- * @param texts what may have been signed
+ * @param signed what may have been signed
  */
 export function carriesSignature(
   { signatures }: WebhookCredentials,
   keys: readonly KnownKey[],
-  texts: readonly Uint8Array[],
+  signed: Uint8Array,
 ): boolean {
   const sent = signatures.map((signature) => Buffer.from(signature, 'hex'));
-  const secrets = keys.flatMap(({ kind, signingSecret }) =>
-    kind === 'group' && signingSecret !== null ? [signingSecret] : [],
-  );
-  const fitting = secrets.flatMap((secret) =>
-    texts.flatMap((text) => {
-      const right = createHmac('sha256', secret).update(text).digest();
-      return sent.filter((signature) => timingSafeEqual(signature, right));
-    }),
-  );
+  const fitting = signingSecrets(keys).flatMap((secret) => {
+    const right = createHmac('sha256', secret).update(signed).digest();
+    return sent.filter((signature) => timingSafeEqual(signature, right));
+  });
   return fitting.length > 0;
 }
 

@@ -5,10 +5,18 @@
  * @typedef {{ path: string, file: File }} Dropped
  */
 
+/** @type {Drop} */
+const NOTHING = { files: [], leftOutCount: 0 };
+
+/**
+ * What was dropped: files, and how many folders were left out as no commit can hold them.
+ * @typedef {{ files: Dropped[], leftOutCount: number }} Drop
+ */
+
 /**
  * The files of a drop, with those in dropped folders.
  * @param {DataTransfer} transfer
- * @returns {Promise<Dropped[]>}
+ * @returns {Promise<Drop>}
  */
 export async function droppedFiles(transfer) {
   // All of them are taken at once: after the first wait the browser gives none any more.
@@ -18,32 +26,45 @@ export async function droppedFiles(transfer) {
   const found = await Promise.all(
     taken.map(({ entry, file }) => {
       if (entry !== null) return filesOf(entry);
-      return Promise.resolve(file === null ? [] : [{ path: file.name, file }]);
+      return Promise.resolve(
+        file === null ? NOTHING : { files: [{ path: file.name, file }], leftOutCount: 0 },
+      );
     }),
   );
-  return found.flat();
+  return together(found);
 }
 
 /**
  * @param {FileList} files that were chosen
- * @returns {Dropped[]}
+ * @returns {Drop}
  */
 export function chosenFiles(files) {
-  return [...files].map((file) => ({ path: file.name, file }));
+  return { files: [...files].map((file) => ({ path: file.name, file })), leftOutCount: 0 };
 }
 
-/** @param {FileSystemEntry} entry @returns {Promise<Dropped[]>} */
+/** @param {readonly Drop[]} drops @returns {Drop} */
+function together(drops) {
+  return {
+    files: drops.flatMap(({ files }) => files),
+    leftOutCount: drops.reduce((sum, { leftOutCount }) => sum + leftOutCount, 0),
+  };
+}
+
+/** @param {FileSystemEntry} entry @returns {Promise<Drop>} */
 async function filesOf(entry) {
-  if (entry instanceof FileSystemFileEntry) {
+  // Not every browser has the names of these interfaces (Chromium has not).
+  if (isFile(entry)) {
     /** @type {File} */
     const file = await new Promise((resolve, reject) => {
       entry.file(resolve, reject);
     });
-    return [{ path: entry.fullPath.replace(/^\//, ''), file }];
+    return { files: [{ path: entry.fullPath.replace(/^\//, ''), file }], leftOutCount: 0 };
   }
-  if (!(entry instanceof FileSystemDirectoryEntry)) return [];
+  if (!isFolder(entry)) return NOTHING;
+  // A working copy brings the folder in which git keeps its history.
+  if (/^\.git$/i.test(entry.name)) return { files: [], leftOutCount: 1 };
   const entries = await childrenOf(entry);
-  return (await Promise.all(entries.map(filesOf))).flat();
+  return together(await Promise.all(entries.map(filesOf)));
 }
 
 /** @param {FileSystemDirectoryEntry} folder @returns {Promise<FileSystemEntry[]>} */
@@ -60,4 +81,14 @@ async function childrenOf(folder) {
     if (some.length === 0) return all;
     all.push(...some);
   }
+}
+
+/** @param {FileSystemEntry} entry @returns {entry is FileSystemFileEntry} */
+function isFile(entry) {
+  return entry.isFile;
+}
+
+/** @param {FileSystemEntry} entry @returns {entry is FileSystemDirectoryEntry} */
+function isFolder(entry) {
+  return entry.isDirectory;
 }

@@ -32,6 +32,15 @@ export function printable(text) {
 }
 
 /**
+ * Makes a sentence of what the service says.
+ * @param {string} text
+ * @returns {string}
+ */
+export function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
+/**
  * @param {number} count
  * @returns {string} `1 file`, `3 files`
  */
@@ -45,7 +54,7 @@ export function filesText(count) {
  * @returns {string}
  */
 export function defaultMessage(paths) {
-  const [first, second, ...others] = paths;
+  const [first, second, ...others] = paths.map(printable);
   if (first === undefined) return '';
   if (second === undefined) return `Upload ${first}`;
   return others.length === 0
@@ -118,13 +127,15 @@ export function writePlace({ repositoryId, branch, path }) {
 }
 
 /**
- * The address of a repository for git clients.
+ * The address of a repository for git clients. There, `.git` at the end does not count: where it belongs to the name, the
+ * repository is named by its id.
  * @param {string} base address of the service, which ends with a slash
- * @param {string} fullName
+ * @param {{ id: string, full_name: string, url: string | null }} repository
  * @returns {string}
  */
-export function gitAddress(base, fullName) {
-  const path = fullName.split('/').map(encodeURIComponent).join('/');
+export function gitAddress(base, { id, full_name: fullName, url }) {
+  const known = url === null && /\.git$/i.test(fullName) ? id : fullName;
+  const path = known.split('/').map(encodeURIComponent).join('/');
   return `${base}git/${path.replace(/\.git$/, '')}.git`;
 }
 

@@ -1,5 +1,7 @@
 /** What the page asks the service, and tells it. */
 
+import { sentence } from './format.js';
+
 /** @typedef {{ id: string, name: string, full_name: string, url: string | null, takesFiles: boolean }} Repository */
 /** @typedef {{ maxUploadBytes: number, repositories: Repository[] }} RepositoryList */
 /** @typedef {{ defaultBranch: string | null, branches: { name: string, commitId: string }[] }} BranchList */
@@ -12,8 +14,10 @@
  * @property {string} message
  * @property {{ path: string, blobId: string }[]} files
  */
+/** @typedef {Pick<Commit, 'branch' | 'seenCommitId' | 'startFrom'> & { paths: string[] }} Question */
+/** @typedef {{ problems: { path: string | null, message: string }[], replaces: string[] }} Checked */
 
-/** @typedef {{ method?: string, body?: string, headers?: Record<string, string> }} Options */
+/** @typedef {{ method?: string, body?: string, headers?: Record<string, string>, signal?: AbortSignal }} Options */
 
 const KEY_NAME = 'workbook-api-key';
 
@@ -47,9 +51,9 @@ export function listRepositories(key) {
   return ask('uploads/repositories', {}, key);
 }
 
-/** @param {string} repositoryId @returns {Promise<BranchList>} */
-export function listBranches(repositoryId) {
-  return ask(`${pathOf(repositoryId)}/branches`);
+/** @param {string} repositoryId @param {AbortSignal} [signal] @returns {Promise<BranchList>} */
+export function listBranches(repositoryId, signal) {
+  return ask(`${pathOf(repositoryId)}/branches`, signal === undefined ? {} : { signal });
 }
 
 /**
@@ -66,18 +70,49 @@ export async function listFolder(repositoryId, commitId, path) {
 }
 
 /**
+ * Asks what a commit would be refused for, and what it would replace, before any file is sent.
+ * @param {string} repositoryId
+ * @param {Question} question
+ * @param {AbortSignal} signal
+ * @returns {Promise<Checked>}
+ */
+export function askFirst(repositoryId, question, signal) {
+  return ask(`${pathOf(repositoryId)}/checks`, posted(question, signal));
+}
+
+/**
  * @param {string} repositoryId
  * @param {Commit} commit
+ * @param {AbortSignal} signal
  * @returns {Promise<string>} id of the new commit
  */
-export async function sendCommit(repositoryId, commit) {
+export async function sendCommit(repositoryId, commit, signal) {
   /** @type {{ commitId: string }} */
-  const { commitId } = await ask(`${pathOf(repositoryId)}/commits`, {
-    method: 'POST',
-    body: JSON.stringify(commit),
-    headers: { 'content-type': 'application/json' },
-  });
+  const { commitId } = await ask(`${pathOf(repositoryId)}/commits`, posted(commit, signal));
   return commitId;
+}
+
+/** @param {unknown} body @param {AbortSignal} signal @returns {Options} */
+function posted(body, signal) {
+  return {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+    signal,
+  };
+}
+
+/**
+ * @param {string} repositoryId
+ * @param {string} branch
+ * @param {string} path of a file
+ * @param {AbortSignal} signal
+ * @returns {Promise<string>} the id of the content that the file has on the branch
+ * @throws {ServiceError} also when there is no such file
+ */
+export async function blobIdAt(repositoryId, branch, path, signal) {
+  const response = await reach(contentsOf(repositoryId, branch, path), { method: 'HEAD', signal });
+  return (response.headers.get('etag') ?? '').replace(/^(?:W\/)?"|"$/g, '');
 }
 
 /**
@@ -88,9 +123,7 @@ export async function sendCommit(repositoryId, commit) {
  * @returns {Promise<Blob>}
  */
 export async function download(repositoryId, branch, path) {
-  const inner = path === '' ? '' : `/${path.split('/').map(encodeURIComponent).join('/')}`;
-  const query = new URLSearchParams({ branch }).toString();
-  const response = await reach(`api/repos/${encodeURIComponent(repositoryId)}/contents${inner}?${query}`);
+  const response = await reach(contentsOf(repositoryId, branch, path));
   try {
     return await response.blob();
   } catch {
@@ -102,11 +135,12 @@ export async function download(repositoryId, branch, path) {
  * Sends the bytes of a file, and tells how far it is.
  * @param {string} repositoryId
  * @param {Blob} file
- * @param {(sentShare: number) => void} onProgress from 0 to 1
+ * @param {{ onProgress: (sentShare: number) => void, signal: AbortSignal }} options the share is from 0 to 1
  * @returns {Promise<string>} the id under which {@link sendCommit} takes the file
  */
-export function sendFile(repositoryId, file, onProgress) {
+export function sendFile(repositoryId, file, { onProgress, signal }) {
   return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(stopped());
     // Nothing else of a browser tells how far it has sent.
     const request = new XMLHttpRequest();
     request.open('POST', `${pathOf(repositoryId)}/files`);
@@ -130,8 +164,23 @@ export function sendFile(repositoryId, file, onProgress) {
       if (blobId === '') reject(errorOf(status, responseText));
       else resolve(blobId);
     });
+    const stop = () => request.abort();
+    signal.addEventListener('abort', stop);
+    request.addEventListener('abort', () => reject(stopped()));
+    request.addEventListener('loadend', () => signal.removeEventListener('abort', stop));
     request.send(file);
   });
+}
+
+function stopped() {
+  return new ServiceError(0, 'stopped', 'Stopped.');
+}
+
+/** @param {string} repositoryId @param {string} branch @param {string} path */
+function contentsOf(repositoryId, branch, path) {
+  const inner = path === '' ? '' : `/${path.split('/').map(encodeURIComponent).join('/')}`;
+  const query = new URLSearchParams({ branch }).toString();
+  return `api/repos/${encodeURIComponent(repositoryId)}/contents${inner}?${query}`;
 }
 
 /** @param {string} repositoryId */
@@ -159,6 +208,7 @@ async function reach(path, { headers = {}, ...options } = {}, key = storedKey() 
       cache: 'no-store',
     });
   } catch {
+    if (options.signal?.aborted === true) throw stopped();
     throw new ServiceError(
       0,
       'unreachable',
@@ -182,6 +232,7 @@ async function ask(path, options, key) {
   try {
     return /** @type {Answer} */ (await response.json());
   } catch {
+    if (options?.signal?.aborted === true) throw stopped();
     throw new ServiceError(0, 'interrupted', 'The answer of the service was cut off. Try again.');
   }
 }
@@ -216,9 +267,4 @@ function partOf(value, name) {
 function fieldOf(value, name) {
   const field = partOf(value, name);
   return typeof field === 'string' ? field : '';
-}
-
-/** @param {string} text */
-function sentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

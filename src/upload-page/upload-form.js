@@ -17,12 +17,19 @@ export function fieldsOfPage() {
   const send = byId('send', HTMLButtonElement);
   const clear = byId('clear', HTMLButtonElement);
   const choose = byId('choose', HTMLButtonElement);
+  const leaveOut = byId('leave-out', HTMLButtonElement);
   return {
     section: byId('upload'),
     form: byId('upload-form', HTMLFormElement),
     external: byId('external'),
     drop: byId('drop'),
     files: byId('files', HTMLInputElement),
+    leftOut: byId('left-out'),
+    queueSet: byId('queue-set', HTMLFieldSetElement),
+    replacing: byId('replacing'),
+    badRow: byId('bad'),
+    badSum: byId('bad-sum'),
+    stop: byId('stop', HTMLButtonElement),
     fields: byId('fields'),
     sendRow: byId('send-row'),
     subfolderHelp: byId('subfolder-help'),
@@ -41,7 +48,8 @@ export function fieldsOfPage() {
     send,
     clear,
     choose,
-    controls: [subfolder, sameBranch, otherBranch, newBranch, start, message, send, clear, choose],
+    leaveOut,
+    controls: [subfolder, sameBranch, otherBranch, newBranch, start, message, send, clear, choose, leaveOut],
   };
 }
 
@@ -62,20 +70,27 @@ export function showTarget(fields, { repository, branch, commitId, branches, def
   fields.startField.hidden = isEmpty;
   setText(fields.sameBranchText, branch ?? '');
   if (isEmpty && fields.newBranch.value === '') fields.newBranch.value = branch ?? defaultBranch ?? 'main';
-  const chosen = branch ?? '';
+  const place = JSON.stringify([repository.id, branch]);
+  // What somebody has chosen stays when the same place is shown again.
+  const chosen = fields.start.dataset['place'] === place ? fields.start.value : (branch ?? '');
+  fields.start.dataset['place'] = place;
   fields.start.replaceChildren(
-    ...branches.map(({ name }) => new Option(`what is on ${name}`, name, name === chosen, name === chosen)),
-    new Option('nothing: it starts empty', ''),
+    ...branches.map(({ name }) => {
+      const option = new Option('', name, name === chosen, name === chosen);
+      setText(option, `what is on ${name}`);
+      return option;
+    }),
+    new Option('nothing: it starts empty', '', chosen === '', chosen === ''),
   );
 }
 
 /**
  * Has the form act on what its reader does.
  * @param {Fields} fields
- * @param {{ add: (files: readonly import('./dropped.js').Dropped[]) => void, upload: () => void,
- *   refresh: () => void, clear: () => void, wrote: () => void }} acts
+ * @param {{ add: (drop: import('./dropped.js').Drop) => void, upload: () => void, stop: () => void,
+ *   refresh: () => void, clear: () => void, leaveOut: () => void, wrote: () => void }} acts
  */
-export function listen(fields, { add, upload, refresh, clear, wrote }) {
+export function listen(fields, { add, upload, stop, refresh, clear, leaveOut, wrote }) {
   fields.choose.addEventListener('click', () => fields.files.click());
   fields.files.addEventListener('change', () => {
     if (fields.files.files !== null) add(chosenFiles(fields.files.files));
@@ -83,8 +98,11 @@ export function listen(fields, { add, upload, refresh, clear, wrote }) {
     fields.files.value = '';
   });
   fields.clear.addEventListener('click', clear);
+  fields.stop.addEventListener('click', stop);
+  fields.leaveOut.addEventListener('click', leaveOut);
   fields.message.addEventListener('input', wrote);
-  for (const control of [fields.subfolder, fields.sameBranch, fields.otherBranch])
+  const { subfolder, sameBranch, otherBranch, newBranch, start } = fields;
+  for (const control of [subfolder, sameBranch, otherBranch, newBranch, start])
     control.addEventListener('input', refresh);
   fields.form.addEventListener('submit', (event) => {
     event.preventDefault();

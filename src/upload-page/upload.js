@@ -1,14 +1,22 @@
-/** The part of the page on which files are uploaded. */
+/** Uploads: what is sent and said from the press of the button to the commit. */
 
-import { byId, setText } from './dom.js';
-import { cleanFolder, defaultMessage, filesText, joinPath } from './format.js';
-import { Queue } from './queue.js';
+import { check } from './check.js';
+import { findCommit } from './confirm.js';
+import { setText } from './dom.js';
+import { Draft } from './draft.js';
+import { joinPath, sentence } from './format.js';
+import { BAD_ADVICE, failureText, isUnsure, surpriseText } from './plan.js';
 import { showResult } from './result.js';
-import { sendCommit, ServiceError } from './service.js';
-import { fieldsOfPage, listen, showTarget } from './upload-form.js';
+import { sendItems } from './sending.js';
+import { listBranches, sendCommit, ServiceError } from './service.js';
+import { listen } from './upload-form.js';
 
 /** @typedef {import('./view.js').View} View */
-/** @typedef {import('./dropped.js').Dropped} Dropped */
+/** @typedef {import('./queue.js').Item} Item */
+/** @typedef {import('./plan.js').Target} Target */
+
+/** How long is looked for a commit whose answer was lost. */
+const FIND_LIMIT_MS = 30_000;
 
 /**
  * @typedef {object} Hooks
@@ -16,180 +24,244 @@ import { fieldsOfPage, listen, showTarget } from './upload-form.js';
  * @property {() => void} signOut has the reader sign in again
  */
 
-/** The files that are to be uploaded, and the form that says where to. */
+/**
+ * An upload under way: what it began with, whatever the page shows meanwhile.
+ * @typedef {object} Run
+ * @property {View} view
+ * @property {Target} target
+ * @property {Item[]} items
+ * @property {string} message
+ * @property {AbortController} controller of what is under way
+ */
+
+/** The part of the page on which files are uploaded, one upload at a time. */
 export class Upload {
-  #fields = fieldsOfPage();
-  #queue = new Queue(byId('queue'), () => this.#refresh());
+  #draft = new Draft();
+  #fields = this.#draft.fields;
   /** @type {View | null} */
   #view = null;
-  #isBusy = false;
-  #hasOwnMessage = false;
+  /** @type {Run | null} */
+  #run = null;
+  /** The repository of which an outcome is told. */
+  #outcomeId = '';
   #hooks;
 
   /** @param {Hooks} hooks */
   constructor(hooks) {
     this.#hooks = hooks;
+    const draft = this.#draft;
     listen(this.#fields, {
-      add: (files) => this.#add(files),
+      add: (drop) => this.#add(drop),
       upload: () => void this.#upload(),
-      refresh: () => this.#refresh(),
-      clear: () => this.#queue.clear(),
-      wrote: () => {
-        this.#hasOwnMessage = this.#fields.message.value !== '';
+      stop: () => this.#run?.controller.abort(),
+      refresh: () => draft.refresh(),
+      clear: () => draft.queue.clear(),
+      leaveOut: () => {
+        this.#forgetOutcome();
+        draft.leaveOut();
       },
+      wrote: () => draft.wrote(),
     });
     window.addEventListener('beforeunload', (event) => {
-      if (this.#queue.paths().length > 0) event.preventDefault();
+      if (draft.queue.paths().length > 0) event.preventDefault();
     });
   }
 
   /** @param {View | null} view where files go to now; null for nowhere */
   show(view) {
-    if (view?.repository.id !== this.#view?.repository.id) this.#forgetOutcome();
+    const id = view?.repository.id;
+    if (id !== this.#view?.repository.id && id !== this.#outcomeId) this.#forgetOutcome();
     this.#view = view;
+    // An upload under way stays in sight, and the form as it was.
+    if (this.#run !== null) return;
     this.#fields.section.hidden = view === null;
-    if (view === null) return;
-    showTarget(this.#fields, view);
-    const names = new Set(view.entries.filter(({ kind }) => kind === 'file').map(({ name }) => name));
-    this.#queue.aimAt({
-      repositoryId: view.repository.id,
-      maxUploadBytes: view.maxUploadBytes,
-      replaces: (path) => cleanFolder(this.#fields.subfolder.value) === '' && names.has(path),
-    });
+    if (view === null) this.#draft.rest();
+    else this.#draft.show(view);
   }
 
-  /** Forgets everything. */
+  /** Forgets everything, and stops what is under way. */
   reset() {
-    this.#finish();
+    this.#run?.controller.abort();
+    this.#release();
+    this.#draft.clear();
+    this.#draft.rest();
     this.#forgetOutcome();
   }
 
   #forgetOutcome() {
+    this.#outcomeId = '';
     showResult(null);
     setText(this.#fields.problem, '');
+    setText(this.#fields.leftOut, '');
   }
 
-  #finish() {
-    this.#hasOwnMessage = false;
-    this.#fields.subfolder.value = '';
-    this.#fields.newBranch.value = '';
-    this.#fields.sameBranch.checked = true;
-    this.#queue.clear();
-  }
-
-  /** The folder that the files go into. */
-  #folder() {
-    return joinPath(this.#view?.path ?? '', cleanFolder(this.#fields.subfolder.value));
-  }
-
-  #isNewBranch() {
-    return this.#view?.commitId === null || this.#fields.otherBranch.checked;
-  }
-
-  #refresh() {
-    const { fields, sendRow, send, message, subfolderHelp, newBranchFields, controls } = this.#fields;
-    const paths = this.#queue.paths();
-    fields.hidden = paths.length === 0;
-    sendRow.hidden = paths.length === 0;
-    setText(send, this.#isBusy ? 'Uploading…' : `Upload ${filesText(paths.length)}`);
-    if (!this.#hasOwnMessage) message.value = defaultMessage(paths);
-    const folder = this.#folder();
-    setText(subfolderHelp, `The files go into ${folder === '' ? 'the top folder' : folder}.`);
-    newBranchFields.hidden = !this.#isNewBranch();
-    for (const control of controls) control.disabled = this.#isBusy;
-  }
-
-  /** @param {readonly Dropped[]} files */
-  #add(files) {
-    if (this.#view === null || !this.#view.repository.takesFiles || this.#isBusy || files.length === 0)
-      return;
+  /** @param {import('./dropped.js').Drop} drop */
+  #add({ files, leftOutCount }) {
+    if (this.#view === null || !this.#view.repository.takesFiles || this.#run !== null) return;
     this.#forgetOutcome();
-    this.#queue.add(files);
+    if (leftOutCount > 0)
+      setText(this.#fields.leftOut, 'Folders with the name .git were left out: no commit can hold them.');
+    if (files.length > 0) this.#draft.queue.add(files);
   }
 
   async #upload() {
     const view = this.#view;
-    if (view === null || this.#isBusy || this.#queue.paths().length === 0) return;
-    const problem = this.#problemBefore();
+    const items = this.#draft.queue.items();
+    if (view === null || this.#run !== null || items.length === 0) return;
     this.#forgetOutcome();
+    const target = this.#draft.targetIn(view);
+    const problem = this.#draft.problemBefore(target);
     setText(this.#fields.problem, problem);
-    if (problem !== '') return;
-    this.#isBusy = true;
+    if (problem !== '') return this.#draft.queue.showBad();
+    const message = this.#fields.message.value;
+    /** @type {Run} */
+    const run = { view, target, items, message, controller: new AbortController() };
+    this.#run = run;
+    this.#draft.hold(true);
+    /** @type {() => Promise<void>} */
+    let settle = () => Promise.resolve();
     try {
-      await this.#send(view);
-    } catch (error) {
-      await this.#tell(error, view);
+      settle = await this.#outcomeOf(run);
     } finally {
-      this.#isBusy = false;
-      setText(this.#fields.progress, '');
-      this.#refresh();
-      if (document.activeElement === document.body) this.#fields.choose.focus({ preventScroll: true });
+      // Whoever signs out hears nothing of it any more.
+      if (this.#run === run) this.#release();
+      else settle = () => Promise.resolve();
+    }
+    await settle();
+    if (document.activeElement === document.body) this.#fields.choose.focus({ preventScroll: true });
+  }
+
+  #release() {
+    this.#run = null;
+    setText(this.#fields.progress, '');
+    this.#draft.hold(false);
+  }
+
+  /**
+   * Uploads.
+   * @param {Run} run
+   * @returns {Promise<() => Promise<void>>} what shows the outcome
+   */
+  async #outcomeOf(run) {
+    try {
+      const refusal = await this.#refusalOf(run);
+      if (refusal !== '') return () => this.#stay(run, refusal);
+      await sendItems(run.target.repositoryId, run.items, {
+        signal: run.controller.signal,
+        onStep: (text) => this.#tellStep(run, text),
+        onItem: (item) => this.#draft.queue.tell(item),
+      });
+    } catch (error) {
+      if (error instanceof ServiceError) return () => this.#fail(run, error);
+      throw error;
+    }
+    return this.#commit(run);
+  }
+
+  /** @param {Run} run @param {string} text */
+  #tellStep(run, text) {
+    if (this.#run === run) setText(this.#fields.progress, `${run.target.repositoryName}: ${text}`);
+  }
+
+  /**
+   * Asks what the service would refuse, before anything is sent.
+   * @param {Run} run
+   * @returns {Promise<string>} empty when nothing is in the way
+   */
+  async #refusalOf(run) {
+    const { target, items, controller } = run;
+    this.#tellStep(run, 'Asking the service');
+    const paths = items.map(({ path }) => path);
+    const known = await check(target, paths, controller.signal);
+    const [general] = known.general;
+    if (general !== undefined) {
+      const { branches } = await listBranches(target.repositoryId, controller.signal);
+      const commitId = branches.find(({ name }) => name === target.branch)?.commitId ?? null;
+      const code = commitId === target.seenCommitId ? 'invalid' : 'moved';
+      throw new ServiceError(409, code, sentence(general));
+    }
+    const surprises = items.filter(({ path, isReplacing }) => !isReplacing && known.replaces.has(path));
+    if (this.#run === run) this.#draft.mark(known);
+    if (known.problems.size > 0) return BAD_ADVICE;
+    return surprises.length === 0 ? '' : surpriseText(surprises.length);
+  }
+
+  /** @param {Run} run @returns {Promise<() => Promise<void>>} what shows the outcome */
+  async #commit(run) {
+    const { target, items, message, controller } = run;
+    const { repositoryId, branch, seenCommitId, startFrom, folder } = target;
+    const files = items.map(({ path, blobIds }) => ({
+      path: joinPath(folder, path),
+      blobId: blobIds.get(repositoryId) ?? '',
+    }));
+    this.#tellStep(run, 'Making the commit');
+    try {
+      const commit = { branch, seenCommitId, startFrom, message, files };
+      const commitId = await sendCommit(repositoryId, commit, controller.signal);
+      return () => this.#succeed(run, commitId);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      if (!isUnsure(error.status)) return () => this.#fail(run, error);
+      if (this.#run !== run) return () => Promise.resolve();
+      this.#tellStep(run, 'Looking whether the commit was made');
+      run.controller = new AbortController();
+      const signal = AbortSignal.any([run.controller.signal, AbortSignal.timeout(FIND_LIMIT_MS)]);
+      const finding = await findCommit(target, files, signal);
+      return finding.kind === 'made'
+        ? () => this.#succeed(run, finding.commitId)
+        : () => this.#fail(run, error, finding);
     }
   }
 
-  /**
-   * Sends the files, and has them made one commit.
-   * @param {View} view
-   */
-  async #send({ repository, branch: shownBranch, commitId: seenCommitId }) {
-    const { newBranch, start, message, progress } = this.#fields;
-    const isNew = this.#isNewBranch();
-    const branch = isNew ? newBranch.value.trim() : (shownBranch ?? '');
-    const folder = this.#folder();
-    const commit = {
-      branch,
-      seenCommitId: isNew ? null : seenCommitId,
-      startFrom: isNew && start.value !== '' ? start.value : null,
-      message: message.value,
-    };
-    await this.#queue.send(repository.id, (text) => setText(progress, text));
-    setText(progress, 'Making the commit');
-    const files = this.#queue.sent().map(({ path, blobId }) => ({ path: joinPath(folder, path), blobId }));
-    const commitId = await sendCommit(repository.id, { ...commit, files });
-    this.#finish();
-    await this.#hooks.go({ repositoryId: repository.id, branch, path: folder });
-    showResult({ commitId, branch, fileCount: files.length, folder });
+  /** Whether the page still shows what it showed when an upload began. @param {Run} run */
+  #isAt({ view }) {
+    const now = this.#view;
+    return now?.repository.id === view.repository.id && now.branch === view.branch && now.path === view.path;
   }
 
-  /** What stands in the way of an upload before it begins; empty when nothing does. */
-  #problemBefore() {
-    if (this.#queue.hasTooLarge()) return 'A file is too large for this service. Remove it from the list.';
-    if (this.#isNewBranch() && this.#fields.newBranch.value.trim() === '')
-      return 'Give the new branch a name.';
-    if (this.#fields.message.value.trim() === '')
-      return 'Write a message: it says in the history what this upload is.';
-    return '';
+  /** @param {Run} run @param {string} commitId */
+  async #succeed(run, commitId) {
+    const { target, items } = run;
+    const { repositoryId, branch, folder } = target;
+    const isShown = this.#isAt(run);
+    this.#draft.clear();
+    this.#outcomeId = repositoryId;
+    if (isShown) await this.#hooks.go({ repositoryId, branch, path: folder });
+    else this.show(this.#view);
+    showResult({ commitId, fileCount: items.length, target, isShown });
   }
 
   /**
-   * @param {unknown} error
-   * @param {View} view
+   * @param {Run} run
+   * @param {ServiceError} error
+   * @param {import('./plan.js').Finding | null} [finding]
    */
-  async #tell(error, { repository, branch, path }) {
-    if (!(error instanceof ServiceError)) throw error;
+  async #fail(run, error, finding = null) {
     if (error.status === 401) return this.#hooks.signOut();
-    if (error.code === 'file_not_received') this.#queue.forget();
-    const text = `${error.message} ${adviceFor(error, this.#isNewBranch())}`;
-    if (error.code === 'moved') {
-      await this.#hooks.go({ repositoryId: repository.id, branch, path });
+    const { target, view, items } = run;
+    if (error.code === 'file_not_received')
+      for (const { blobIds } of items) blobIds.delete(target.repositoryId);
+    const hasMoved = error.code === 'moved' || (finding?.kind === 'unknown' && finding.isRead);
+    if (hasMoved && this.#isAt(run)) {
+      const { id } = view.repository;
+      await this.#hooks.go({ repositoryId: id, branch: view.branch, path: view.path });
       // Neither the branch nor the folder need be there any more.
-      if (this.#view === null) await this.#hooks.go({ repositoryId: repository.id, branch: null, path: '' });
+      if (this.#view === null) await this.#hooks.go({ repositoryId: id, branch: null, path: '' });
     }
-    setText(this.#fields.problem, text);
+    await this.#stay(run, failureText(error, target, finding));
   }
-}
 
-/**
- * What to do about a refusal.
- * @param {ServiceError} error
- * @param {boolean} isNewBranch
- * @returns {string}
- */
-function adviceFor({ code }, isNewBranch) {
-  if (code === 'moved' && isNewBranch)
-    return 'Your files are still listed: choose another name, or that branch above.';
-  if (code === 'moved')
-    return 'Nothing was overwritten. The folder above shows what is there now, and your files are still listed: press Upload to put them on top.';
-  if (code === 'unchanged') return 'Remove them from the list, or choose others.';
-  return 'Nothing was changed, and your files are still listed.';
+  /**
+   * Says why nothing came of an upload.
+   * @param {Run} run
+   * @param {string} text
+   */
+  #stay({ target }, text) {
+    const isElsewhere = this.#view?.repository.id !== target.repositoryId;
+    this.#outcomeId = target.repositoryId;
+    this.show(this.#view);
+    setText(this.#fields.problem, isElsewhere ? `Upload to ${target.repositoryName}: ${text}` : text);
+    this.#draft.queue.showBad();
+    return Promise.resolve();
+  }
 }

@@ -70,7 +70,7 @@ function showHeading({ repository }) {
     byId('heading'),
     element('h1', { id: 'repository-title', tabindex: -1 }, repository.name),
     repository.url === null ? null : element('p', { class: 'dim' }, `Connected to ${repository.url}`),
-    element('p', { class: 'help' }, 'For Git: ', element('code', {}, gitAddress(base, repository.full_name))),
+    element('p', { class: 'help' }, 'For Git: ', element('code', {}, gitAddress(base, repository))),
   );
 }
 

@@ -4,11 +4,11 @@ import { isIPv6 } from 'node:net';
 import type { EventSink } from '../model/events.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
+import { listenError } from '../model/listen-error.ts';
 import { isLoopback } from './access.ts';
 import { loadAssets } from './assets.ts';
 import { createFailureNotes } from './failure-notes.ts';
 import { type Context, handle } from './handler.ts';
-import { listenError } from './listen-error.ts';
 import { createRoutes, type RenderedMetrics } from './routes.ts';
 import { shareWork } from './shared-work.ts';
 import { createEventStreams } from './streams.ts';
@@ -99,9 +99,12 @@ export function createWebServer(options: WebServerOptions): WebServer {
   };
 }
 
+/** Where it listens is one setting. */
+const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
+
 function listenOn(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fail = (error: Error): void => reject(listenError(error, host, port));
+    const fail = (error: Error): void => reject(listenError(error, { host, port }, SETTING));
     server.once('error', fail);
     server.listen({ host, port }, () => {
       server.off('error', fail);

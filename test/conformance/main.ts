@@ -29,24 +29,39 @@ It sends keys that are made up, to see them refused: not for an installation tha
 
 class UsageError extends Error {}
 
-function numberOf(text: string | undefined, otherwise: number): number {
+function numberOf(flag: string, text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const value = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (value < 1) throw new UsageError(`a whole number from 1 is needed, not ${JSON.stringify(text)}`);
+  if (value < 1) throw new UsageError(`${flag}: a whole number from 1 is needed, not ${JSON.stringify(text)}`);
   return value;
 }
 
-async function credential(file: string | undefined, variable: string): Promise<string | null> {
-  const text = file === undefined ? process.env[variable] : await readFile(file, 'utf8');
+/** @param flag the one that names the file */
+async function credential(
+  flag: string,
+  file: string | undefined,
+  variable: string,
+): Promise<string | null> {
+  const text = file === undefined ? process.env[variable] : await readCredential(flag, file);
   const value = text?.trim() ?? '';
-  if (file !== undefined && value === '') throw new UsageError(`${file} is empty`);
+  if (file !== undefined && value === '') throw new UsageError(`${flag}: the file is empty`);
   return value === '' ? null : value;
+}
+
+/** Reads a file. The error does not name it: the key itself may stand in its place. */
+async function readCredential(flag: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new UsageError(`${flag}: the file cannot be read (${code})`);
+  }
 }
 
 function baseUrlOf(text: string | undefined): string {
   const url = URL.parse(text ?? '');
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw new UsageError('--base-url is needed, an http or https address');
+    throw new UsageError('--base-url: is needed, an http or https address');
   if (url.username !== '' || url.password !== '' || url.search !== '') {
     throw new UsageError('--base-url must hold no credential and no query');
   }
@@ -71,7 +86,7 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'
 
 async function optionsOf(values: Values): Promise<SubjectOptions> {
   const baseUrl = baseUrlOf(values['base-url']);
-  const apiKey = await credential(values['api-key-file'], 'CONFORMANCE_API_KEY');
+  const apiKey = await credential('--api-key-file', values['api-key-file'], 'CONFORMANCE_API_KEY');
   if (apiKey === null) throw new UsageError('--api-key-file, or the variable CONFORMANCE_API_KEY, is needed');
   const externalUrl = values['external-url'] ?? null;
   if (externalUrl !== null && URL.parse(externalUrl)?.password)
@@ -79,17 +94,17 @@ async function optionsOf(values: Values): Promise<SubjectOptions> {
   return {
     baseUrl,
     apiKey,
-    apiToken: await credential(values['api-token-file'], 'CONFORMANCE_API_TOKEN'),
-    groupKey: await credential(values['group-key-file'], 'CONFORMANCE_GROUP_KEY'),
+    apiToken: await credential('--api-token-file', values['api-token-file'], 'CONFORMANCE_API_TOKEN'),
+    groupKey: await credential('--group-key-file', values['group-key-file'], 'CONFORMANCE_GROUP_KEY'),
     allowsWrites: values['allow-writes'] === true,
     externalUrl,
     externalCredential: {
       username: process.env['CONFORMANCE_GIT_USERNAME'] ?? '',
       password: process.env['CONFORMANCE_GIT_PASSWORD'] ?? '',
     },
-    sample: numberOf(values.sample, 3),
-    timeoutMs: numberOf(values.timeout, 60) * 1000,
-    maxBodyBytes: numberOf(values['max-size'], 64) * 1_000_000,
+    sample: numberOf('--sample', values.sample, 3),
+    timeoutMs: numberOf('--timeout', values.timeout, 60) * 1000,
+    maxBodyBytes: numberOf('--max-size', values['max-size'], 64) * 1_000_000,
   };
 }
 
@@ -126,7 +141,9 @@ async function main(args: readonly string[]): Promise<number> {
   };
   const subject = new Subject(options);
   try {
-    const first = await subject.current('/repos').catch((error: unknown) => String(error));
+    const first = await subject
+      .current('/repos')
+      .catch((error: unknown) => `${subject.options.baseUrl}: ${error instanceof Error ? error.message : String(error)}`);
     if (typeof first === 'string' || [401, 403].includes(first.status)) {
       const why = typeof first === 'string' ? first : `it refuses the key (status ${first.status})`;
       process.stderr.write(scrub(`conformance: nothing could be tried: ${why}\n`, secrets));

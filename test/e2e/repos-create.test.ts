@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -11,6 +12,18 @@ import { temporaryFolder } from '../support/temporary.ts';
 const KEY = 'a-key-of-the-tests';
 
 describe('repos create', () => {
+  it.skipIf(!existsSync('/dev/zero'))('reads no more of a password than one can have', async () => {
+    const client = {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
+      WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
+    };
+    const flags = ['--url', 'https://h/x.git', '--username', 'u', '--password-file', '/dev/zero'];
+    expect(await run(['repos', 'create', ...flags], client)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('is too long for a password') as unknown,
+    });
+  });
+
   it('creates repositories in the embedded service, which one process serves at a time', async () => {
     const folder = await temporaryFolder();
     const settings = {

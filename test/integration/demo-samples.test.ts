@@ -101,6 +101,25 @@ describe('the samples', () => {
     await again.registry.close();
   });
 
+  it('are left alone where there is anything else, and completed where they were interrupted', async () => {
+    const directory = join(root, 'other');
+    const none = await createSamples(directory, {}, AbortSignal.abort());
+    expect([none.outcome, none.registry.list()]).toEqual(['interrupted', []]);
+    // As a power cut leaves it between a repository and its commits.
+    const { id } = await none.registry.create('Accounting');
+    await none.registry.close();
+    const whole = await createSamples(directory);
+    expect(whole.outcome).toBe('made');
+    expect(whole.registry.list().map(({ name }) => name)).toEqual(['Accounting', 'Sales Europe', 'forecast']);
+    expect(whole.registry.list()[0]?.id).toBe(id);
+    const git = createGit();
+    expect((await readHeads(git, whole.registry.gitDirectory(id))).size).toBeGreaterThan(1);
+    await whole.registry.close();
+    const again = await createSamples(directory);
+    expect([again.outcome, again.registry.list().length]).toEqual(['left', 3]);
+    await again.registry.close();
+  });
+
   it('hold workbooks of several sheets with formulas', async () => {
     const response = await fetch(baseUrl + contentsPath('Accounting', 'Budget 2026.xlsx'), {
       headers: requestHeaders('current', KEY),

@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { openProbeConnection } from '../../src/client/probe-requests.ts';
@@ -56,6 +60,38 @@ async function probed(service: FakeService, options: Partial<ProbeOptions> = {})
 function answerTo(report: ProbeReport, id: string): string {
   return report.findings.find((finding) => finding.id === id)?.answer ?? '(nothing)';
 }
+
+describe('a request of a probe', () => {
+  it('ends where the answer drips for ever', async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(drip));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const connection = openProbeConnection({
+      baseUrl: `http://127.0.0.1:${port}/api`,
+      credential: () => null,
+      connectTimeoutMs: 5000,
+      headersTimeoutMs: 200,
+      stallTimeoutMs: 200,
+      signal: new AbortController().signal,
+    });
+    onTestFinished(() => connection.close());
+    const answer = await connection.send({
+      generation: 'current',
+      method: 'GET',
+      target: '/repos',
+      headers: {},
+      credential: 'none',
+      maxBytes: 1000,
+    });
+    expect(answer).toMatchObject({ status: 0, isWhole: false, failure: { code: 'service.timeout' } });
+  });
+});
 
 describe('a probe', () => {
   it.each<[string, Partial<FakeKnobs>, Record<string, string>]>([

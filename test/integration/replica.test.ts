@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFile,
   chmod,
@@ -100,6 +101,10 @@ describe('a replica', () => {
       body: '{"name":"x"}',
     });
     expect([answer.status, await answer.json()]).toMatchObject([403, { error: { code: 'read_only' } }]);
+    for (const path of ['/uploads/repositories', '/git/Accounting.git/info/refs?service=git-upload-pack']) {
+      const none = await fetch(new URL(path, replica.baseUrl));
+      expect([none.status, await none.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
+    }
     const silent = await startReplica(mirror.directory, { withToken: false });
     expect((await silent.ask('/v1/workbooks')).status).toBe(404);
   });
@@ -175,7 +180,8 @@ describe('what somebody changed in the mirror is given to nobody', () => {
     ] as const) {
       const answer = await replica.ask(target, headers);
       expect(answer.status).toBe(503);
-      expect(answer.headers.get('retry-after')).toBe('1');
+      // Clients take it for the whole service (RFC 9110, section 15.6.4).
+      expect(answer.headers.get('retry-after')).toBeNull();
       expect(await answer.text()).not.toContain('ook');
     }
     expect(replica.trouble[0]).toMatchObject({ target: 'Accounting/main', path: BOOK });
@@ -217,6 +223,25 @@ describe('what somebody changed in the mirror is given to nobody', () => {
   });
 });
 
+describe('a client that is gone', () => {
+  it('has nothing more read for it, also where the file is proved for others at the same time', async () => {
+    const { mirror, replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
+    await utimes(join(treeOf(mirror), 'a.xlsx'), new Date(0), new Date(0));
+    const repository = await only(replica.library);
+    const gone = new AbortController();
+    const ask = (signal?: AbortSignal): Promise<Content> =>
+      replica.library.content(repository, 'main', 'a.xlsx', signal);
+    const waits = [ask(gone.signal), ask(), ask(gone.signal)];
+    gone.abort(new Error('gone'));
+    await expect(waits[0]).rejects.toThrow('gone');
+    await expect(waits[2]).rejects.toThrow('gone');
+    const content = await ask();
+    await waits[1];
+    expect(await bytesOf(content, { first: 0, last: 1 })).toBe('zz');
+    await expect(ask(gone.signal)).rejects.toThrow('gone');
+  });
+});
+
 describe('a mirror that was brought back from a backup', () => {
   it('is given although its times are others, as its bytes are right, without what the daemon keeps', async () => {
     const { mirror } = await setUp();
@@ -242,19 +267,94 @@ describe('lists', () => {
     const { mirror, replica } = await setUp();
     const bad = join(mirror.directory, 'manifests/Accounting/dev.json');
     await writeFile(bad, '{"format": 99}');
-    expect((await replica.ask('/repos')).status).toBe(503);
+    const list = await replica.ask('/repos');
+    expect([list.status, list.headers.get('retry-after')]).toEqual([503, '1']);
     expect((await replica.ask('/repos/Accounting/contents/notes/a.txt')).status).toBe(200);
-    expect((await replica.ask('/repos/Accounting/contents?branch=dev')).status).toBe(503);
-    expect((await replica.ask('/repos/Other/contents')).status).toBe(503);
+    for (const path of ['/repos/Accounting/contents?branch=dev', '/repos/Other/contents']) {
+      const contents = await replica.ask(path);
+      expect([contents.status, contents.headers.get('retry-after')]).toEqual([503, null]);
+    }
     await rm(bad);
     expect((await replica.ask('/repos')).status).toBe(200);
     expect((await replica.ask('/repos/Accounting/contents?branch=dev')).status).toBe(404);
   });
 
-  it('are refused when the disk is gone', async () => {
+  it.each<[string, (manifests: string) => Promise<unknown>]>([
+    ['a manifest is gone', (manifests) => rm(join(manifests, 'Accounting/main.json'))],
+    [
+      'a manifest is a link',
+      async (manifests) => {
+        await rename(join(manifests, 'Accounting/main.json'), join(manifests, '../moved'));
+        await symlink('../../moved', join(manifests, 'Accounting/main.json'));
+      },
+    ],
+    [
+      'a manifest is a pipe',
+      async (manifests) => {
+        await rm(join(manifests, 'Accounting/main.json'));
+        execFileSync('mkfifo', [join(manifests, 'Accounting/main.json')]);
+      },
+    ],
+    [
+      'a manifest is a folder',
+      async (manifests) => {
+        await rm(join(manifests, 'Accounting/main.json'));
+        await mkdir(join(manifests, 'Accounting/main.json'));
+      },
+    ],
+    [
+      'the folder of a manifest is gone',
+      (manifests) => rm(join(manifests, 'Accounting'), { recursive: true }),
+    ],
+    [
+      'the folder of a manifest is a link',
+      async (manifests) => {
+        await rename(join(manifests, 'Accounting'), join(manifests, '../moved'));
+        await symlink('../moved', join(manifests, 'Accounting'));
+      },
+    ],
+  ])('are refused rather than short when %s, also by a replica that never saw it', async (_what, change) => {
+    const { service, mirror, replica } = await setUp();
+    service.write(service.addRepository('Other'), 'main', 'o.xlsx', 'o');
+    await mirror.pass();
+    expect((await replica.library.repositories()).length).toBe(2);
+    await change(join(mirror.directory, 'manifests'));
+    for (const library of [replica.library, replicaLibrary(mirror.directory)]) {
+      await expect(library.repositories()).rejects.toMatchObject({ status: 503 });
+      await expect(library.workbooks()).rejects.toMatchObject({ status: 503 });
+      expect((await library.totals()).unreadable).toHaveLength(1);
+    }
+    expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
+  });
+
+  it('are given beside files and empty folders that belong to nobody', async () => {
+    const { mirror, replica } = await setUp();
+    await mkdir(join(mirror.directory, 'mirror/lost+found'));
+    await mkdir(join(mirror.directory, 'mirror/Empty/main'), { recursive: true });
+    await writeFile(join(mirror.directory, 'mirror/Empty/.DS_Store'), '');
+    await writeFile(join(mirror.directory, 'mirror/note.txt'), '');
+    expect((await replica.ask('/repos')).status).toBe(200);
+  });
+
+  it('are not short while a branch is published for the first time', async () => {
+    const { mirror } = await setUp();
+    const manifest = join(mirror.directory, 'manifests/Accounting/main.json');
+    await rename(manifest, join(mirror.directory, 'staged'));
+    const listed = replicaLibrary(mirror.directory).repositories();
+    await rename(join(mirror.directory, 'staged'), manifest);
+    expect(await listed).toHaveLength(1);
+  });
+
+  it('are refused when the disk is gone, and so are contents', async () => {
     const { mirror, replica } = await setUp();
     await rename(join(mirror.directory, 'manifests'), join(mirror.directory, 'away'));
-    expect((await replica.ask('/repos')).status).toBe(500);
+    expect((await replica.ask('/repos')).status).toBe(503);
+    expect((await replica.ask('/v1/workbooks', { authorization: 'a-token-of-the-replica' })).status).toBe(
+      503,
+    );
+    const fresh = await startReplica(mirror.directory);
+    expect((await fresh.ask('/repos/Accounting/contents')).status).toBe(503);
+    expect(replica.trouble[0]).toMatchObject({ target: 'the mirror', path: '' });
     await rename(join(mirror.directory, 'away'), join(mirror.directory, 'manifests'));
     expect((await replica.ask('/repos')).status).toBe(200);
   });

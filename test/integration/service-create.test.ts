@@ -353,7 +353,7 @@ describe('an external repository', () => {
     await writeFile(join(gitDirectory, 'refs', 'heads', 'main.lock'), '');
     await writeFile(join(gitDirectory, 'packed-refs.lock'), '');
     await writeFile(join(gitDirectory, 'objects', 'pack', 'tmp_pack_x'), 'x');
-    await writeFile(join(gitDirectory, '../../credentials/stray'), 'x');
+    await writeFile(join(gitDirectory, '../../credentials', crypto.randomUUID()), 'x');
     server.intercept = () => false;
     const second = await start();
     expect(second.registry.list().map((row) => row.id)).toEqual([id]);
@@ -440,7 +440,7 @@ describe('the branches of external repositories', () => {
       .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch, PATIENCE)
       .toBe('topic/below');
     expect(events.every(({ kind }) => kind === 'cloned' || kind === 'fetched')).toBe(true);
-    expect(registry.activityOf(id)).toBeNull();
+    await expect.poll(() => registry.activityOf(id), PATIENCE).toBeNull();
   });
 
   it('stay when a fetch fails, and that is told once', async () => {

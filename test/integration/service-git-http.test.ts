@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
+import { packetLine } from '../../src/service/packets.ts';
 import {
   git,
   type GitEnded,
@@ -188,6 +189,27 @@ describe('fetching', () => {
   });
 });
 
+describe('some of the files', () => {
+  it('come when they are needed, where a client wants that', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    const flags = ['--quiet', '--filter=blob:none', '--no-checkout'];
+    const { code, said } = await git(
+      service.folder,
+      'clone',
+      ...flags,
+      service.address('Plans%202026'),
+      copy,
+    );
+    expect([code, said]).toEqual([0, '']);
+    const missing = await git(copy, 'rev-list', '--objects', '--missing=print', 'HEAD');
+    expect(missing.said).toMatch(/^\?[0-9a-f]{40}$/m);
+    expect((await git(copy, 'show', 'HEAD:a.xlsx')).said).toBe('one');
+  });
+});
+
 describe('a git client', () => {
   it('needs a personal key', async () => {
     const at = (key: string): string => `${service.origin.replace('//', `//x:${key}@`)}git/Plans%202026.git`;
@@ -248,5 +270,67 @@ describe('a git client', () => {
     request.destroy();
     await closed;
     expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+  });
+
+  /** Sends the beginning of a push, and breaks it off. */
+  async function breakOff(part: Buffer, totalBytes: number): Promise<void> {
+    const request = sendRequest(`${service.origin}git/Plans%202026.git/git-receive-pack`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-git-receive-pack-request',
+        authorization: BASIC,
+        'content-length': totalBytes,
+      },
+    });
+    request.on('error', () => undefined);
+    request.write(part);
+    const objects = join(gitDirectory, 'objects');
+    await expect
+      .poll(async () => (await readdir(objects)).some((name) => name.startsWith('tmp_objdir')))
+      .toBe(true);
+    const closed = new Promise((resolve) => request.once('close', resolve));
+    request.destroy();
+    await closed;
+  }
+
+  it('leaves nothing of a push that breaks off, and can push afterwards', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    for (const index of [1, 2, 3]) await change(`${index}.xlsx`, randomBytes(3_000_000));
+    const commitId = (await ok('rev-parse', 'HEAD')).trim();
+    await ok('repack', '--quiet', '-a', '-d');
+    const packs = await readdir(join(work, '.git/objects/pack'));
+    const name = packs.find((each) => each.endsWith('.pack'));
+    const pack = await readFile(join(work, '.git/objects/pack', name ?? ''));
+    const line = `${'0'.repeat(40)} ${commitId} refs/heads/main\0 report-status`;
+    const whole = Buffer.concat([Buffer.from(`${packetLine(line)}0000`), pack]);
+    for (const share of [0.3, 0.5, 0.7, 0.99])
+      await breakOff(whole.subarray(0, Math.floor(whole.length * share)), whole.length);
+    const objects = join(gitDirectory, 'objects');
+    await expect.poll(async () => (await readdir(objects)).toSorted()).toEqual(['info', 'pack']);
+    expect(await readdir(join(objects, 'pack'))).toEqual([]);
+    await ok('push', '--quiet', 'origin', 'main');
+    expect((await contents('/1.xlsx')).status).toBe(200);
+  });
+
+  it('cannot fill the memory with what takes it nothing to send', async () => {
+    const type = { 'content-type': 'application/x-git-receive-pack-request', 'content-encoding': 'gzip' };
+    const line = packetLine(`${'0'.repeat(40)} ${'a'.repeat(40)} refs/heads/${'b'.repeat(60_000)}`);
+    const names = gzipSync(line.repeat(400));
+    expect((await asked('git-receive-pack', { method: 'POST', headers: type, body: names }))[0]).toBe(413);
+    await start(1_000_000);
+    const pack = gzipSync(Buffer.concat([Buffer.from('0000'), Buffer.alloc(30_000_000)]));
+    expect((await asked('git-receive-pack', { method: 'POST', headers: type, body: pack }))[0]).toBe(413);
+  });
+
+  it('pushes no names but in UTF-8: two of them could become one', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const commitId = (await ok('rev-parse', 'HEAD')).trim();
+    const packed = Buffer.from(`# pack-refs with: peeled\n${commitId} refs/heads/u\xe9\n`, 'latin1');
+    await writeFile(join(work, '.git/packed-refs'), packed);
+    const { code, said } = await run('push', '--all', 'origin');
+    expect([code, said]).toEqual([1, expect.stringContaining('one of these names is not UTF-8')]);
+    expect(await ok('ls-remote', 'origin')).toBe('');
+    await ok('push', '--quiet', 'origin', 'main');
   });
 });

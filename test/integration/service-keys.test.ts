@@ -1,5 +1,19 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import {
+  chmod,
+  chown,
+  mkdir,
+  open as openFile,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -11,6 +25,8 @@ import { makeKey, type NewKey, renderKeyFile } from '../../src/keys/stored-key.t
 import { findKey, type KeyKind, type Keys } from '../../src/service/keys.ts';
 import { type Ended, run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 async function add(folder: string, name = 'Anna', kind: KeyKind = 'personal'): Promise<NewKey> {
   const made = makeKey(kind, name, new Date());
@@ -39,8 +55,8 @@ describe('the folder of the keys', () => {
     expect(names.sort()).toEqual(made.map(({ stored }) => `${stored.id}.json`).sort());
     for (const name of names) {
       expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
-      const text = await readFile(join(folder, name), 'utf8');
-      for (const { key } of made) expect(text).not.toContain(key);
+      const content = await readFile(join(folder, name), 'utf8');
+      for (const { key } of made) expect(content).not.toContain(key);
     }
   });
 
@@ -61,21 +77,24 @@ describe('the folder of the keys', () => {
   it('names what is no key, and goes on with the others', async () => {
     const folder = keyFolderOf(await temporaryFolder());
     const { stored } = await add(folder);
-    const text = renderKeyFile(stored);
-    await writeFile(join(folder, 'cut.json'), text.slice(0, 20));
+    const whole = renderKeyFile(stored);
+    await writeFile(join(folder, 'cut.json'), whole.slice(0, 20));
     await writeFile(join(folder, 'empty.json'), '');
-    await writeFile(join(folder, 'large.json'), `${text}${' '.repeat(70_000)}`);
+    await writeFile(join(folder, 'large.json'), `${whole}${' '.repeat(70_000)}`);
     await mkdir(join(folder, 'folder.json'));
     await symlink('loop.json', join(folder, 'loop.json'));
     await symlink('nowhere', join(folder, 'dangling.json'));
     await writeFile(join(folder, 'note.txt'), 'x');
-    await writeFile(join(folder, 'half.json.new'), text.slice(0, 20));
+    await writeFile(join(folder, 'half.json.new'), whole.slice(0, 20));
     const { keys, problems } = await readKeyFolder(folder);
     expect(keys).toEqual([stored]);
+    expect(problems.filter(({ isRemovable }) => !isRemovable).map(({ id }) => id)).toEqual(['folder']);
+    await expect(removeKey(folder, 'folder')).rejects.toMatchObject({ code: 'directory.unusable' });
+    expect(await removeKey(folder, 'loop')).toBe(true);
     expect(problems.map(({ id, reason }) => [id, reason])).toEqual([
       ['cut', 'it is not JSON'],
       ['empty', 'it is not JSON'],
-      ['folder', 'it is no file'],
+      ['folder', 'it is a folder'],
       ['large', 'it is too large for a key'],
       ['loop', 'it cannot be read (ELOOP)'],
     ]);
@@ -95,7 +114,9 @@ describe('the folder of the keys', () => {
     await writeFile(folder, '');
     const { keys, problems } = await readKeyFolder(folder);
     expect(keys).toEqual([]);
-    expect(problems).toEqual([{ id: null, path: folder, reason: 'it cannot be read (ENOTDIR)' }]);
+    expect(problems).toEqual([
+      { id: null, path: folder, reason: 'it cannot be read (ENOTDIR)', isRemovable: false },
+    ]);
     await expect(add(folder)).rejects.toMatchObject({ code: 'directory.unusable' });
     await expect(removeKey(folder, 'x')).rejects.toMatchObject({ code: 'directory.unusable' });
   });
@@ -290,6 +311,35 @@ describe('the commands around keys', () => {
     expect(await keys('list')).toMatchObject({ stdout: expect.stringContaining(id) as string });
   });
 
+  it.skipIf(!existsSync('/dev/full'))('keep no key that nobody has seen', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const keys = await keysCommand(directory);
+    for (const flags of [[], ['--json']]) {
+      const command = ['keys', 'create', '--kind', 'group', '--name', 'x', '--serve-directory', directory];
+      const full = await openFile('/dev/full', 'w');
+      const { status, stderr } = spawnSync(process.execPath, [MAIN, ...command, ...flags], {
+        stdio: ['ignore', full.fd, 'pipe'],
+        encoding: 'utf8',
+      });
+      await full.close();
+      expect(status).toBe(1);
+      expect(stderr).toContain('cannot be printed (ENOSPC), so it was removed again');
+      expect(stderr).not.toContain('wbs_');
+      expect(await keys('list')).toMatchObject({ stdout: 'There is no key.\n' });
+    }
+  });
+
+  it('say of a folder that it is to be removed by hand', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const keys = await keysCommand(directory);
+    await mkdir(join(keyFolderOf(directory), 'abc.json'), { recursive: true });
+    expect((await keys('list')).stderr).toContain('it is a folder; it lets nobody in; remove it by hand');
+    expect(await keys('revoke', 'abc')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('abc.json is a folder, and no key') as string,
+    });
+  });
+
   it('name a damaged file, and remove it', async () => {
     const directory = join(await temporaryFolder(), 'service');
     const keys = await keysCommand(directory);
@@ -303,6 +353,39 @@ describe('the commands around keys', () => {
     }
     expect(await keys('revoke', 'bad')).toMatchObject({ exitCode: 0 });
     expect(await keys('list')).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('root', () => {
+  const OWNER = 12_345;
+
+  it('makes and ends keys as the owner of the directory', async () => {
+    const root = await temporaryFolder();
+    await chmod(root, 0o755);
+    const directory = join(root, 'service');
+    const keys = await keysCommand(directory);
+    await chown(directory, OWNER, OWNER + 1);
+    const made = await keys('create', '--kind', 'personal', '--name', 'Anna', '--json');
+    const { id } = JSON.parse(made.stdout) as { id: string };
+    for (const path of [keyFolderOf(directory), join(keyFolderOf(directory), `${id}.json`)])
+      expect(await stat(path)).toMatchObject({ uid: OWNER, gid: OWNER + 1 });
+    expect(await keys('revoke', id)).toMatchObject({ exitCode: 0 });
+  });
+
+  it('changes nothing to which the owner leads by a link', async () => {
+    const root = await temporaryFolder();
+    await chmod(root, 0o755);
+    const directory = join(root, 'service');
+    const keys = await keysCommand(directory);
+    const others = join(root, 'of-root');
+    await mkdir(others);
+    await writeFile(join(others, 'x.json'), '{}');
+    await symlink(others, keyFolderOf(directory));
+    await chown(directory, OWNER, OWNER);
+    const refused = { exitCode: 2, stderr: expect.stringContaining('cannot be changed (EACCES)') as string };
+    expect(await keys('create', '--kind', 'personal', '--name', 'Anna')).toMatchObject(refused);
+    expect(await keys('revoke', 'x')).toMatchObject(refused);
+    expect(await readdir(others)).toEqual(['x.json']);
   });
 });
 
@@ -373,7 +456,7 @@ describe('a service that runs', () => {
     )('create', '--kind', 'token', '--name', 'Anna');
     const next = await serve(directory);
     expect(next.serving.stderr()).toMatch(/apiKey: /);
-    expect(next.serving.stderr()).not.toMatch(/apiToken: /);
+    expect(next.serving.stderr()).not.toMatch(/^ {2}apiToken: /m);
     expect(await next.ask('/repos', { 'x-api-key': apiKey })).toBe(401);
   });
 

@@ -156,6 +156,27 @@ describe('a file that is uploaded', () => {
     expect(await shown('fsck', '--strict')).toBe('');
   });
 
+  it('comes under conditions, and in parts (RFC 9110, sections 13 and 14)', async () => {
+    await committed({ files: { 'a.xlsx': await send('12345') } });
+    const get = (headers: Record<string, string>): Promise<Response> =>
+      fetch(`${service.origin}api/repos/Plans/contents/a.xlsx`, {
+        headers: { 'x-api-key': KEY, ...headers },
+      });
+    const etag = (await get({})).headers.get('etag') ?? '';
+    const changed = await get({ 'if-match': '"x"', 'if-none-match': etag });
+    expect([await refusal(changed), changed.headers.get('etag')]).toEqual(['412 changed', etag]);
+    expect((await get({ 'if-match': `"x", ${etag}` })).status).toBe(200);
+    expect((await get({ 'if-match': `W/${etag}` })).status).toBe(412);
+    expect((await get({ 'if-match': etag, 'if-none-match': etag })).status).toBe(304);
+    const beyond = await get({ range: 'bytes=5-' });
+    expect(await refusal(beyond)).toBe('416 range_not_satisfiable');
+    expect(['etag', 'accept-ranges', 'content-range'].map((name) => beyond.headers.get(name))).toEqual([
+      etag,
+      'bytes',
+      'bytes */5',
+    ]);
+  });
+
   it('is refused above the limit, whether or not its length is told', async () => {
     const large = Buffer.alloc(10_000_001);
     expect(await refusal(await ask(`/${id}/files`, { method: 'POST', body: large }))).toBe('413 too_large');
@@ -227,6 +248,16 @@ describe('a commit', () => {
     expect(await response.text()).toBe('1');
   });
 
+  it('is on the default branch also when the service ended before it was made that', async () => {
+    await committed({ branch: 'drafts', files: { 'a.xlsx': await send('1') } });
+    for (const command of [['pack-refs'], ['pack-refs', '--all']]) {
+      await shown('symbolic-ref', 'HEAD', 'refs/heads/main');
+      await shown(...command);
+      await (await openRegistry(join(service.folder, 'service'))).close();
+      expect(await shown('symbolic-ref', 'HEAD')).toBe('refs/heads/drafts\n');
+    }
+  });
+
   it('never overwrites what its author has not seen', async () => {
     const one = await send('1');
     const two = await send('2');
@@ -266,6 +297,10 @@ describe('a commit', () => {
       [{ ...seen, files: { '../c': blobId } }, '400 invalid'],
       [{ ...seen, files: { '.git/config': blobId } }, '400 invalid'],
       [{ ...seen, files: {} }, '400 invalid'],
+      [{ ...seen, files: { 'A/x': blobId } }, '409 conflict'],
+      [{ ...seen, files: { 'a/B': blobId } }, '409 conflict'],
+      [{ ...seen, files: { x: blobId, X: blobId } }, '409 conflict'],
+      [{ ...seen, files: { ['a/'.repeat(64) + 'a']: blobId } }, '400 invalid'],
       [{ ...seen, message: ' ', files: { c: blobId } }, '400 invalid'],
       [{ ...seen, files: { c: 'main' } }, '400 invalid'],
       [{ ...seen, files: { c: first } }, '400 file_not_received'],
@@ -275,6 +310,9 @@ describe('a commit', () => {
       expect([given, await refusal(await commit(given))]).toEqual([given, expected]);
     for (const body of ['', '[]', '{"branch":"main"}', '{"branch":1}'])
       expect(await refusal(await ask(`/${id}/commits`, { method: 'POST', body }))).toBe('400 invalid');
+    const partial = '{"branch":"main","seenCommitId":null,"message":"m","files":[]}';
+    const answer = await ask(`/${id}/commits`, { method: 'POST', body: partial });
+    expect(await answer.text()).toContain('startFrom: is missing: give a text, or null for none');
     const huge = Buffer.alloc(9_000_000, ' ');
     expect(await refusal(await ask(`/${id}/commits`, { method: 'POST', body: huge }))).toBe('413 too_large');
     expect(await shown('for-each-ref', '--format=%(refname) %(objectname)')).toBe(
@@ -292,6 +330,69 @@ describe('a commit', () => {
     await git(work, 'push', '--quiet', 'origin', 'HEAD:main');
     const seenCommitId = (await shown('rev-parse', 'main')).trim();
     expect(await refusal(await commit({ seenCommitId, files: { 'sub/a': target } }))).toBe('409 conflict');
+  });
+});
+
+describe('a check', () => {
+  async function checked(given: Record<string, unknown>): Promise<unknown> {
+    const body = JSON.stringify({ branch: 'main', seenCommitId: null, startFrom: null, ...given });
+    const response = await ask(`/${id}/checks`, { method: 'POST', body });
+    expect(response.status).toBe(200);
+    return response.json();
+  }
+
+  it('says by the names alone what a commit would be refused for, and what it would replace', async () => {
+    const first = await committed({ files: { 'a/b': await send('1'), c: await send('2') } });
+    const seen = { seenCommitId: first };
+    expect(await checked({ ...seen, paths: ['c', 'a/b', 'd'] })).toEqual({
+      problems: [],
+      replaces: ['c', 'a/b'],
+    });
+    expect(await checked({ branch: 'new', startFrom: 'main', paths: ['c', 'x'] })).toEqual({
+      problems: [],
+      replaces: ['c'],
+    });
+    expect(await checked({ branch: 'empty', paths: ['c'] })).toEqual({ problems: [], replaces: [] });
+    const paths = ['.git/x', 'a', 'c/x', 'A/y', 'C', 'fine', '../x'];
+    expect(await checked({ ...seen, paths })).toEqual({
+      problems: [
+        { path: '.git/x', message: 'has a part that Git keeps for itself' },
+        { path: '../x', message: 'has a part . or ..' },
+        { path: 'a', message: 'would take the place of a folder' },
+        { path: 'c/x', message: 'lies below "c", which is a file' },
+        { path: 'A/y', message: expect.stringContaining('"a" only in case') as unknown },
+        { path: 'C', message: expect.stringContaining('"c" only in case') as unknown },
+      ],
+      replaces: [],
+    });
+    expect(await shown('count-objects')).toContain('5 objects');
+  });
+
+  it('says what is wrong with the branch', async () => {
+    await committed({ files: { c: await send('2') } });
+    const told = (message: string): unknown => ({
+      problems: [{ path: null, message: expect.stringContaining(message) as unknown }],
+      replaces: [],
+    });
+    expect(await checked({ paths: ['x'] })).toEqual(told('there is a branch main already'));
+    expect(await checked({ branch: 'a..b', paths: ['x'] })).toEqual(told('holds ..'));
+    expect(await checked({ branch: 'x', startFrom: 'nope', paths: ['x'] })).toEqual(told('no branch nope'));
+    expect(await checked({ branch: 'main/x', paths: ['x'] })).toEqual(told('beside the branch main'));
+    expect(await checked({ branch: 'x', paths: [] })).toEqual(told('no file'));
+  });
+
+  it('has limits, and tells them', async () => {
+    const many = Array.from({ length: 10_001 }, (_, index) => `f${index}`);
+    expect(await checked({ paths: many })).toEqual({
+      problems: [{ path: null, message: expect.stringContaining('10000 files') as unknown }],
+      replaces: [],
+    });
+    const deep = Array.from({ length: 200 }, (_, index) => `${index}/${'a/'.repeat(60)}x`);
+    expect(await checked({ paths: deep })).toEqual({
+      problems: [{ path: null, message: expect.stringContaining('10000 folders') as unknown }],
+      replaces: [],
+    });
+    expect(await refusal(await ask(`/${id}/checks`, { method: 'POST', body: '{}' }))).toBe('400 invalid');
   });
 });
 

@@ -1,17 +1,19 @@
-import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onTestFinished, describe, expect, it } from 'vitest';
 
 import { createChecker } from '../../src/checker/checker.ts';
 import { openFindings } from '../../src/checker/findings.ts';
-import { createOpener } from '../../src/checker/opener.ts';
+import { createOpener, startProgram } from '../../src/checker/opener.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../src/demo/commits.ts';
 import { readBlobs } from '../../src/git/blobs.ts';
 import { createBranchReader } from '../../src/git/branch-reader.ts';
 import { createGit, type Git } from '../../src/git/git.ts';
 import { createGitLibrary, type GitLibrary, type GitLibraryOptions } from '../../src/git/library.ts';
 import { createWorkbookListing } from '../../src/git/listing.ts';
+import { readRefFiles } from '../../src/git/ref-files.ts';
 import { readHeads } from '../../src/git/refs.ts';
 import { openRegistry, type Registry } from '../../src/git/registry.ts';
 import { answerWorkbooks } from '../../src/service/workbooks.ts';
@@ -146,6 +148,13 @@ describe('branches', () => {
     expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
     await git.run(gitDirectory, ['update-ref', 'refs/tags/t', second]);
     expect((await reader.heads(gitDirectory)).get('alias')).toBe(second);
+    await git.run(gitDirectory, ['symbolic-ref', 'refs/heads/alias', 'refs/tags/later']);
+    // Until the files have settled, everything is read anew in any case.
+    await expect.poll(() => readRefFiles(gitDirectory).isConclusive).toBe(true);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBeUndefined();
+    await reader.heads(gitDirectory);
+    await git.run(gitDirectory, ['update-ref', 'refs/tags/later', first]);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
     await rm(join(gitDirectory, 'refs/heads'), { recursive: true });
     await writeFile(join(gitDirectory, 'refs/heads'), 'this repository uses another format\n');
     const before = asked();
@@ -171,15 +180,83 @@ describe('the rows', () => {
     expect((await createWorkbookListing(git, only).rows()).map((row) => row.id)).toEqual(['B/b.xlsx']);
   });
 
-  it('fail where a repository cannot be read, and come back', async () => {
+  it('hold a bounded part of what a commit says, and a time that can be written', async () => {
     const { git, registry, gitDirectory } = await makeBench();
-    const listing = createWorkbookListing(git, registry);
-    expect(await listing.rows()).toHaveLength(1);
+    const from = (await readHeads(git, gitDirectory)).get('main') ?? '';
+    const tree = (await git.run(gitDirectory, ['rev-parse', `${from}^{tree}`])).toString().trim();
+    const commit = [
+      `tree ${tree}`,
+      `author ${'Ä'.repeat(100_000)} <a@example.com> 1 +0000`,
+      'committer B <b@example.com> 9000000000000 +0000',
+      '',
+      'é'.repeat(5_000_000),
+    ].join('\n');
+    const hash = ['hash-object', '-t', 'commit', '-w', '--stdin', '--literally'];
+    const id = (await git.run(gitDirectory, hash, { input: commit })).toString().trim();
+    await git.run(gitDirectory, ['update-ref', 'refs/heads/odd', id]);
+    const rows = await createWorkbookListing(git, registry).rows();
+    expect(rows.map(({ branch, path }) => [branch, path])).toEqual([
+      ['main', 'x.xlsx'],
+      ['odd', 'x.xlsx'],
+    ]);
+    expect(rows[1]?.version).toMatchObject({
+      author: 'Ä'.repeat(512),
+      createdAt: '9999-12-31T23:59:59+00:00',
+      message: 'é'.repeat(32_768),
+    });
+  });
+
+  it('of a repository that cannot be read are those of before, and that is told once', async () => {
+    const { git, registry, gitDirectory } = await makeBench();
+    await registry.create('B');
+    const told: string[] = [];
+    const listing = createWorkbookListing(git, registry, createBranchReader(git), ({ kind, repository }) =>
+      told.push(`${repository.full_name} ${kind}`),
+    );
+    const before = await listing.rows();
+    expect(before).toHaveLength(1);
     const head = await readFile(join(gitDirectory, 'HEAD'));
     await rm(join(gitDirectory, 'HEAD'));
-    await expect(listing.rows()).rejects.toMatchObject({ code: 'service.failed' });
+    expect(await listing.rows()).toBe(before);
+    expect(await listing.rows()).toBe(before);
+    const [a] = registry.list();
+    expect([...listing.unreadable()]).toEqual([a?.id]);
+    expect(told).toEqual(['A unreadable']);
+    // Nobody knows what was there: a short list would say that it is gone.
+    const anew = createWorkbookListing(git, registry);
+    await expect(anew.rows()).rejects.toMatchObject({ status: 503, code: 'incomplete' });
+    const neverThere = registry
+      .list()
+      .map((row) => Object.assign({}, row, { source: '/x.git', cloned: false }));
+    expect(await createWorkbookListing(git, { ...registry, list: () => neverThere }).rows()).toEqual([]);
     await writeFile(join(gitDirectory, 'HEAD'), head);
-    expect(await listing.rows()).toHaveLength(1);
+    expect(await listing.rows()).toEqual(before);
+    expect(await anew.rows()).toEqual(before);
+    expect([...listing.unreadable()]).toEqual([]);
+    expect(told).toEqual(['A unreadable', 'A readable']);
+  });
+
+  it('of a repository that cannot be read are processing, in the list of all others', async () => {
+    const { registry, gitDirectory } = await makeBench();
+    const { id } = await registry.create('B');
+    await makeCommits(createGit(), registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
+    const told: string[] = [];
+    const library = createGitLibrary(registry, { onReading: ({ kind }) => told.push(kind) });
+    onTestFinished(library.close);
+    const standings = async (): Promise<unknown> => {
+      const { rows, standingOf } = await library.workbooks();
+      return rows.map((row) => [row.id, standingOf(row).status]);
+    };
+    const whole = [
+      ['A/x.xlsx', 'success'],
+      ['B/b.xlsx', 'success'],
+    ];
+    expect(await standings()).toEqual(whole);
+    await rename(gitDirectory, `${gitDirectory}-away`);
+    expect(await standings()).toEqual([['A/x.xlsx', 'processing'], whole[1]]);
+    await rename(`${gitDirectory}-away`, gitDirectory);
+    expect(await standings()).toEqual(whole);
+    expect(told).toEqual(['unreadable', 'readable']);
   });
 });
 
@@ -211,6 +288,13 @@ describe('blobs', () => {
   });
 });
 
+/** The process that opens files, ended as by a system that is out of memory. */
+function killed(): ChildProcess {
+  const child = startProgram(LIMITS);
+  child.kill('SIGKILL');
+  return child;
+}
+
 describe('the process that opens files', () => {
   it('is replaced when a file ends it, and the next file is opened', async () => {
     const opener = createOpener(LIMITS);
@@ -220,6 +304,35 @@ describe('the process that opens files', () => {
     expect(await opener.check('xls', wholeFile(Buffer.from(HUNGRY)))).toBe('overtaxing');
     expect(await opener.check('ooxml', good)).toBe('opened');
     expect(await opener.check('ooxml', wholeFile(Buffer.from('no')))).toBe('foreign');
+  });
+
+  it.each<[string, number, (started: number) => ChildProcess, 'opened' | null]>([
+    [
+      'is killed from outside once',
+      2,
+      (started) => (started === 1 ? killed() : startProgram(LIMITS)),
+      'opened',
+    ],
+    ['is killed from outside again and again', 3, killed, null],
+    ['cannot be started', 3, () => spawn('/nowhere').on('error', () => undefined), null],
+    [
+      'is refused by the system',
+      3,
+      () => {
+        throw new Error('EPERM');
+      },
+      null,
+    ],
+    ['cannot be loaded', 3, () => fork('/nowhere.js', { stdio: 'ignore' }), null],
+  ])('says nothing of a file when it %s', async (_what, starts, start, finding) => {
+    let started = 0;
+    const opener = createOpener(LIMITS, () => {
+      started += 1;
+      return start(started);
+    });
+    onTestFinished(opener.close);
+    expect(await opener.check('ooxml', wholeFile(bytesOf(makeBook(), 'xlsx')))).toBe(finding);
+    expect(started).toBe(starts);
   });
 
   it('is given up when a file takes too long', async () => {
@@ -234,7 +347,7 @@ describe('the process that opens files', () => {
     const file = wholeFile(Buffer.from(HUNGRY));
     const found = Promise.all(Array.from({ length: 5 }, () => checker.check('xls', file)));
     await checker.close();
-    expect(new Set(await found)).toEqual(new Set(['overtaxing']));
+    expect(new Set(await found)).toEqual(new Set([null]));
   });
 });
 
@@ -245,13 +358,14 @@ describe('the standing of workbooks', () => {
   async function openLibrary(
     { folder, registry }: Bench,
     checker: Checker,
+    retryMs?: number,
   ): Promise<{ library: GitLibrary; failed: string[]; close: () => Promise<void> }> {
     const failed: string[] = [];
     const findings = await openFindings(path(folder));
     const onFailure: NonNullable<GitLibraryOptions['checks']>['onFailure'] = (failure) => {
       failed.push(`${failure.path} ${failure.finding}`);
     };
-    const library = createGitLibrary(registry, { checks: { checker, findings, onFailure } });
+    const library = createGitLibrary(registry, { checks: { checker, findings, onFailure, retryMs } });
     const close = async (): Promise<void> => {
       await library.close();
       await findings.close();
@@ -313,7 +427,7 @@ describe('the standing of workbooks', () => {
     expect((await ask('?q='))[0]).toBe(6);
   });
 
-  it('is remembered across restarts, but for what depends on the moment, and found again where it is lost', async () => {
+  it('is remembered across restarts, what depends on the moment for a day, and found again where it is lost', async () => {
     const good = bytesOf(makeBook(), 'xlsx');
     const bench = await makeBench(good);
     await bench.commit([write('again.xlsx', good), write('text.xlsx', 'hello'), write('slow.xlsx', 'slow')]);
@@ -342,11 +456,14 @@ describe('the standing of workbooks', () => {
       return [...checked].sort();
     };
     expect(await open()).toHaveLength(3);
-    expect(await open()).toEqual(['slow']);
+    expect(await open()).toEqual([]);
     await appendFile(path(bench.folder), 'torn');
-    expect(await open()).toEqual(['slow']);
+    expect(await open()).toEqual([]);
     await writeFile(path(bench.folder), Buffer.alloc(1000));
     expect(await open()).toHaveLength(3);
+    expect(await open()).toEqual([]);
+    const text = await readFile(path(bench.folder), 'utf8');
+    await writeFile(path(bench.folder), text.replace(/overtaxing \d+/, 'overtaxing 1'));
     expect(await open()).toEqual(['slow']);
     await rm(path(bench.folder));
     expect(await open()).toHaveLength(3);
@@ -385,6 +502,68 @@ describe('the standing of workbooks', () => {
       .poll(() => standings(library))
       .toEqual({ 'x.xlsx': 'success', 'old.xlsx': 'success', 'new.xlsx': 'success' });
     expect(checked).toEqual(['first', 'new', 'old']);
+  });
+
+  it('is soon known of a good file, whatever others of other repositories do', async () => {
+    const bench = await makeBench('good');
+    const { id } = await bench.registry.create('B');
+    const at = new Date('2027-01-01T00:00:00Z');
+    const bad = Array.from({ length: 10 }, (_, index) => write(`${index}.xlsx`, `bad ${index}`));
+    await makeCommits(bench.git, bench.registry.gitDirectory(id), [plan('main', bad, { at })]);
+    const checked: string[] = [];
+    const checker: Checker = {
+      places: 1,
+      check: (_, { first }) => {
+        const text = Buffer.from(first).toString();
+        checked.push(text.slice(0, 4));
+        return Promise.resolve(text === 'good' ? 'opened' : 'overtaxing');
+      },
+    };
+    const { library } = await openLibrary(bench, checker);
+    await library.checkAll();
+    expect(checked.slice(0, 2).sort()).toEqual(['bad ', 'good']);
+    expect(checked).toHaveLength(11);
+  });
+
+  it('uses every place, also for files of one repository, and those that come while others are checked', async () => {
+    const bench = await makeBench('1');
+    const open: Array<() => void> = [];
+    const checker: Checker = {
+      places: 2,
+      check: () => new Promise((resolve) => open.push(() => resolve('opened'))),
+    };
+    const { library } = await openLibrary(bench, checker);
+    await library.workbooks();
+    await expect.poll(() => open.length).toBe(1);
+    await bench.commit([write('y.xlsx', '2')]);
+    await library.workbooks();
+    await expect.poll(() => open.length).toBe(2);
+    for (const end of open) end();
+    await expect
+      .poll(async () => new Set(Object.values(await standings(library))))
+      .toEqual(new Set(['success']));
+  });
+
+  it('is processing where a file could not be checked, and found out later', async () => {
+    const bench = await makeBench('x');
+    let attempts = 0;
+    const checker: Checker = {
+      places: 1,
+      check: () => {
+        attempts += 1;
+        return Promise.resolve(attempts < 3 ? null : 'opened');
+      },
+    };
+    const { library, failed } = await openLibrary(bench, checker, 1);
+    await library.checkAll();
+    await expect.poll(() => standings(library)).toEqual({ 'x.xlsx': 'success' });
+    expect([attempts, failed]).toEqual([3, []]);
+    const waiting = await openLibrary(await makeBench('x'), {
+      places: 1,
+      check: () => Promise.resolve(null),
+    });
+    await waiting.library.checkAll();
+    expect(await standings(waiting.library)).toEqual({ 'x.xlsx': 'processing' });
   });
 
   it('fails where git cannot read a file', async () => {

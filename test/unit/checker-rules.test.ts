@@ -147,6 +147,23 @@ describe('the parts of a package', () => {
     expect(isWholeXml(Buffer.from(text))).toBe(isWhole);
   });
 
+  it('are read in one go, however many things stand before the root element', () => {
+    for (const [prologue, whole] of [
+      ['<!---->'.repeat(500), true],
+      ['<!----> '.repeat(500), true],
+      ['<?a?>'.repeat(700), true],
+      [`${'<!---->'.repeat(500)}<!--`, false],
+      [`${'<!---->'.repeat(500)}<!`, false],
+      [`${' '.repeat(4000)}<!`, false],
+      ['\uFEFF <?xml a=">"?><!-- < --><!DOCTYPE a>\n', true],
+      ['<!DOCTYPE a [<!ENTITY b "c">]>', false],
+      ['text', false],
+    ] as const) {
+      expect(isWholeXml(Buffer.from(`${prologue}<a></a>`))).toBe(whole);
+    }
+    expect(isWholeXml(Buffer.from(`${'<!---->'.repeat(500)}<a`))).toBe(false);
+  });
+
   it('tell document types and spreadsheets', () => {
     expect(hasDocumentType(Buffer.from('<?xml?><!doctype a [<!ENTITY b "c">]><a/>'))).toBe(true);
     expect(hasDocumentType(Buffer.from('<a/>'))).toBe(false);
@@ -200,6 +217,8 @@ describe('the directory of a zip', () => {
 });
 
 describe('remembered findings', () => {
+  const DAY_MS = 86_400_000;
+
   it('are read as they were written, but for those that do not last', () => {
     const key = fc
       .tuple(fc.stringMatching(/^[0-9a-f]{40}$/), fc.constantFrom('ooxml', 'xls', 'ods'))
@@ -216,7 +235,12 @@ describe('remembered findings', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.tuple(key, finding), { selector: ([text]) => text }), (findings) => {
         const lasting = findings.filter(([, text]) => isLastingFinding(text));
-        expect([...parseFindings(formatFindings(findings))]).toEqual(lasting);
+        expect(parseFindings(formatFindings(findings, new Map()), 0).findings).toEqual(new Map(lasting));
+        const times = new Map(findings.map(([text], index) => [text, index * 1000]));
+        const overtaxing = findings.filter(([, text]) => text === 'overtaxing');
+        const read = parseFindings(formatFindings(findings, times), DAY_MS / 2);
+        expect(read.findings).toEqual(new Map([...lasting, ...overtaxing]));
+        expect(read.overtaxedAtMs).toEqual(new Map(overtaxing.map(([text]) => [text, times.get(text)])));
       }),
     );
   });
@@ -224,8 +248,17 @@ describe('remembered findings', () => {
   it('pass over what is none, and a file by other rules', () => {
     const line = `${'a'.repeat(40)} ooxml opened`;
     const text = `workbook-mirror findings 1\n${line}x\n${line}\n\0\0\0\n${'b'.repeat(40)} ooxml overtaxing\n${'c'.repeat(40)} xls da`;
-    expect([...parseFindings(text)]).toEqual([[`${'a'.repeat(40)} ooxml`, 'opened']]);
-    expect(parseFindings(`workbook-mirror findings 0\n${line}\n`).size).toBe(0);
-    expect(parseFindings('').size).toBe(0);
+    expect([...parseFindings(text, 0).findings]).toEqual([[`${'a'.repeat(40)} ooxml`, 'opened']]);
+    expect(parseFindings(`workbook-mirror findings 0\n${line}\n`, 0).findings.size).toBe(0);
+    expect(parseFindings('', 0).findings.size).toBe(0);
+  });
+
+  it('are found out again a day after a file was overtaxing, or where that lies in the future', () => {
+    const key = `${'a'.repeat(40)} ooxml`;
+    const text = formatFindings([[key, 'overtaxing']], new Map([[key, DAY_MS]]));
+    const read = (nowMs: number): number => parseFindings(text, nowMs).findings.size;
+    expect([read(DAY_MS - 1000), read(DAY_MS), read(2 * DAY_MS - 1000), read(2 * DAY_MS)]).toEqual([
+      0, 1, 1, 0,
+    ]);
   });
 });

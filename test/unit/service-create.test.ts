@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repositoryOf } from '../../src/cli/repos-create.ts';
 import { describeFetch } from '../../src/cli/serve-fetching.ts';
 import { type Address, readAddress } from '../../src/git/addresses.ts';
-import { formatCredentials, parseCredentials } from '../../src/git/credentials.ts';
+import { formatCredentials, secretsOf } from '../../src/git/credentials.ts';
 import { createFetchQueue, type FetchQueue } from '../../src/git/fetch-queue.ts';
 import { createFetching, nextTurn } from '../../src/git/fetching.ts';
 import { networkEnvironment } from '../../src/git/git-environment.ts';
@@ -13,13 +13,14 @@ import type { RegisteredRepository } from '../../src/git/registry-index.ts';
 import {
   isInStep,
   isReferenceName,
+  leaveOut,
   parseOwnReferences,
   parseRemoteReferences,
   planReferences,
   type ReferencePlan,
   type References,
 } from '../../src/git/remote-refs.ts';
-import { troubleOf } from '../../src/git/remote.ts';
+import { describeComplaint, troubleOf } from '../../src/git/reach.ts';
 import { readCreation } from '../../src/service/create.ts';
 
 describe('the address of an external repository', () => {
@@ -160,10 +161,46 @@ describe('credentials', () => {
     const line = string({ unit: 'grapheme' }).filter((text) => !/\p{Cc}/u.test(text));
     assert(
       property(line, line, (username, password) => {
-        expect(parseCredentials(formatCredentials({ username, password }))).toEqual({ username, password });
+        const known = secretsOf(formatCredentials({ username, password }));
+        expect(known.isComplete).toBe(true);
+        expect(password === '' || known.secrets.includes(password)).toBe(true);
+        expect(known.secrets).toContain(Buffer.from(`${username}:${password}`).toString('base64'));
       }),
     );
-    expect(parseCredentials('')).toBeNull();
+  });
+
+  it.each([
+    ['username=reader\npassword=s3cret-word', true],
+    ['username=reader\r\npassword=s3cret-word\r\n', true],
+    ['username=reader\r\npassword=s3cret-word\r', true],
+    ['password=s3cret-word\nusername=reader\n', true],
+    ['protocol=https\nusername=reader\npassword=s3cret-word\n\n', true],
+    ['password=s3cret-word\npassword=other-word\nusername=reader\n', true],
+    ['username=s3cret-word\npassword=\n', true],
+    ['s3cret-word', false],
+    ['s3cret-word\n', false],
+    ['reader:s3cret-word\n', false],
+    ['password=s3cret-word\n', false],
+    ['', false],
+  ])('are hidden when they are repeated, however the file was written: %j', (text, areEnough) => {
+    const known = secretsOf(text);
+    expect(known.areEnough).toBe(areEnough);
+    const bare = 's3cret-word';
+    const carried = ['reader:s3cret-word', 'reader:s3cret-word\r', 's3cret-word:'].map((each) =>
+      Buffer.from(each).toString('base64'),
+    );
+    const inRequest = carried.find((each) => known.secrets.includes(each)) ?? carried[0];
+    const said = `git fetch ended with 128: fatal: HTTP 403: you sent ${inRequest}, that is ${bare}; ${text}`;
+    const error = describeComplaint(said, known);
+    expect(error.trouble).toBe('credentials');
+    expect(`${error.message} ${error.hint}`).not.toContain(bare);
+    expect(carried.some((each) => error.message.includes(each))).toBe(false);
+  });
+
+  it('have the words of the server kept back where they are too short to be found in them', () => {
+    const known = secretsOf('username=reader\npassword=abc\n');
+    expect(describeComplaint('HTTP 403: remote: you sent abc', known).message).not.toContain('abc');
+    expect(describeComplaint('remote: no', secretsOf('username=r\npassword=abcd\n')).message).toContain('no');
   });
 
   it('are asked for by the origin of the address alone, and are in no variable', () => {
@@ -228,6 +265,35 @@ describe('the references of another repository', () => {
     expect(parseOwnReferences(`${ID.one} refs/heads/main\n`)).toEqual(new Map([['refs/heads/main', ID.one]]));
   });
 
+  it('that no disk can hold, or this one refuses, are left out', () => {
+    const long = `refs/heads/${'é'.repeat(126)}`;
+    const fine = `refs/heads/${'é'.repeat(125)}`;
+    const deep = `refs/heads${'/segment'.repeat(400)}`;
+    const ids = new Map([long, fine, deep, 'refs/heads/main'].map((name) => [name, ID.one]));
+    const left = leaveOut({ ids, head: null }, new Map());
+    expect([...left.ids.keys()]).toEqual([fine, 'refs/heads/main']);
+    expect(left.leftOut).toEqual([long, deep]);
+    const refused = new Map([
+      [fine, ID.one],
+      ['refs/heads/main', ID.two],
+    ]);
+    expect([...leaveOut({ ids, head: null }, refused).ids.keys()]).toEqual(['refs/heads/main']);
+  });
+
+  it.each<[string | null, string | null, readonly string[], string | null]>([
+    [null, 'refs/heads/main', ['refs/heads/trunk', 'refs/heads/dev'], 'refs/heads/dev'],
+    [null, 'refs/heads/main', ['refs/heads/trunk', 'refs/heads/master'], 'refs/heads/master'],
+    [null, 'refs/heads/trunk', ['refs/heads/trunk', 'refs/heads/dev'], null],
+    ['refs/heads/gone', 'refs/heads/main', ['refs/heads/trunk'], 'refs/heads/trunk'],
+    ['refs/heads/gone', 'refs/heads/trunk', ['refs/heads/trunk'], null],
+    ['refs/heads/dev', 'refs/heads/trunk', ['refs/heads/trunk', 'refs/heads/dev'], 'refs/heads/dev'],
+    ['refs/heads/unborn', 'refs/heads/main', [], 'refs/heads/unborn'],
+    [null, 'refs/heads/main', ['refs/tags/v1'], null],
+  ])('have a default branch: %s there, %s here, with %j', (theirs, ours, names, head) => {
+    const ids = new Map(names.map((name) => [name, ID.one]));
+    expect(planReferences({ ids, head: ours }, { ids, head: theirs }).head).toBe(head);
+  });
+
   it.each(['refs/heads/x', 'refs/heads/é/-y', 'refs/pull/1/head', 'refs/heads/@'])('may be %s', (name) => {
     expect(isReferenceName(name)).toBe(true);
   });
@@ -289,7 +355,10 @@ describe('the references of another repository', () => {
         const cleared = run(own.ids, plan.clearings);
         const updated = run(cleared, plan.updates);
         expect(run(updated, plan.removals)).toEqual(remote.ids);
-        expect(plan.head ?? own.head).toBe(remote.head ?? own.head);
+        const head = plan.head ?? own.head;
+        // Whoever names no branch gets one, and the one that they mean where it is there.
+        if (remote.ids.size > 0) expect(remote.ids.has(head ?? '')).toBe(true);
+        if (remote.ids.has(remote.head ?? '')) expect(head).toBe(remote.head);
         // What goes early stands in the way of something new.
         for (const name of own.ids.keys()) {
           if (cleared.has(name)) continue;
@@ -313,6 +382,7 @@ describe('the references of another repository', () => {
 describe('the queue of fetches', () => {
   let running: Array<{ id: string; end: (error?: Error) => void }> = [];
   let told: string[] = [];
+  let hosts = new Map<string, string>();
   let queue: FetchQueue;
   const settle = (): Promise<void> => vi.advanceTimersByTimeAsync(0).then(() => undefined);
 
@@ -326,14 +396,18 @@ describe('the queue of fetches', () => {
     vi.useFakeTimers();
     running = [];
     told = [];
+    hosts = new Map();
     queue = createFetchQueue(
       {
         isLong: (id) => id.startsWith('long'),
+        hostOf: (id) => hosts.get(id) ?? id,
         run: (id) =>
           new Promise((resolve, reject) => {
             running.push({ id, end: (error) => (error === undefined ? resolve() : reject(error)) });
           }),
-        onFailing: (id, _, nextAttemptMs) => told.push(`${id} fails, again in ${nextAttemptMs}`),
+        onFailing: (id, { nextAttemptMs, isNews }) => {
+          if (isNews) told.push(`${id} fails, again in ${nextAttemptMs}`);
+        },
         onRecovered: (id) => told.push(`${id} recovers`),
       },
       { firstDelayMs: 1000, maxDelayMs: 4000 },
@@ -366,6 +440,43 @@ describe('the queue of fetches', () => {
     expect(ids()).toEqual(['long2', '1', '3', '4', '5', 'long3']);
     await end('5');
     expect(ids()).not.toContain('5');
+  });
+
+  it('gives the places of what is slow to others after some minutes', async () => {
+    for (const id of ['long1', 'long2', 'long3', 'long4', 'long5']) queue.ask(id);
+    await vi.advanceTimersByTimeAsync(299_000);
+    expect(ids()).toEqual(['long1', 'long2']);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(ids()).toEqual(['long1', 'long2', 'long3', 'long4']);
+    await end('long3');
+    expect(ids()).toEqual(['long1', 'long2', 'long4', 'long5']);
+    // What goes on outside is still under way: who asks for it gets one more afterwards.
+    queue.ask('long1');
+    await end('long4');
+    expect(ids().filter((id) => id === 'long1')).toHaveLength(1);
+    await end('long1');
+    expect(ids()).toContain('long1');
+  });
+
+  it('lets one server have no more than its own places, whatever is asked of it', async () => {
+    const slow = ['long1', 'long2', 'long3', 'long4', 'long5', 'long6', 'long7'];
+    for (const id of slow) hosts.set(id, 'slow');
+    for (const id of [...slow, 'long8']) queue.ask(id);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(ids()).toEqual(['long1', 'long2', 'long3', 'long4', 'long8']);
+    await end('long2');
+    expect(ids()).toEqual(['long1', 'long3', 'long4', 'long8', 'long5']);
+  });
+
+  it('tells of what fails and fails once a day', async () => {
+    queue.ask('a');
+    await settle();
+    for (let count = 0; count < 50_000 && told.length < 3; count += 1) {
+      await end('a', new Error('x'));
+      await vi.advanceTimersByTimeAsync(4000);
+    }
+    expect(told).toEqual(['a fails, again in 1000', 'a fails, again in 4000', 'a fails, again in 4000']);
+    expect(performance.now()).toBeGreaterThan(2 * 86_400_000);
   });
 
   it('tries again later each time, and tells once of the failure and of the end of it', async () => {
@@ -457,6 +568,16 @@ describe('the comparison of all repositories', () => {
     const error = new Error('a\nb\u001b[1m');
     const line = describeFetch({ kind: 'failing', repository, error, nextAttemptMs: 10_000 });
     expect(line).toMatch(/tried again in 10 s/);
+    expect(line).toMatch(/cannot be cloned, and has no contents/);
+    const cloned = { ...repository, cloned: true };
+    const later = describeFetch({ kind: 'failing', repository: cloned, error, nextAttemptMs: 10_000 });
+    expect(later).toMatch(/what was fetched before stays/);
+    const names = ['refs/heads/a', `refs/heads/${'b'.repeat(900)}`, '\u001b[2J', 'd', 'e', 'f', 'g'];
+    const leftOut = describeFetch({ kind: 'left-out', repository, names });
+    expect(leftOut).toMatch(/refs\/heads\/a, .* and 2 more$/);
+    expect(leftOut.length).toBeLessThan(400);
+    expect(leftOut).not.toMatch(/\p{Cc}/u);
+    expect(describeFetch({ kind: 'damaged', repository, error })).toMatch(/cloned again/);
     expect(line).not.toMatch(/\p{Cc}/u);
   });
 });

@@ -68,6 +68,22 @@ describe('each generation of the API', () => {
     expect(authorise('v1', { authorization: 't' }, ALL)).toBe(TOKEN);
   });
 
+  it('says what is wrong with a key, and where one is made', () => {
+    const said = (generation: 'current' | 'v1', sent: string, keys = ALL): string => {
+      const headers = generation === 'v1' ? { authorization: sent } : { 'x-api-key': sent };
+      return refusal(() => authorise(generation, headers, keys))?.message ?? '';
+    };
+    expect(said('current', '')).toMatch(/is missing: .*keys create --kind personal.*Access > API Key/);
+    expect(said('current', 'x')).toMatch(/^the API key of the current API is not valid/);
+    expect(said('current', 't')).toMatch(/^what was sent is an API token, and not the API key/);
+    expect(said('current', 'wbt_gone')).toMatch(/^what was sent is an API token/);
+    expect(said('current', 'wbg_gone')).toMatch(/^what was sent is a group key/);
+    expect(said('current', 'wbp_gone')).toMatch(/is not valid/);
+    expect(said('v1', 'Bearer p')).toMatch(/^what was sent is a personal API key, and not the API token/);
+    expect(said('v1', 'wbp_gone')).toMatch(/keys create --kind token.*Organization > Personal API Token/);
+    expect(said('v1', 't', [PERSONAL])).toMatch(/switched off here.*keys create --kind token/);
+  });
+
   it('repeats no key in a refusal', () => {
     for (const sent of ['wbp_not-a-key-of-ours', 'another']) {
       const error = refusal(() => authorise('current', { 'x-api-key': sent }, ALL));
@@ -176,12 +192,21 @@ describe('a file that is no key', () => {
   });
 
   it('is told of with what removes it', () => {
-    expect(describeKeyProblem({ id: 'a', path: '/s/keys/a.json', reason: 'it is not JSON' })).toBe(
-      '! /s/keys/a.json is no key: it is not JSON; it lets nobody in; `keys revoke a` removes it',
+    const problem = { id: 'a', path: '/s/keys/a.json', reason: 'it is not JSON', isRemovable: true };
+    expect(describeKeyProblem(problem)).toBe(
+      '/s/keys/a.json is no key: it is not JSON; it lets nobody in; `keys revoke a` removes it',
     );
-    expect(describeKeyProblem({ id: null, path: '/s/keys', reason: 'it cannot be read (EACCES)' })).toMatch(
-      /^! \/s\/keys: it cannot be read \(EACCES\); no key in it holds$/,
+    expect(describeKeyProblem({ ...problem, reason: 'it is a folder', isRemovable: false })).toBe(
+      '/s/keys/a.json is no key: it is a folder; it lets nobody in; remove it by hand',
     );
+    expect(
+      describeKeyProblem({
+        id: null,
+        path: '/s/keys',
+        reason: 'it cannot be read (EACCES)',
+        isRemovable: false,
+      }),
+    ).toBe('/s/keys: it cannot be read (EACCES); no key in it holds');
   });
 });
 
@@ -225,9 +250,10 @@ describe('the log of requests', () => {
     for (const target of [
       '/api/repos',
       '/api/repos/github.com%2Forg%2Fplan.git/contents/a%20b.xlsx?branch=feature/x',
-      '/api/v1/workbooks?status=failure&page=2&page_size=10',
+      '/api/v1/workbooks?status=failure&page=2&page_size=10&q=budget',
       '/git/Accounting.git/info/refs?service=git-upload-pack',
       '/api/repos?',
+      '/api/repos/x/contents/100%/a%2/b@c/%ff?branch=a+b@c%20d',
     ])
       expect(showTarget(target, SECRETS)).toBe(target);
   });
@@ -243,9 +269,42 @@ describe('the log of requests', () => {
       ['/api/the-token/x', '/api/[secret]/x'],
       ['/api/repos/the%20api%2Fkey/contents', '/api/repos/[secret]/contents'],
       ['http://anna:pass@host/api/repos', 'http://[hidden]@host/api/repos'],
+      [
+        '/api/repos/https://user:secret@host/x.git/contents',
+        '/api/repos/https://[hidden]@host/x.git/contents',
+      ],
+      ['/api/repos/https://user:se/cr@et@host/x.git', '/api/repos/https://[hidden]@host/x.git'],
+      ['/api/repos/https:/user:secret@host/x.git', '/api/repos/https:/[hidden]@host/x.git'],
+      ['/api/repos/https%3A%2F%2Fuser:secret%40host', '/api/repos/https://[hidden]@host'],
+      ['/api/repos/user%253Asecret%2540host', '/api/repos/[hidden]@host'],
+      ['/api/repos?path=//user:secret@host', '/api/repos?path=//[hidden]@host'],
+      [`/api/repos?branch=wbp%5F${key.slice(4)}`, '/api/repos?branch=wbp_[hidden]'],
+      ['/api/repos?%77b%67_abcdefgh', '/api/repos?[hidden]'],
+      ['/api/repos?the-%74oken=x', '/api/repos?[secret]=[hidden]'],
+      ['/api/repos?q=the+api/key', '/api/repos?q=[secret]'],
+      ['/api/repos?q=%74he-tok%65n', '/api/repos?q=[secret]'],
+      [`/%${'25'.repeat(9)}41`, '[hidden]'],
       ['/api/repos\u001b[2J', '/api/repos\\u001b[2J'],
     ];
     for (const [target, shown] of cases) expect(showTarget(target, SECRETS)).toBe(shown);
+  });
+
+  it('never shows a key, however it is encoded', () => {
+    const encodings = fc.array(fc.nat(2), { minLength: key.length, maxLength: key.length });
+    fc.assert(
+      fc.property(encodings, fc.constantFrom('/', '/?branch=', '/?key='), (times, before) => {
+        const encoded = key
+          .split('')
+          .map((letter, index) =>
+            Array.from({ length: times[index] ?? 0 }).reduce<string>(
+              (text) => text.replaceAll('%', '%25').replace(letter, `%${letter.charCodeAt(0).toString(16)}`),
+              letter,
+            ),
+          );
+        const shown = showTarget(before + encoded.join(''), []);
+        expect(decodeURIComponent(decodeURIComponent(shown))).not.toContain(key.slice(-12));
+      }),
+    );
   });
 
   it('never shows a key, wherever it stands', () => {
@@ -259,20 +318,33 @@ describe('the log of requests', () => {
   });
 
   it('says why the service failed, without its secrets', () => {
-    const info = { method: 'GET', path: '/api/repos', status: 500, durationMs: 1.4 };
-    expect(requestLines(info, SECRETS, AT)).toEqual({
-      line: '2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms',
-      failure: null,
-    });
+    const client = { address: '192.0.2.1', program: `curl ${key}` };
+    const info = { method: 'GET', path: '/api/repos', status: 500, durationMs: 1.4, client };
+    expect(requestLines(info, SECRETS, false)).toEqual({ line: 'GET /api/repos 500 1 ms', failure: null });
+    expect(requestLines(info, SECRETS, true).line).toBe(
+      'GET /api/repos 500 1 ms, from 192.0.2.1, curl wbg_[hidden]',
+    );
     const error = new Error(`cannot open the-token\n${key}`);
-    expect(requestLines({ ...info, error }, SECRETS, AT).failure).toBe(
-      '! 2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms: cannot open [secret]\\u000awbg_[hidden]',
+    expect(requestLines({ ...info, error }, SECRETS, false).failure).toBe(
+      'GET /api/repos 500 1 ms: cannot open [secret]\\u000awbg_[hidden]',
     );
     const gone = Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
-    expect(requestLines({ ...info, error: gone }, SECRETS, AT)).toEqual({
-      line: '2026-01-02T03:04:05.678Z GET /api/repos 500 1 ms, given up by the client',
+    expect(requestLines({ ...info, error: gone }, SECRETS, false)).toEqual({
+      line: 'GET /api/repos 500 1 ms, given up by the client',
       failure: null,
     });
-    expect(requestLines({ ...info, error: 1 }, SECRETS, AT).failure).toContain('for an unknown reason');
+    expect(requestLines({ ...info, error: 1 }, SECRETS, false).failure).toContain('for an unknown reason');
+  });
+
+  it('says who asks, where all is to be logged, without a key', () => {
+    const info = { method: 'GET', path: '/', status: 200, durationMs: 1 };
+    const client = { address: '::1', program: `curl/8 ${key}` };
+    expect(requestLines({ ...info, client }, SECRETS, true).line).toBe(
+      'GET / 200 1 ms, from ::1, curl/8 wbg_[hidden]',
+    );
+    const unknown = { address: null, program: null };
+    expect(requestLines({ ...info, client: unknown }, SECRETS, true).line).toBe(
+      'GET / 200 1 ms, from an unknown address',
+    );
   });
 });

@@ -13,7 +13,7 @@ function read(tokens: readonly string[]): { commits: Commit[]; changes: PathChan
     (commit) => commits.push(commit),
     (change) => changes.push(change),
   );
-  tokens.forEach(token);
+  for (const each of tokens) token(each);
   return { commits, changes };
 }
 
@@ -57,6 +57,24 @@ describe('reading the log of git', () => {
     const { commits, changes } = read(['c1', '', ':an author', '1', `\n:100644 100644 ${BLOB} ${BLOB} M`]);
     expect(commits).toHaveLength(1);
     expect(changes).toEqual([]);
+  });
+
+  it('cuts the name of an author, and passes over a path that was cut', () => {
+    const commits: Commit[] = [];
+    const paths: string[] = [];
+    const token = createLogReader(
+      (each) => commits.push(each),
+      ({ path }) => paths.push(path),
+    );
+    const raw = (from: string): string => `${from}:000000 100644 ${ZERO} ${BLOB} A`;
+    for (const each of ['c1', '', 'Ä'.repeat(100_000), '1']) token(each, each.length > 1000);
+    token('cut', true);
+    token(raw('\n'));
+    token('a.xlsx', true);
+    token(raw(''));
+    token('b.xlsx', false);
+    expect(commits.map(({ author, message }) => [author, message])).toEqual([['Ä'.repeat(512), 'cut']]);
+    expect(paths).toEqual(['b.xlsx']);
   });
 });
 

@@ -6,8 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { comparableAddress, findMeant } from '../../src/service/git-address.ts';
 import { fixedKey, type KnownKey } from '../../src/service/keys.ts';
 import type { Repository } from '../../src/service/library.ts';
-import { readPushEvent, unwrapPayload } from '../../src/service/push-payload.ts';
+import { payloadOfForm, readPushEvent, unwrapPayload } from '../../src/service/push-payload.ts';
 import {
+  canBeSigned,
   carriesGroupKey,
   carriesSignature,
   unauthorizedWebhook,
@@ -102,31 +103,32 @@ describe('the key of a webhook', () => {
 });
 
 describe('the signature of a webhook', () => {
-  const check = (headers: Record<string, string>, texts: readonly string[], keys = KEYS): boolean =>
-    carriesSignature(
-      webhookCredentials(headers),
-      keys,
-      texts.map((text) => Buffer.from(text)),
-    );
+  const check = (headers: Record<string, string>, text: string, keys = KEYS): boolean =>
+    carriesSignature(webhookCredentials(headers), keys, Buffer.from(text));
 
   it('is the one of the example in the documentation of GitHub', () => {
     const signature = '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17';
-    expect(check({ 'x-hub-signature-256': `sha256=${signature}` }, ['Hello, World!'])).toBe(true);
-    expect(check({ 'x-hub-signature-256': `sha256=${signature.toUpperCase()}` }, ['Hello, World!'])).toBe(
-      true,
-    );
-    expect(check({ 'x-gitea-signature': signature }, ['Hello, World!'])).toBe(true);
-    expect(check({ 'x-gitea-signature': signature }, ['other', 'Hello, World!'])).toBe(true);
-    expect(check({ 'x-gitea-signature': signature }, ['Hello, World'])).toBe(false);
+    expect(check({ 'x-hub-signature-256': `sha256=${signature}` }, 'Hello, World!')).toBe(true);
+    expect(check({ 'x-hub-signature-256': `sha256=${signature.toUpperCase()}` }, 'Hello, World!')).toBe(true);
+    expect(check({ 'x-gitea-signature': signature }, 'Hello, World!')).toBe(true);
+    expect(check({ 'x-gitea-signature': signature }, 'Hello, World')).toBe(false);
   });
 
   it('is none without a secret, or with one of another kind of key', () => {
     const headers = { 'x-gitea-signature': sign(SECRET, 'x') };
-    expect(check(headers, ['x'], [])).toBe(false);
-    expect(check(headers, ['x'], [fixedKey('group', 'g', 'wbg_g')])).toBe(false);
-    expect(check(headers, ['x'], [{ ...GROUP, kind: 'personal' }])).toBe(false);
-    expect(check({ 'x-gitea-signature': sign('wbg_g', 'x') }, ['x'])).toBe(false);
-    expect(check({ 'x-gitea-signature': sign('', 'x') }, ['x'])).toBe(false);
+    expect(check(headers, 'x', [])).toBe(false);
+    expect(check(headers, 'x', [fixedKey('group', 'g', 'wbg_g')])).toBe(false);
+    expect(check(headers, 'x', [{ ...GROUP, kind: 'personal' }])).toBe(false);
+    expect(check({ 'x-gitea-signature': sign('wbg_g', 'x') }, 'x')).toBe(false);
+    expect(check({ 'x-gitea-signature': sign('', 'x') }, 'x')).toBe(false);
+  });
+
+  it('can be right only where there is a secret to sign with', () => {
+    const signed = webhookCredentials({ 'x-gitea-signature': sign(SECRET, 'x') });
+    expect(canBeSigned(signed, KEYS)).toBe(true);
+    expect(canBeSigned(signed, [fixedKey('group', 'g', 'wbg_g')])).toBe(false);
+    expect(canBeSigned(signed, [{ ...GROUP, kind: 'personal' }])).toBe(false);
+    expect(canBeSigned(webhookCredentials({ 'x-api-key': 'wbg_g' }), KEYS)).toBe(false);
   });
 
   it('is not looked at in a form that is none', () => {
@@ -151,8 +153,8 @@ describe('the signature of a webhook', () => {
       fc.property(fc.string(), fc.string(), fc.string({ minLength: 1 }), (text, other, secret) => {
         const keys = [{ ...GROUP, signingSecret: secret }];
         const headers = { 'x-hub-signature-256': `sha256=${sign(secret, text)}` };
-        expect(check(headers, [text], keys)).toBe(true);
-        expect(check(headers, [other], keys)).toBe(other === text);
+        expect(check(headers, text, keys)).toBe(true);
+        expect(check(headers, other, keys)).toBe(other === text);
       }),
     );
   });
@@ -182,6 +184,42 @@ describe('the body of a webhook', () => {
       kind: 'push',
       references: ['plan'],
     });
+  });
+});
+
+describe('a form', () => {
+  const form = (text: string): string | null => payloadOfForm(FORM_TYPE, Buffer.from(text));
+
+  it('gives the field that is asked for, as a parser of forms does', () => {
+    const fields = fc.array(
+      fc.tuple(fc.constantFrom('payload', 'a', 'payload2', 'xpayload', ''), fc.string({ maxLength: 5 })),
+    );
+    fc.assert(
+      fc.property(fields, (pairs) => {
+        const text = `_=&${new URLSearchParams(pairs).toString()}`;
+        expect(form(text)).toBe(new URLSearchParams(text).get('payload'));
+      }),
+    );
+    expect(form('payload=a&payload=b')).toBe('a');
+    expect(payloadOfForm(JSON_TYPE, Buffer.from('payload=a'))).toBeNull();
+  });
+
+  it('costs no more for its many fields, wherever the one stands that is asked for', () => {
+    const many = (count: number, field: (index: number) => string): string =>
+      Array.from({ length: count }, (_, index) => field(index)).join('&');
+    const distinct = many(2_000_000, (index) => `f${index}=`);
+    expect(form(distinct)).toBeNull();
+    expect(form(`${distinct}&payload=x`)).toBe('x');
+    expect(form(many(2_000_000, () => 'xpayload='))).toBeNull();
+    expect(form('&'.repeat(25 * 1024 * 1024))).toBeNull();
+    const { fields } = unwrapPayload(FORM_TYPE, Buffer.from(`url=u&${many(5000, (index) => `f${index}=`)}`));
+    expect(fields).toEqual({ url: 'u' });
+  });
+
+  it('may be large only where it holds a payload', () => {
+    const large = `url=${'x'.repeat(64 * 1024)}`;
+    expect(refusal(() => unwrapPayload(FORM_TYPE, Buffer.from(large)))).toMatchObject({ status: 413 });
+    expect(unwrapPayload(FORM_TYPE, Buffer.from(`${large}&payload=x`)).json).toBe('x');
   });
 });
 

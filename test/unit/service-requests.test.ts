@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../src/api/schemas.ts';
 import { authorise } from '../../src/service/auth.ts';
-import { matchesTag } from '../../src/service/conditions.ts';
+import { matchesTag, missesTag } from '../../src/service/conditions.ts';
 import { fixedKey } from '../../src/service/keys.ts';
 import { parseTreeRecord } from '../../src/git/objects.ts';
 import { parseHeads } from '../../src/git/refs.ts';
@@ -33,7 +33,7 @@ describe('credentials', () => {
     expect(() => authorise('current', { authorization: 'key' }, CREDENTIALS)).toThrow(
       /missing.*Access > API Key/,
     );
-    expect(() => authorise('current', { 'x-api-key': 'token' }, CREDENTIALS)).toThrow(/not valid/);
+    expect(() => authorise('current', { 'x-api-key': 'token' }, CREDENTIALS)).toThrow(/is an API token/);
     expect(() => authorise('v1', { authorization: 'Bearer key' }, CREDENTIALS)).toThrow(/Personal API Token/);
     expect(() => authorise('v1', { authorization: '' }, CREDENTIALS)).toThrow(
       expect.objectContaining({ status: 401 }),
@@ -82,12 +82,22 @@ describe('repository references', () => {
 });
 
 describe('entity tags', () => {
+  const tag = '"a"';
+
   it('match as If-None-Match says', () => {
-    const tag = '"a"';
     expect(matchesTag(undefined, tag)).toBe(false);
     expect(matchesTag('"x"', tag)).toBe(false);
     expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
     expect(matchesTag('*', tag)).toBe(true);
+  });
+
+  it('are left out where a client wants what it knows and nothing else', () => {
+    expect(missesTag(undefined, tag)).toBe(false);
+    expect(missesTag('*', tag)).toBe(false);
+    expect(missesTag(`"x", ${tag}`, tag)).toBe(false);
+    expect(missesTag('"x"', tag)).toBe(true);
+    expect(missesTag(`W/${tag}`, tag)).toBe(true);
+    expect(missesTag('', tag)).toBe(true);
   });
 });
 

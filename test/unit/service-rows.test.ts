@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { compareRows, mergeRows } from '../../src/git/merge-rows.ts';
-import { pendingChecks, takeBatch } from '../../src/git/pending-checks.ts';
+import { pendingChecks, putBack, takeBatch } from '../../src/git/pending-checks.ts';
 import { isSettled, type Stamp } from '../../src/git/ref-files.ts';
 import { createShared } from '../../src/git/share.ts';
 import type { WorkbookRow } from '../../src/service/library.ts';
@@ -142,6 +142,23 @@ describe('what is to be checked', () => {
     ]);
     const again = pendingChecks(rows, ids, () => false);
     expect(takeBatch(again, 2)?.batch.map(({ row: { path } }) => path)).toEqual(['known.xlsx', 'new.xlsx']);
+  });
+
+  it('is, of repositories that have held up others, what comes last, however new it is', () => {
+    const rows = [
+      row('A', 'a.xlsx', { at: 9, contentKey: '11 ooxml' }),
+      row('A', 'b.xlsx', { at: 8, contentKey: '22 ooxml' }),
+      row('B', 'c.xlsx', { at: 1, contentKey: '33 ooxml' }),
+    ];
+    const pending = pendingChecks(rows, ids, () => false);
+    const delays = new Map([['id-a', 1]]);
+    const taken = takeBatch(pending, 9);
+    expect(taken?.batch.map(({ row: { path } }) => path)).toEqual(['a.xlsx', 'b.xlsx']);
+    putBack(pending, 'id-a', taken?.batch ?? []);
+    expect(takeBatch(pending, 9, delays)?.repositoryId).toBe('id-b');
+    expect(takeBatch(pending, 1, delays)?.batch.map(({ row: { path } }) => path)).toEqual(['a.xlsx']);
+    putBack(pending, 'id-b', []);
+    expect([...pending.keys()]).toEqual(['id-a']);
   });
 
   it('is nothing where all is known', () => {

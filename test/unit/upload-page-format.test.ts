@@ -10,6 +10,7 @@ import {
   joinPath,
   printable,
   readPlace,
+  sentence,
   sizeText,
   sortEntries,
   writePlace,
@@ -21,6 +22,7 @@ describe('the page for uploads', () => {
     expect(defaultMessage(['a.xlsx'])).toBe('Upload a.xlsx');
     expect(defaultMessage(['a.xlsx', 'b.xlsx'])).toBe('Upload a.xlsx and b.xlsx');
     expect(defaultMessage(['a', 'b', 'c'])).toBe('Upload a and 2 other files');
+    expect(defaultMessage(['a\u202eb.xlsx'])).toBe(String.raw`Upload a\u202eb.xlsx`);
     expect([filesText(1), filesText(2)]).toEqual(['1 file', '2 files']);
   });
 
@@ -50,8 +52,17 @@ describe('the page for uploads', () => {
   });
 
   it('gives the address for Git', () => {
-    expect(gitAddress('http://h/', 'Sales Europe')).toBe('http://h/git/Sales%20Europe.git');
-    expect(gitAddress('http://h/x/', 'g.com/a/b.git')).toBe('http://h/x/git/g.com/a/b.git');
+    const own = (full_name: string): { id: string; full_name: string; url: null } => ({
+      id: 'the-id',
+      full_name,
+      url: null,
+    });
+    const external = { id: 'the-id', full_name: 'g.com/a/b.git', url: 'https://g.com/a/b.git' };
+    expect(gitAddress('http://h/', own('Sales Europe'))).toBe('http://h/git/Sales%20Europe.git');
+    expect(gitAddress('http://h/x/', external)).toBe('http://h/x/git/g.com/a/b.git');
+    // The address of `Plans` would be the same.
+    expect(gitAddress('http://h/', own('Plans.git'))).toBe('http://h/git/the-id.git');
+    expect(gitAddress('http://h/', own('Plans.GIT'))).toBe('http://h/git/the-id.git');
   });
 
   it('sorts folders first, and numbers as numbers', () => {
@@ -63,6 +74,10 @@ describe('the page for uploads', () => {
       entry('folder', 'a'),
     ]);
     expect(sorted.map(({ name }) => name)).toEqual(['a', 'z', '9', '10']);
+  });
+
+  it('makes sentences', () => {
+    expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']);
   });
 
   it('shows what cannot be seen', () => {

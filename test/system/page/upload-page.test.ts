@@ -1,94 +1,16 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { git, KEY, startUploadService, type UploadService } from '../../support/upload-service.ts';
+import { git, KEY, startUploadService } from '../../support/upload-service.ts';
 import { startBrowser, whyNoBrowser } from './browser.ts';
 import { faintTexts } from './contrast.ts';
+import { commitElsewhere, drop, inGit, open, openRepository, signIn } from './upload-steps.ts';
 
 const missing = whyNoBrowser();
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-
-interface Opened {
-  readonly page: Page;
-  /** What the page did that it must not: dialogs, errors, violations of the policy, requests to another origin. */
-  readonly faults: string[];
-}
-
-async function open(
-  browser: Browser,
-  { origin }: UploadService,
-  options: BrowserContextOptions = {},
-): Promise<Opened> {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
-  onTestFinished(() => context.close());
-  const page = await context.newPage();
-  const faults: string[] = [];
-  page.on('dialog', (dialog) => {
-    if (dialog.type() !== 'beforeunload') faults.push(`dialog: ${dialog.message()}`);
-    void dialog.accept();
-  });
-  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
-  page.on('console', (message) => {
-    const text = message.text();
-    if (message.type() === 'error' && !/status of (?:401|409)|net::ERR_/.test(text))
-      faults.push(`console: ${text}`);
-  });
-  page.on('request', (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
-    if (!['data:', 'blob:'].includes(protocol) && `${asked}/` !== origin)
-      faults.push(`request: ${request.url()}`);
-  });
-  await page.goto(origin);
-  return { page, faults };
-}
-
-async function signIn(page: Page, key = KEY): Promise<void> {
-  await page.getByLabel('Personal API key').fill(key);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-}
-
-async function openRepository(page: Page, name: string): Promise<void> {
-  await page.locator('.repositories a', { hasText: name }).click();
-  await page.getByRole('heading', { level: 1, name }).waitFor();
-}
-
-/** Drops files as a hand would, on the middle of the page. */
-async function drop(page: Page, files: Readonly<Record<string, string>>): Promise<void> {
-  const transfer = await page.evaluateHandle((all) => {
-    const made = new DataTransfer();
-    for (const [name, content] of Object.entries(all)) made.items.add(new File([content], name));
-    return made;
-  }, files);
-  await page.dispatchEvent('body', 'dragover', { dataTransfer: transfer });
-  await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
-}
-
-async function inGit(service: UploadService, name: string, ...args: readonly string[]): Promise<string> {
-  const id = service.registry.list().find((repository) => repository.name === name)?.id ?? '';
-  const { said } = await git(service.folder, `--git-dir=${service.registry.gitDirectory(id)}`, ...args);
-  return said;
-}
-
-/** Commits through git, as somebody else does meanwhile. */
-async function commitElsewhere(
-  service: UploadService,
-  name: string,
-  files: Record<string, string>,
-): Promise<void> {
-  const work = join(service.folder, `work-${crypto.randomUUID()}`);
-  await git(service.folder, 'clone', '--quiet', service.address(encodeURIComponent(name)), work);
-  await git(work, 'checkout', '--quiet', '-B', 'main');
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(join(work, path, '..'), { recursive: true });
-    await writeFile(join(work, path), content);
-  }
-  await git(work, 'add', '--all');
-  await git(work, 'commit', '--quiet', '--message', 'elsewhere');
-  expect(await git(work, 'push', '--quiet', 'origin', 'main')).toEqual({ code: 0, said: '' });
-}
 
 describe.skipIf(missing !== undefined)(
   `the page for uploads in a browser${missing === undefined ? '' : ` (skipped: ${missing})`}`,
@@ -136,14 +58,18 @@ describe.skipIf(missing !== undefined)(
       await page.getByText('old.xlsx').waitFor();
       await drop(page, { 'budget Ü.xlsx': '\u0001 first', 'b.xlsx': 'second' });
       expect(await page.getByLabel('Message').inputValue()).toBe('Upload budget Ü.xlsx and b.xlsx');
-      await page.getByLabel('New folder').fill('2026 / q1');
-      expect(await page.locator('#subfolder-help').innerText()).toBe('The files go into sales/2026/q1.');
+      await page.getByLabel('Folder (optional)').fill('2026 / q1');
+      expect(await page.locator('#subfolder-help').innerText()).toBe(
+        'The files go into sales/2026/q1 of Plans.',
+      );
       await page.getByLabel('a new branch').check();
       await page.getByLabel('Name of the new branch').fill('drafts/anna');
       await page.getByLabel('Message').fill('Two plans\n\nfor review');
       await page.getByRole('button', { name: 'Upload 2 files' }).click();
       await page
-        .locator('#result', { hasText: '2 files committed to drafts/anna, folder sales/2026/q1' })
+        .locator('#result', {
+          hasText: '2 files committed to Plans, branch drafts/anna, folder sales/2026/q1',
+        })
         .waitFor();
       const commitId = (await inGit(service, 'Plans', 'rev-parse', 'drafts/anna')).trim();
       expect(await page.locator('#result code').innerText()).toBe(commitId.slice(0, 7));
@@ -173,7 +99,7 @@ describe.skipIf(missing !== undefined)(
       await page.locator('#files').setInputFiles(path);
       expect(await page.getByLabel('Name of the new branch').inputValue()).toBe('main');
       await page.getByRole('button', { name: 'Upload 1 file' }).click();
-      await page.locator('#result', { hasText: 'committed to main' }).waitFor();
+      await page.locator('#result', { hasText: 'committed to Empty, branch main' }).waitFor();
       const [download] = await Promise.all([
         page.waitForEvent('download'),
         page.getByRole('button', { name: 'Download big.xlsx' }).click(),
@@ -216,7 +142,7 @@ describe.skipIf(missing !== undefined)(
       await drop(page, { 'large.xlsx': 'x'.repeat(100_001), 'small.xlsx': 'x' });
       await page.getByText('Too large: the service takes files of up to 100 kB.').waitFor();
       await page.getByRole('button', { name: 'Upload 2 files' }).click();
-      await page.locator('#upload-problem', { hasText: 'too large' }).waitFor();
+      await page.locator('#upload-problem', { hasText: 'leave the marked files out first' }).waitFor();
       await page.getByRole('button', { name: 'Remove large.xlsx' }).click();
       await page.route('**/files', (route) => route.abort());
       await page.getByRole('button', { name: 'Upload 1 file' }).click();
@@ -237,7 +163,7 @@ describe.skipIf(missing !== undefined)(
       await drop(page, { [file]: 'x' });
       await page.getByLabel('Name of the new branch').fill('<b>&lt;');
       await page.getByRole('button', { name: 'Upload 1 file' }).click();
-      await page.locator('#result', { hasText: 'committed to <b>&lt;' }).waitFor();
+      await page.locator('#result', { hasText: ', branch <b>&lt;' }).waitFor();
       expect(await page.locator('#entries th[scope=row]').innerText()).toBe(
         file.replace('\u202e', String.raw`\u202e`),
       );

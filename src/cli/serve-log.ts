@@ -1,0 +1,54 @@
+import type { Settings } from '../config/schema.ts';
+import type { LogLevel } from '../observe/journal.ts';
+import { writeError } from './output.ts';
+
+/** The levels from the one of least weight to the loudest. */
+const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
+
+/** What marks a line of some weight for a person. */
+const MARKS: Readonly<Partial<Record<LogLevel, string>>> = { warn: '! ', error: '! ', fatal: '! ' };
+
+/** How the log of a service is written. */
+type ServeLogSettings = Settings['log'];
+
+let settings: ServeLogSettings = { level: 'info', format: 'auto' };
+
+/** Has the log of this process's service be written as the settings want it. */
+export function openServeLog(log: ServeLogSettings): void {
+  settings = log;
+}
+
+/** Whether lines of a level are written. */
+export function isLogged(level: LogLevel, { level: least }: ServeLogSettings = settings): boolean {
+  return WEIGHTS.indexOf(level) >= WEIGHTS.indexOf(least);
+}
+
+/**
+ * A line of the log, with its line feed: the time in UTC, a mark for what is wrong, and the text. As JSON it has the fields of
+ * the daemon's log.
+ * @param block lines to be taken over as they are, which stand below it
+ */
+export function formatLine(
+  format: ServeLogSettings['format'],
+  level: LogLevel,
+  text: string,
+  at: Date,
+  block = '',
+): string {
+  const time = at.toISOString();
+  if (format === 'json') {
+    const msg = block === '' ? text : `${text}\n${block}`;
+    return `${JSON.stringify({ level, time, pid: process.pid, msg })}\n`;
+  }
+  return `${time} ${MARKS[level] ?? ''}${text}\n${block === '' ? '' : `${block}\n`}`;
+}
+
+/** Writes a line to the log of the service, on standard error, if it is loud enough. */
+export function log(text: string, level: LogLevel = 'info'): void {
+  if (isLogged(level)) writeError(formatLine(settings.format, level, text, new Date()), level);
+}
+
+/** Writes what nobody can do without, however little is to be logged. @param block lines to be taken over as they are */
+export function logAlways(text: string, block: string): void {
+  writeError(formatLine(settings.format, 'info', text, new Date(), block), 'info');
+}

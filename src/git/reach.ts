@@ -1,0 +1,99 @@
+import { MirrorError } from '../model/errors.ts';
+import { scrub } from '../model/scrub.ts';
+import { lacksCredentials, reasonIn } from './complaint.ts';
+import { allSecrets, type CredentialSecrets, readSecrets } from './credentials.ts';
+import { type Git, GitBoundError, type GitBounds } from './git.ts';
+import { type Access, networkEnvironment } from './git-environment.ts';
+
+/** A repository elsewhere, as Git reaches it. */
+export interface Remote extends Access {
+  /** An address, or an absolute path. */
+  readonly source: string;
+}
+
+/** What is wrong with a repository elsewhere. */
+export type RemoteTrouble = 'credentials' | 'unreachable' | 'unsupported';
+
+/** A repository elsewhere that cannot be read. */
+export class RemoteError extends MirrorError {
+  readonly trouble: RemoteTrouble;
+
+  constructor(trouble: RemoteTrouble, message: string, hint: string) {
+    super(trouble === 'credentials' ? 'credentials.refused' : 'service.failed', message, { hint });
+    this.trouble = trouble;
+  }
+}
+
+/** What the user can do about each. */
+export const REMOTE_HINTS: Readonly<Record<RemoteTrouble, string>> = {
+  credentials: 'Check user name and password, and that they may read the repository.',
+  unreachable: "Check the address, and that the service's machine reaches it.",
+  unsupported: 'Convert the repository to SHA-1, the format whose ids have 40 digits.',
+};
+
+/** Git's words for a user name or password that is wrong or missing (LC_ALL=C; git 2.39 to 2.51). */
+const REFUSAL =
+  /Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
+
+/** Says what git's complaint is about. */
+export function troubleOf(complaint: string): RemoteTrouble {
+  return REFUSAL.test(complaint) ? 'credentials' : 'unreachable';
+}
+
+const GIVE_CREDENTIALS = 'Give both, of somebody who may read the repository.';
+const UNSHOWN = 'what was said is not shown, as the credentials may stand in it';
+const INCOMPLETE = 'The file of its credentials must hold username=… and password=…, a line each.';
+
+/**
+ * Says what a git program that failed to read a repository elsewhere complained of. Servers may send back what they were sent:
+ * secrets are looked for in what git says, and where they cannot be told from other words it is not repeated.
+ */
+export function describeComplaint(said: string, known: CredentialSecrets): RemoteError {
+  const trouble = troubleOf(said);
+  if (lacksCredentials(said) && known.isComplete)
+    return new RemoteError(trouble, 'the Git server asks for a user name and password', GIVE_CREDENTIALS);
+  const complaint = known.areEnough ? reasonIn(scrub(said, known.secrets)) : UNSHOWN;
+  const what =
+    trouble === 'credentials' ? 'the repository asks for other credentials' : 'the repository cannot be read';
+  return new RemoteError(
+    trouble,
+    `${what}: ${complaint}`,
+    known.isComplete ? REMOTE_HINTS[trouble] : INCOMPLETE,
+  );
+}
+
+function boundError({ bound }: GitBoundError, { limitMs = 0, maxOutputBytes = 0 }: GitBounds): RemoteError {
+  const message =
+    bound === 'time'
+      ? `the repository did not answer within ${limitMs / 1000} seconds`
+      : `the repository has more references than fit into ${maxOutputBytes / 1024 ** 2} MiB`;
+  return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable);
+}
+
+/** How git is run on a repository elsewhere. */
+export interface ReachOptions extends GitBounds {
+  readonly input?: string;
+  /** Variables for git besides those that reaching out needs. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
+export async function reach(
+  git: Git,
+  remote: Remote,
+  gitDirectory: string | null,
+  args: readonly string[],
+  options: ReachOptions,
+): Promise<string> {
+  // Somebody may replace the file meanwhile, after git has read it.
+  const before = await readSecrets(remote.credentialFile);
+  const environment = { ...networkEnvironment(remote), ...options.environment };
+  try {
+    const output = await git.run(gitDirectory, args, { ...options, environment, isLong: true });
+    return output.toString('utf8');
+  } catch (error) {
+    if (error instanceof GitBoundError) throw boundError(error, options);
+    if (!(error instanceof MirrorError)) throw error;
+    throw describeComplaint(error.message, allSecrets(before, await readSecrets(remote.credentialFile)));
+  }
+}

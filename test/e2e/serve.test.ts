@@ -1,0 +1,169 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { run, type Running, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const LISTEN = { WORKBOOK_MIRROR_SERVE_LISTEN: '127.0.0.1:0' };
+
+/** The settings of a mirror as a service prints them: every line of its output that has no time. */
+function printedSettings(service: Running): string {
+  return service
+    .stderr()
+    .split('\n')
+    .filter((line) => !/^\d{4}-/.test(line))
+    .join('\n');
+}
+
+async function stop(service: Running): Promise<void> {
+  service.child.kill('SIGTERM');
+  expect(await service.ended).toMatchObject({ exitCode: 0 });
+}
+
+describe('serve', () => {
+  it('prints settings that a mirror takes as they are', async () => {
+    const folder = await temporaryFolder();
+    const service = start(['serve', '--samples', '--serve-directory', join(folder, 'service')], LISTEN);
+    await service.prints(/^http:.*\/api$/m);
+    const settings = join(folder, 'mirror.yaml');
+    await writeFile(settings, printedSettings(service));
+    const synced = await run(['sync', '--config', settings], {}, folder);
+    expect(synced).toMatchObject({ exitCode: 0 });
+    expect(await readdir(join(folder, 'mirror/mirror/Accounting'))).toContain('main');
+    expect(service.stderr()).toMatch(/Listening on .*\n(?:.*\n)*?.*Serving 3 repositories/);
+    expect(service.stderr()).toMatch(/Keys that last: workbook-mirror keys create --kind personal/);
+
+    // A terminal that is closed, or a habit: neither ends the service nor leaves anything behind.
+    service.child.kill('SIGHUP');
+    await service.prints(/SIGHUP: there is nothing to read anew/);
+    await stop(service);
+    expect(service.stderr()).toMatch(/Stopped\.\n$/);
+
+    const again = start(['serve', '--samples', '--serve-directory', join(folder, 'service')], LISTEN);
+    await again.prints(/^http:.*\/api$/m);
+    expect(again.stderr()).toMatch(/! No samples were added/);
+    await stop(again);
+  });
+
+  it('completes samples that were interrupted', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const args = ['serve', '--samples', '--serve-directory', directory];
+    const first = start(args, LISTEN);
+    await expect.poll(() => existsSync(join(directory, 'samples-unfinished'))).toBe(true);
+    await stop(first);
+    expect(first.stderr()).toMatch(/Stopped\.\n$/);
+    const second = start(args, LISTEN);
+    await second.prints(/Serving 3 repositories/);
+    await stop(second);
+    expect(existsSync(join(directory, 'samples-unfinished'))).toBe(false);
+  });
+
+  it('says that v1 is off where there is no token, and as little as is asked for', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const key = { ...LISTEN, WORKBOOK_MIRROR_SERVE_API_KEY: 'key' };
+    const service = start(['serve', '--serve-directory', directory], key);
+    await service.prints(/^http:.*\/api$/m);
+    expect(service.stderr()).toMatch(/! No token is set: v1 is off.*keys create --kind token/);
+    await stop(service);
+    const quiet = start(['serve', '-q', '--serve-directory', directory], key);
+    await quiet.prints(/^http:.*\/api$/m);
+    await fetch(`${quiet.stdout().trim()}/repos?q=budget`);
+    await stop(quiet);
+    expect(quiet.stderr()).toBe('');
+    const json = start(['serve', '-v', '--log-format', 'json', '--serve-directory', directory], key);
+    await json.prints(/^http:.*\/api$/m);
+    await fetch(`${json.stdout().trim()}/repos?q=budget`, { headers: { 'user-agent': 'a-test' } });
+    await json.prints(/repos\?q=budget 401/);
+    await stop(json);
+    const lines = json
+      .stderr()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { level: string; msg: string });
+    expect(lines.map(({ msg }) => msg).join('\n')).toMatch(/from 127\.0\.0\.1, a-test/);
+  });
+
+  it('refuses what cannot be its directory, and leaves it as it was', async () => {
+    const folder = await temporaryFolder();
+    const mirror = join(folder, 'mirror');
+    await mkdir(join(mirror, 'manifests'), { recursive: true });
+    await writeFile(join(folder, 'file'), '');
+    const cases: ReadonlyArray<readonly [string[], RegExp]> = [
+      [['serve', '--serve-directory', mirror], /is the directory of a mirror: it holds manifests/],
+      [['serve', '--serve-directory', join(folder, 'file')], /is a file, and no directory/],
+      [['serve', '--serve-directory', join(folder, 'file/x')], /a file stands where a folder/],
+      [
+        ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', mirror],
+        /is the directory of a mirror/,
+      ],
+      [
+        ['serve', '--from-mirror', '--directory', join(mirror, 'manifests')],
+        /is no mirror.*folder above it/s,
+      ],
+      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is a file, and no mirror/],
+      [
+        ['serve', '--from-mirror', '--directory', mirror, '--serve-directory', join(folder, 'nowhere')],
+        /nowhere does not exist/,
+      ],
+    ];
+    for (const [args, message] of cases) {
+      const ended = await run(args, LISTEN);
+      expect(ended.exitCode).toBe(2);
+      expect(ended.stderr).toMatch(message);
+    }
+    expect(await readdir(mirror)).toEqual(['manifests']);
+    expect(await readFile(join(folder, 'file'), 'utf8')).toBe('');
+  });
+
+  it('has its settings checked', async () => {
+    const missing = await run(['config', 'check', '--for', 'serve']);
+    expect(missing).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringMatching(/serve\.directory/) as unknown,
+    });
+    const good = await run(['config', 'check', '--for', 'serve', '--serve-directory', 'x']);
+    expect(good).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/good for serve/) as unknown });
+  });
+});
+
+describe('keys', () => {
+  it('are made in a new directory with a word of it, completed, and revoked by their beginning', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const place = ['--serve-directory', directory];
+    const first = await run(['keys', 'create', '--kind', 'personal', '--name', 'Anna', ...place]);
+    expect(first.stderr).toMatch(/Made the directory .*service: no service has been there\./);
+    const second = await run(['keys', 'create', '--kind', 'token', '--name', 'Anna', ...place]);
+    expect(second.stderr).not.toMatch(/Made the directory/);
+    const offered = await run(['completion', 'keys', ...place]);
+    const ids = offered.stdout.trim().split('\n');
+    expect(ids).toHaveLength(2);
+    const [id = ''] = ids;
+    const revoked = await run(['keys', 'revoke', id.slice(0, 8), ...place]);
+    expect(revoked).toMatchObject({ exitCode: 0, stdout: `Revoked ${id}.\n` });
+  });
+});
+
+describe('commands that ask once', () => {
+  it('say which key is refused, once, and nothing of another try', async () => {
+    const directory = join(await temporaryFolder(), 'service');
+    const service = start(['serve', '--serve-directory', directory], LISTEN);
+    await service.prints(/^http:.*\/api$/m);
+    const client = {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.stdout().trim(),
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'wrong',
+    };
+    for (const args of [
+      ['repos', 'create', '--name', 'A'],
+      ['repos', 'list'],
+    ]) {
+      const { exitCode, stderr } = await run(args, client);
+      expect(exitCode).toBe(3);
+      expect(stderr).toMatch(/refuses the personal API key.*service\.apiKey/);
+      expect(stderr).not.toMatch(/tried again|SIGHUP|^!/m);
+    }
+    await stop(service);
+  });
+});
