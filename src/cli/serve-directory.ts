@@ -39,8 +39,13 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
     return false;
   } catch (error) {
     if (error instanceof MirrorError) throw error;
-    const why = REASONS.get(systemCode(error) ?? '') ?? (error instanceof Error ? error.message : String(error));
-    throw unusable(`${directory} cannot be used: ${why}.`, 'Name a folder that this user may write to.', error);
+    const why =
+      REASONS.get(systemCode(error) ?? '') ?? (error instanceof Error ? error.message : String(error));
+    throw unusable(
+      `${directory} cannot be used: ${why}.`,
+      'Name a folder that this user may write to.',
+      error,
+    );
   }
 }
 

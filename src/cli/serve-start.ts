@@ -110,7 +110,9 @@ export interface Stop {
 export function listenForStop(): Stop {
   const { signal, stopListening } = abortOnSignal();
   const onHangUp = (): void => {
-    log('SIGHUP: there is nothing to read anew: keys of the directory hold at once, settings from the next start on.');
+    log(
+      'SIGHUP: there is nothing to read anew: keys of the directory hold at once, settings from the next start on.',
+    );
   };
   process.on('SIGHUP', onHangUp);
   const asked = new Promise<void>((resolve) => {

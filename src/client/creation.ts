@@ -16,7 +16,9 @@ export type NewRepository =
   | { readonly url: string; readonly username?: string; readonly password?: string };
 
 /** The embedded service's errors; the specification shows no shape (section 7), and others may send something else. */
-const errorSchema = z.looseObject({ error: z.looseObject({ code: z.string().catch(''), message: z.string() }) });
+const errorSchema = z.looseObject({
+  error: z.looseObject({ code: z.string().catch(''), message: z.string() }),
+});
 
 /**
  * Creates a repository: `POST /repos`. It is sent again only where the service has certainly not taken it.

@@ -1,5 +1,6 @@
 /** What git says at the end of every failure to reach a repository, whatever the reason. */
-const GENERIC = /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
+const GENERIC =
+  /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
 
 /** What git puts before the lines that say why it ends (LC_ALL=C). */
 const ENDING = /^(?:fatal|error): /;

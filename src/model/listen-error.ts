@@ -41,7 +41,8 @@ const REASONS: ReadonlyMap<string, Reason> = new Map<string, Reason>([
     'ENOTFOUND',
     [
       'this host name has no address',
-      (setting) => `Give ${setting.name} a host name that this machine knows, or an address${orOff(setting)}.`,
+      (setting) =>
+        `Give ${setting.name} a host name that this machine knows, or an address${orOff(setting)}.`,
     ],
   ],
   [

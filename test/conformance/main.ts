@@ -32,16 +32,13 @@ class UsageError extends Error {}
 function numberOf(flag: string, text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const value = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (value < 1) throw new UsageError(`${flag}: a whole number from 1 is needed, not ${JSON.stringify(text)}`);
+  if (value < 1)
+    throw new UsageError(`${flag}: a whole number from 1 is needed, not ${JSON.stringify(text)}`);
   return value;
 }
 
 /** @param flag the one that names the file */
-async function credential(
-  flag: string,
-  file: string | undefined,
-  variable: string,
-): Promise<string | null> {
+async function credential(flag: string, file: string | undefined, variable: string): Promise<string | null> {
   const text = file === undefined ? process.env[variable] : await readCredential(flag, file);
   const value = text?.trim() ?? '';
   if (file !== undefined && value === '') throw new UsageError(`${flag}: the file is empty`);
@@ -143,7 +140,10 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     const first = await subject
       .current('/repos')
-      .catch((error: unknown) => `${subject.options.baseUrl}: ${error instanceof Error ? error.message : String(error)}`);
+      .catch(
+        (error: unknown) =>
+          `${subject.options.baseUrl}: ${error instanceof Error ? error.message : String(error)}`,
+      );
     if (typeof first === 'string' || [401, 403].includes(first.status)) {
       const why = typeof first === 'string' ? first : `it refuses the key (status ${first.status})`;
       process.stderr.write(scrub(`conformance: nothing could be tried: ${why}\n`, secrets));

@@ -118,6 +118,11 @@ describe('what the page asks for', () => {
     expect(await folder('a/b')).toEqual({ entries: [{ name: 'Ü 1.xlsx', kind: 'file', sizeBytes: 5 }] });
   });
 
+  it('takes a name that is unique in the place of the id', async () => {
+    const named = await ask('/Plans/branches');
+    expect([named.status, await named.text()]).toEqual([200, await (await ask(`/${id}/branches`)).text()]);
+  });
+
   it('says what does not exist', async () => {
     const commitId = await committed({ files: { 'c.xlsx': await send('1') } });
     const asks: [string, string, Asked?][] = [
