@@ -658,7 +658,7 @@ describe('credentials, methods and other paths', () => {
     const other = createGitService({ registry, apiKey: KEY });
     const port = Number(new URL(baseUrl).port);
     await expect(other.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
-      code: 'settings.invalid',
+      code: 'http.unusable',
     });
     await other.close();
   });
