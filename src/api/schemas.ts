@@ -35,6 +35,16 @@ const versionSchema = z.looseObject({
 /** A counter of section 2.4; absent or malformed counts as zero. */
 const counter = z.number().int().nonnegative().catch(0);
 
+/** What older installations tell of the version's file: its size in bytes and its SHA-256 (appendix). */
+const fileSchema = z.looseObject({
+  size: z.number().int().nonnegative().nullish().catch(null),
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/i)
+    .nullish()
+    .catch(null),
+});
+
 /** A workbook of v1 (section 2.2). */
 export const workbookSchema = z.looseObject({
   id: z.string().min(1),
@@ -43,6 +53,7 @@ export const workbookSchema = z.looseObject({
   display_name: z.string().nullish().catch(null),
   version: versionSchema,
   status: z.looseObject({ processing: counter, failure: counter }).nullish().catch(null),
+  file: fileSchema.nullish().catch(null),
 });
 
 /** A page of v1 (section 2.5); the rows are validated one by one. */

@@ -30,6 +30,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     processingPatienceMs: settings.processingPatience,
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
+    content: settings.content,
     concurrency: settings.concurrency,
     retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
   };

@@ -166,5 +166,13 @@ function toRow(workbook: ApiWorkbook): WorkbookRow {
     versionStatus: version.status ?? null,
     processing: status?.processing ?? 0,
     failure: status?.failure ?? 0,
+    ...fileFacts(workbook.file),
+  };
+}
+
+function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
+  return {
+    ...(typeof file?.size === 'number' ? { sizeBytes: file.size } : {}),
+    ...(typeof file?.digest === 'string' ? { sha256: file.digest.toLowerCase() } : {}),
   };
 }

@@ -39,6 +39,18 @@ export function size(limits: { readonly min: string }) {
   return settingType(type, { kind: 'size', valueHint: '<size>' });
 }
 
+/** A size, in bytes once parsed, or `off`, which is null once parsed. */
+export function sizeOrOff(limits: { readonly min: string }) {
+  const min = parseSize(limits.min);
+  const type = fromText((text) => {
+    if (text === 'off') return null;
+    const bytes = parseSize(text);
+    if (bytes >= min) return bytes;
+    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}, or off`);
+  });
+  return settingType(type, { kind: 'size', valueHint: '<size|off>' });
+}
+
 /** How much may be deleted at once. */
 export function deletionLimit() {
   return settingType(fromText(parseDeletionLimit), { kind: 'limit', valueHint: '<share|number|off>' });

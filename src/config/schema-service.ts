@@ -1,4 +1,4 @@
-import { baseUrl, choice, duration, integer, listen, path, secret, size } from './kinds.ts';
+import { baseUrl, choice, duration, integer, listen, path, secret, size, sizeOrOff } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
@@ -72,6 +72,9 @@ export const serviceSection = section('The service that is mirrored.', {
   }),
   maxAnswerSize: setting(size({ min: '1kB' }).prefault('256 MiB'), {
     description: 'greatest answer in JSON that is read, decoded; pages of a list count one by one',
+  }),
+  maxBandwidth: setting(sizeOrOff({ min: '1kB' }).prefault('off'), {
+    description: 'most bytes a second that all downloads together take, `10 MB`; shared evenly among them',
   }),
 });
 

@@ -38,6 +38,21 @@ export const settingsSchema = z.strictObject({
     needsRestart: true,
   }),
   concurrency: setting(integer(1, 64).prefault(4), { description: 'pulls at once' }),
+  slowAfter: setting(duration({ min: '1s' }).prefault('1m'), {
+    description:
+      'a pull that takes longer gives its place to the next one, and goes on beside the passes that follow',
+  }),
+  content: setting(choice(['auto', 'workbooks', 'all']).prefault('auto'), {
+    description:
+      'what is downloaded when workbooks have new versions: `workbooks` just those, each by its path, `all` the whole' +
+      ' contents, `auto` the former for drag-and-drop repositories and the latter for Git repositories',
+    comment: 'Other files of a Git repository are then only renewed by the full check.',
+  }),
+  dedup: setting(choice(['auto', 'reflink', 'off']).prefault('auto'), {
+    description:
+      'how files that several targets have in common are stored: as clones that share their blocks (`reflink`), where the' +
+      ' file system has none also as hard links (`auto`), or each for itself (`off`)',
+  }),
   publish: setting(choice(['auto', 'exchange', 'rename']).prefault('auto'), {
     description:
       'how a change becomes visible: `exchange` always swaps in a new tree, `rename` goes file by file with a journal' +

@@ -61,6 +61,8 @@ export interface PullAction extends ActionOf<'pull', PullReason> {
   readonly settled: boolean;
   /** Whether a conditional request will do, if the tree is found to be whole. */
   readonly conditional: boolean;
+  /** Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents. */
+  readonly byWorkbook: boolean;
   /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
   readonly depth: 'facts' | 'bytes';
 }

@@ -9,6 +9,8 @@ export interface ManifestFile {
   readonly mode: number;
   /** Whole milliseconds since the epoch. */
   readonly mtimeMs: number;
+  /** CRC-32 of the bytes, as zip archives have it; left out where it is not known. */
+  readonly crc32?: number;
   /** The version as last listed, where the file is a workbook that the listing shows. */
   readonly workbook?: ManifestWorkbook;
 }
@@ -45,6 +47,11 @@ export interface Manifest {
   readonly branch: string;
   /** When the listing that the tree was pulled under was taken; the tree is at least as new. Milliseconds since the epoch. */
   readonly verifiedAtMs: number;
+  /**
+   * When the whole contents were last compared, of which the tree is no older; null where a version of this program wrote it
+   * that compared them at every pull. Milliseconds since the epoch.
+   */
+  readonly comparedAtMs: number | null;
   /** When a file of the tree last changed. Milliseconds since the epoch. */
   readonly publishedAtMs: number;
   /** When a person brought the tree back from the history; null for what the service gave. Milliseconds since the epoch. */

@@ -3,6 +3,9 @@ import type { TargetRecord } from './record.ts';
 import type { Listing } from './service.ts';
 import type { Published, Selection } from './targets.ts';
 
+/** What is downloaded when workbooks have new versions; `auto`: just those of drag-and-drop repositories. */
+export type ContentPolicy = 'auto' | 'workbooks' | 'all';
+
 /** What the plan goes by, beside the facts. Durations in milliseconds. */
 export interface PlanPolicy {
   readonly selection: Selection;
@@ -11,6 +14,7 @@ export interface PlanPolicy {
   /** Complete answers in a row that must lack a target before its tree is retired. */
   readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
+  readonly content: ContentPolicy;
 }
 
 /** All that a plan is computed from. */

@@ -118,7 +118,8 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
   const isExaminationDue = isCheckDue(candidate.target, record, published, input);
   const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
-  return { ...pull(candidate, reason, input, settled), depth };
+  const byWorkbook = depth === 'facts' && answersByWorkbook(candidate, reason, input);
+  return { ...pull(candidate, reason, input, settled), depth, byWorkbook };
 }
 
 function decideFirstPull(
@@ -164,11 +165,11 @@ function pullReason(
 function isCheckDue(
   target: TargetId,
   { examinedAtMs, checkedAtMs }: TargetRecord,
-  { verifiedAtMs }: Published,
+  { verifiedAtMs, comparedAtMs }: Published,
   { nowMs, policy }: PlanInput,
 ): boolean {
   const isKnown = examinedAtMs !== null && examinedAtMs <= nowMs;
-  const timesMs = isKnown ? [examinedAtMs] : [checkedAtMs, verifiedAtMs];
+  const timesMs = isKnown ? [examinedAtMs] : [checkedAtMs, comparedAtMs ?? verifiedAtMs];
   return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
 }
 
@@ -189,7 +190,23 @@ function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settle
     settled,
     conditional: candidate.published?.treePresent === true,
     depth: 'facts',
+    byWorkbook: false,
   };
+}
+
+/**
+ * Whether new versions are all that may have changed, so that the workbooks that have them answer for the whole. A Git
+ * repository holds other files, too, of which no listing tells.
+ */
+function answersByWorkbook(
+  { listed, target }: Candidate,
+  reason: PullReason,
+  { listing, policy }: PlanInput,
+): boolean {
+  const isAskedFor = policy.content === 'workbooks' || (policy.content === 'auto' && listed?.url === null);
+  return (
+    isAskedFor && reason === 'versions-changed' && listing.workbooksComplete && target.branch !== HEAD_BRANCH
+  );
 }
 
 /** What it means when the service has no contents for a target: a branch that a version names must be there. */

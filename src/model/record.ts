@@ -88,10 +88,12 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
 /** What became of an action. */
 export type Outcome =
   | { readonly kind: 'kept' }
-  /** The contents were compared whole; `changedFiles` of them were published. */
+  /** The contents were compared; `changedFiles` of them were published. */
   | {
       readonly kind: 'pulled';
       readonly changedFiles: number;
+      /** Whether they were compared whole, and not just the workbooks with new versions. */
+      readonly isWhole: boolean;
       /** As in the tree's manifest. Milliseconds since the epoch. */
       readonly publishedAtMs: number;
       /** Whether every byte of the tree was read or written. */
@@ -212,7 +214,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
       return {
         ...seen,
         verifiedAtMs: listedAtMs,
-        checkedAtMs: listedAtMs,
+        checkedAtMs: outcome.isWhole ? listedAtMs : record.checkedAtMs,
         examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
         publishedAtMs: outcome.publishedAtMs,
         failure: null,

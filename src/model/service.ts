@@ -31,6 +31,10 @@ export interface WorkbookRow {
   readonly versionStatus: string | null;
   readonly processing: number;
   readonly failure: number;
+  /** Size of the version's file; left out where the service does not say. */
+  readonly sizeBytes?: number;
+  /** SHA-256 of the version's file, in hexadecimal digits; left out where the service does not say. */
+  readonly sha256?: string;
 }
 
 /** The answer of a poll: what the service says there is. */

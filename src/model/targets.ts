@@ -22,6 +22,8 @@ export interface Published {
   readonly etag: string | null;
   /** Milliseconds since the epoch. */
   readonly verifiedAtMs: number;
+  /** See `Manifest.comparedAtMs`. Milliseconds since the epoch. */
+  readonly comparedAtMs: number | null;
   /** Milliseconds since the epoch. */
   readonly publishedAtMs: number;
   /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */

@@ -88,6 +88,7 @@ function summaryOf(manifest: Manifest, path: string): Omit<Published, 'treePrese
     settled: manifest.settled,
     etag: manifest.etag,
     verifiedAtMs: manifest.verifiedAtMs,
+    comparedAtMs: manifest.comparedAtMs,
     publishedAtMs: manifest.publishedAtMs,
     restoredAtMs: manifest.restoredAtMs,
     archiveBytes: manifest.archiveBytes,

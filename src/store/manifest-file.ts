@@ -13,6 +13,10 @@ const fileSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   mode: z.string().regex(/^[0-7]{4}$/),
   mtime: instant,
+  crc32: z
+    .string()
+    .regex(/^[0-9a-f]{8}$/)
+    .optional(),
   workbook: z
     .object({
       id: z.string(),
@@ -37,6 +41,7 @@ const manifestSchema = z.object({
   }),
   branch: z.string().min(1),
   verified_at: instant,
+  compared_at: instant.nullable().default(null),
   published_at: instant,
   restored_at: instant.nullable().default(null),
   fingerprint: z.string().nullable(),
@@ -60,6 +65,7 @@ function fileToDisk(file: ManifestFile): z.input<typeof fileSchema> {
     sha256: file.sha256,
     mode: file.mode.toString(8).padStart(4, '0'),
     mtime: iso(file.mtimeMs),
+    ...(file.crc32 === undefined ? {} : { crc32: file.crc32.toString(16).padStart(8, '0') }),
     ...(workbook === undefined
       ? {}
       : {
@@ -84,6 +90,7 @@ function fileFromDisk(file: z.output<typeof fileSchema>): ManifestFile {
     sha256: file.sha256,
     mode: Number.parseInt(file.mode, 8),
     mtimeMs: Date.parse(file.mtime),
+    ...(file.crc32 === undefined ? {} : { crc32: Number.parseInt(file.crc32, 16) }),
     ...(workbook === undefined
       ? {}
       : {
@@ -119,6 +126,7 @@ export function formatManifest(manifest: Manifest): string {
     },
     branch: manifest.branch,
     verified_at: iso(manifest.verifiedAtMs),
+    ...(manifest.comparedAtMs === null ? {} : { compared_at: iso(manifest.comparedAtMs) }),
     published_at: iso(manifest.publishedAtMs),
     ...(manifest.restoredAtMs === null ? {} : { restored_at: iso(manifest.restoredAtMs) }),
     fingerprint: manifest.fingerprint,
@@ -153,6 +161,7 @@ export function parseManifest(text: string): Manifest | null {
     },
     branch: data.branch,
     verifiedAtMs: Date.parse(data.verified_at),
+    comparedAtMs: data.compared_at === null ? null : Date.parse(data.compared_at),
     publishedAtMs: Date.parse(data.published_at),
     restoredAtMs: data.restored_at === null ? null : Date.parse(data.restored_at),
     fingerprint: data.fingerprint,

@@ -194,7 +194,7 @@ async function pullOne<Stage extends StagePort>(
     context.emit({ name: 'target.pulled', ...facts });
     return {
       action,
-      outcome: { kind: 'pulled', changedFiles, publishedAtMs, isExamined },
+      outcome: { kind: 'pulled', changedFiles, publishedAtMs, isExamined, isWhole: true },
       downloadedBytes: facts.downloadedBytes,
       changedFiles,
     };

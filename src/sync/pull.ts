@@ -234,6 +234,7 @@ function manifestOf(
     repository: { id, name, fullName, url, createdAt },
     branch,
     verifiedAtMs: listing.takenAtMs,
+    comparedAtMs: listing.takenAtMs,
     publishedAtMs: previous !== null && isSameTree(previous, unpacked) ? previous.publishedAtMs : nowMs,
     restoredAtMs: null,
     fingerprint: fingerprint?.digest ?? null,
@@ -275,6 +276,11 @@ function isSameTree(previous: Manifest, next: Pick<Manifest, 'files'>): boolean 
 /** Whether anything but the times of verification differs. */
 function needsPublishing(manifest: Manifest, previous: Manifest | null): boolean {
   if (previous === null) return true;
-  const facts = (of: Manifest): Manifest => ({ ...of, verifiedAtMs: 0, archiveBytes: 0 });
+  const facts = (of: Manifest): Manifest => ({
+    ...of,
+    verifiedAtMs: 0,
+    comparedAtMs: 0,
+    archiveBytes: 0,
+  });
   return !isDeepStrictEqual(facts(manifest), facts(previous));
 }

@@ -47,6 +47,7 @@ function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Mani
     repository: { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null },
     branch: 'main',
     verifiedAtMs: TIME_MS,
+    comparedAtMs: null,
     publishedAtMs: TIME_MS,
     restoredAtMs: null,
     fingerprint: 'f',

@@ -76,6 +76,7 @@ export function published(of: Repository = repository(), fields: Partial<Publish
     settled: true,
     etag: null,
     verifiedAtMs: NOW_MS - 10 * MINUTE_MS,
+    comparedAtMs: null,
     publishedAtMs: NOW_MS - 10 * MINUTE_MS,
     restoredAtMs: null,
     archiveBytes: 1000,
@@ -153,6 +154,7 @@ export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
     processingPatienceMs: HOUR_MS,
     retireAfterPasses: 3,
     guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
+    content: 'auto',
     ...fields,
   };
 }
@@ -195,5 +197,5 @@ export function pulledOutcome(
   changedFiles: number,
   publishedAtMs = NOW_MS,
 ): Extract<Outcome, { kind: 'pulled' }> {
-  return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true };
+  return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true, isWhole: true };
 }

@@ -8,6 +8,7 @@ const MANIFEST: Manifest = {
   repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
   branch: 'main',
   verifiedAtMs: 1000,
+  comparedAtMs: null,
   publishedAtMs: 1000,
   restoredAtMs: null,
   fingerprint: null,

@@ -24,6 +24,7 @@ function manifest(more: Partial<Manifest> = {}): Manifest {
     },
     branch: 'main',
     verifiedAtMs: 1000,
+    comparedAtMs: null,
     publishedAtMs: 1000,
     restoredAtMs: null,
     fingerprint: null,
