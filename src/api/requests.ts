@@ -1,5 +1,3 @@
-import type { WorkbookStatusFilter } from './schemas.ts';
-
 /** The two generations of the API (service specification, section 9): each has its own base, credential and header. */
 export type Generation = 'current' | 'v1';
 
@@ -53,6 +51,10 @@ export function contentsPath(reference: string, path?: string, branch?: string):
   const query = branch === undefined ? '' : `?${new URLSearchParams({ branch }).toString()}`;
   return `/repos/${reference}/contents${inner}${query}`;
 }
+
+/** The values of the status filter of `GET /v1/workbooks` (section 4.2). */
+export const WORKBOOK_STATUS_FILTERS = ['processing', 'failure'] as const;
+export type WorkbookStatusFilter = (typeof WORKBOOK_STATUS_FILTERS)[number];
 
 /** Path of the list of workbooks, filtered by status if asked (section 4.2). */
 export function workbooksPath(status?: WorkbookStatusFilter): string {

@@ -27,6 +27,12 @@ interface ConnectionListeners {
   readonly isForOnce?: boolean;
 }
 
+/**
+ * How many connections there may be for each of the pulls at once that are set: slow ones are pulled beside, up to three more for each,
+ * and a pull may ask for several files together. Connections that nobody needs are not opened.
+ */
+const CONNECTIONS_A_PULL = 16;
+
 /** Opens the way to the service. */
 export function connect(
   settings: SettingsFor<'service'>,
@@ -51,14 +57,16 @@ export function connect(
     connectTimeoutMs: service.connectTimeout,
     headersTimeoutMs: service.headersTimeout,
     stallTimeoutMs: service.stallTimeout,
-    connections: settings.concurrency + 2,
+    connections: settings.concurrency * CONNECTIONS_A_PULL,
+    maxBandwidth: service.maxBandwidth,
     retries: service.retries,
     maxRetryDelayMs: service.maxRetryDelay,
     maxAnswerBytes: service.maxAnswerSize,
     pause: memory,
     ...(onWarning === undefined ? {} : { onPause: onWarning }),
     ...(onProgress === undefined ? {} : { onProgress }),
-    onRetry: (error, delayMs) => emit({ name: 'service.retry', ...eventFailure(error), delayMs }),
+    onRetry: (error, delayMs, fromBytes) =>
+      emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
   return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
 }

@@ -1,4 +1,4 @@
-import { type Readable, Transform } from 'node:stream';
+import type { Readable } from 'node:stream';
 
 import type { MirrorError } from '../model/errors.ts';
 
@@ -9,8 +9,17 @@ import type { MirrorError } from '../model/errors.ts';
  */
 const STALLS_IN_ALL = 10;
 
-/** What a download must bring in the time above: with the default settings about a hundred bytes a second. */
-const LEAST_PROGRESS_BYTES = 64 * 1024;
+/**
+ * The share of such a time in which nobody was ready to take a download, from which on nothing can be said of how it moves: the
+ * little that is left of it may be no more than what timers are late by.
+ */
+const UNJUDGED_SHARE = 0.9;
+
+/**
+ * What a download must bring in the time above, which is about a hundred bytes a second with the default settings, and what a try
+ * must bring to count as one that got further.
+ */
+export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
 /** What bounds the reading of a body. */
 export interface BodyBounds {
@@ -23,8 +32,8 @@ export interface BodyBounds {
   readonly tooSlow: (durationMs: number) => MirrorError;
 }
 
-/** Reads a whole body of JSON. @throws MirrorError as the bounds say; what broke the body off */
-export async function readBounded(body: Readable, bounds: BodyBounds): Promise<Buffer> {
+/** Reads a whole body of JSON, as it comes. @throws MirrorError as the bounds say; what broke the body off */
+export async function readBounded(body: Readable, bounds: BodyBounds): Promise<Uint8Array[]> {
   const deadlineMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
   const timer = setTimeout(() => body.destroy(bounds.tooSlow(deadlineMs)), deadlineMs);
   try {
@@ -38,38 +47,60 @@ export async function readBounded(body: Readable, bounds: BodyBounds): Promise<B
       if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
       chunks.push(chunk);
     }
-    return Buffer.concat(chunks, sizeBytes);
+    return chunks;
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** What a download is led through: it stops what is too great, and what hardly moves. */
-export function createMeter(bounds: BodyBounds): Transform {
-  const periodMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
-  let sizeBytes = 0;
-  let sizeBeforeBytes = 0;
-  const timer = setInterval(() => {
-    if (sizeBytes - sizeBeforeBytes < LEAST_PROGRESS_BYTES) meter.destroy(bounds.tooSlow(periodMs));
-    sizeBeforeBytes = sizeBytes;
-  }, periodMs);
-  const meter = new Transform({
-    transform: (chunk: Uint8Array, _encoding, done) => {
-      bounds.onProgress?.();
-      sizeBytes += chunk.length;
-      if (sizeBytes > bounds.maxBytes) done(bounds.tooLarge());
-      else done(null, chunk);
-    },
-    destroy: (error, done) => {
-      clearInterval(timer);
-      done(error);
-    },
-  });
-  return meter;
+/** Watches a download while it comes. */
+export interface Meter {
+  /** To be told of bytes that came. @throws MirrorError as the bounds say, when they are too many */
+  readonly came: (moreBytes: number) => void;
+  /** Waits for something of our own, such as a slow disk: the service is not to blame for that time. */
+  readonly excuse: (wait: Promise<unknown>) => Promise<void>;
+  readonly stop: () => void;
 }
 
-/** The length that an answer says its body has, before decoding; null where it says none. */
-export function announcedBytes(headers: Readonly<Record<string, string | undefined>>): number | null {
-  const text = headers['content-length'];
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
+/**
+ * Watches a body that is downloaded: one that is too great or hardly moves is stopped. What it must bring shrinks with the time in
+ * which nobody was ready to take it, and is nothing where that was nearly all of it.
+ * @param beforeBytes what came in the tries before, which counts for the greatest size
+ */
+export function watchBody(body: Readable, bounds: BodyBounds, beforeBytes = 0): Meter {
+  const periodMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
+  let sizeBytes = beforeBytes;
+  let sizeAtStartBytes = beforeBytes;
+  let excusedMs = 0;
+  let excusedSinceMs: number | null = null;
+  const settle = (nowMs: number): void => {
+    if (excusedSinceMs === null) return;
+    excusedMs += nowMs - excusedSinceMs;
+    excusedSinceMs = nowMs;
+  };
+  const timer = setInterval(() => {
+    settle(performance.now());
+    const excusedShare = excusedMs / periodMs;
+    const leastBytes = excusedShare >= UNJUDGED_SHARE ? 0 : LEAST_PROGRESS_BYTES * (1 - excusedShare);
+    if (sizeBytes - sizeAtStartBytes < leastBytes) body.destroy(bounds.tooSlow(periodMs));
+    sizeAtStartBytes = sizeBytes;
+    excusedMs = 0;
+  }, periodMs);
+  return {
+    came: (moreBytes) => {
+      bounds.onProgress?.();
+      sizeBytes += moreBytes;
+      if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
+    },
+    excuse: async (wait) => {
+      excusedSinceMs = performance.now();
+      try {
+        await wait;
+      } finally {
+        settle(performance.now());
+        excusedSinceMs = null;
+      }
+    },
+    stop: () => clearInterval(timer),
+  };
 }

@@ -1,17 +1,22 @@
-import type { WorkbookStatusFilter } from '../api/schemas.ts';
+import type { WorkbookStatusFilter } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
 import { countNames } from '../model/references.ts';
-import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
+import type { Listing, Repository } from '../model/service.ts';
 import {
   type ContentsAnswer,
   type ContentsContext,
   type ContentsRequest,
   contentsExist,
   downloadContents,
+  downloadFile,
+  type FileAnswer,
+  type FileRequest,
 } from './contents.ts';
 import { createRepository, type NewRepository } from './creation.ts';
+import { RowJoiner } from './join.ts';
+import { ListMemory } from './list-memory.ts';
 import type { ReferenceMemory } from './references.ts';
-import { readRepositories, type RepositoryList } from './repositories.ts';
+import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
 import { readWorkbooks, type WorkbookList } from './workbooks.ts';
 
@@ -28,6 +33,7 @@ export interface ServiceClient {
    */
   readonly poll: (signal: AbortSignal, isUrgent?: boolean) => Promise<Listing>;
   readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
+  readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
   readonly exists: (
     request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
   ) => Promise<boolean>;
@@ -51,6 +57,9 @@ export function createClient(
     v1Absences = workbooks === null ? v1Absences + 1 : 0;
     if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   };
+  const listMemory = new ListMemory();
+  const repositoryMemory: RepositoryMemory = {};
+  const joiner = new RowJoiner();
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
   return {
     repositories: (signal) => readRepositories(transport, signal),
@@ -59,13 +68,14 @@ export function createClient(
     poll: async (signal, isUrgent = false) => {
       transport.admit(isUrgent);
       const takenAtMs = Date.now();
-      const repositories = await readRepositories(transport, signal);
-      const workbooks = await readWorkbooks(transport, signal);
+      const repositories = await readRepositories(transport, signal, repositoryMemory);
+      const workbooks = await readWorkbooks(transport, signal, undefined, listMemory);
       believeAbsence(workbooks);
       nameCounts = countNames(repositories.repositories);
-      return combine(takenAtMs, repositories, workbooks);
+      return combine(takenAtMs, repositories, workbooks, joiner);
     },
     download: (request) => downloadContents(context, request),
+    downloadFile: (request) => downloadFile(context, request),
     exists: (request) => contentsExist(context, request),
     close: transport.close,
   };
@@ -84,8 +94,13 @@ function v1Vanished(): MirrorError {
   );
 }
 
-function combine(takenAtMs: number, repositories: RepositoryList, workbooks: WorkbookList | null): Listing {
-  const joined = workbooks === null ? null : joinRows(repositories.repositories, workbooks.rows);
+function combine(
+  takenAtMs: number,
+  repositories: RepositoryList,
+  workbooks: WorkbookList | null,
+  joiner: RowJoiner,
+): Listing {
+  const joined = workbooks === null ? null : joiner.join(repositories.repositories, workbooks);
   return {
     takenAtMs,
     serviceTimeMs: repositories.serviceTimeMs,
@@ -95,24 +110,4 @@ function combine(takenAtMs: number, repositories: RepositoryList, workbooks: Wor
     workbooksComplete: workbooks?.isComplete ?? false,
     problems: [...repositories.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
   };
-}
-
-/** Joins rows to repositories by full name or, where an installation sends that instead, by id. */
-function joinRows(
-  repositories: readonly Repository[],
-  rows: readonly WorkbookRow[],
-): { rows: WorkbookRow[]; problems: string[] } {
-  const names = new Map(repositories.map((repository) => [repository.id, repository.fullName]));
-  const listed = new Set(repositories.map((repository) => repository.fullName));
-  const unlisted = new Set<string>();
-  const joined = rows.map((row) => {
-    if (listed.has(row.repository)) return row;
-    const fullName = names.get(row.repository);
-    if (fullName === undefined) unlisted.add(row.repository);
-    return fullName === undefined ? row : { ...row, repository: fullName };
-  });
-  const problems = [...unlisted].map(
-    (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
-  );
-  return { rows: joined, problems };
 }

@@ -1,18 +1,18 @@
-import { createWriteStream } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { open } from 'node:fs/promises';
 
 import { LAST_VERIFIED_HEADER } from '../api/replica-headers.ts';
 import { contentsPath } from '../api/requests.ts';
-import type { ReferenceForm } from '../model/references.ts';
-import { diskError, systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
+import type { Reference, ReferenceForm } from '../model/references.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
-import { formatDuration, formatSize } from '../model/units.ts';
-import { announcedBytes, createMeter } from './body.ts';
+import { formatSize } from '../model/units.ts';
+import { createDigester } from './digester.ts';
+import { Download } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
+import { type ExpectedFile, isExpectedFile, START_BYTES } from './file-kind.ts';
 import { kindOf } from './json.ts';
 import { bestReference, type ReferenceContext, tryReferences } from './references.ts';
+import { strongTag, wholeBytes } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
 
 /** What of the contents is asked for. */
@@ -52,21 +52,105 @@ export async function downloadContents(
   request: ContentsRequest,
 ): Promise<ContentsAnswer> {
   const absences = new Map<ReferenceForm, number>();
-  const found = await tryReferences<ContentsAnswer | null>(context, request.repository, null, (reference) => {
-    const headers = request.etag === null ? {} : { 'if-none-match': request.etag };
-    const target = contentsPath(reference.text, undefined, branchParameter(request.branch));
-    return context.transport.send(
-      { generation: 'current', judgesKey: false, target, headers, signal: request.signal },
-      async (answer) => {
-        if (isAbsent(answer.status)) absences.set(reference.form, answer.status);
-        return receiveArchive(answer, request, context);
-      },
-    );
-  });
+  const found = await tryReferences(context, request.repository, null, (reference) =>
+    downloadArchive(context, request, reference, (status) => absences.set(reference.form, status)),
+  );
   if (found !== null) return found;
   const trusted = bestReference(context, request.repository);
   const status = trusted === null ? undefined : absences.get(trusted.form);
   return { kind: 'not-found', isCertain: status === 404 || status === 410 };
+}
+
+/** @param onAbsent is told of a status that says that there is nothing */
+async function downloadArchive(
+  context: ContentsContext,
+  { branch, etag, destination, signal }: ContentsRequest,
+  reference: Reference,
+  onAbsent: (status: number) => void,
+): Promise<ContentsAnswer | null> {
+  const download = new Download({
+    destination,
+    knownTag: etag,
+    maxBytes: context.maxArchiveBytes,
+    tooLarge: (pathname) => archiveTooLarge(pathname, context.maxArchiveBytes),
+    digester: null,
+    limits: context.transport.limits,
+    bandwidth: context.transport.bandwidth,
+    signal,
+  });
+  const target = contentsPath(reference.text, undefined, branchParameter(branch));
+  const makeTries = (): Promise<ContentsAnswer | null> =>
+    context.transport.send({ ...CONTENTS, target, continuation: download, signal }, async (answer) => {
+      if (isAbsent(answer.status)) {
+        onAbsent(answer.status);
+        return null;
+      }
+      if (answer.status === 304 && download.isConditional) return { kind: 'unchanged' };
+      return receiveArchive(answer, destination, download);
+    });
+  return download.finish(makeTries, (result) => result?.kind === 'archive');
+}
+
+/** What all requests for contents have in common. */
+const CONTENTS = { generation: 'current', judgesKey: false, isContents: true } as const;
+
+/** What a single file is asked for by, and where it goes. */
+export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
+  readonly path: string;
+  /** What is known of the file that is wanted. */
+  readonly expected: ExpectedFile;
+  /** Greatest size; left out, that of an archive. */
+  readonly maxBytes?: number;
+}
+
+/** What the service gave for the path of a file. */
+export type FileAnswer =
+  /** `sha256` in hexadecimal digits. */
+  | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }
+  | { readonly kind: 'not-found' }
+  /** Not the file that was expected, or nothing that can be told to be one. */
+  | { readonly kind: 'different' };
+
+/**
+ * Downloads a single file by its path. As with {@link contentsExist}, only the form of reference is asked that worked last. Where it
+ * gives anything but a file, no file is left at the destination.
+ * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`, `disk.*`
+ */
+export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
+  const { repository, branch, path, expected, destination, signal } = request;
+  const reference = bestReference(context, repository);
+  if (reference === null) return { kind: 'not-found' };
+  const maxBytes = request.maxBytes ?? context.maxArchiveBytes;
+  const digester = createDigester();
+  const download = new Download({
+    destination,
+    knownTag: null,
+    maxBytes,
+    tooLarge: (pathname) => fileTooLarge(pathname, maxBytes),
+    digester,
+    limits: context.transport.limits,
+    bandwidth: context.transport.bandwidth,
+    signal,
+  });
+  const target = contentsPath(reference.text, path, branchParameter(branch));
+  const makeTries = (): Promise<FileAnswer> =>
+    context.transport.send({ ...CONTENTS, target, continuation: download, signal }, async (answer) => {
+      if (isAbsent(answer.status)) return { kind: 'not-found' };
+      if (!download.isAbout(answer.status)) return unexpected(answer);
+      if (!isAnnounced(answer, expected)) return { kind: 'different' };
+      const { sizeBytes, headers } = await download.receive(answer);
+      const { sha256, crc32 } = digester.results();
+      const start = await readStart(destination);
+      const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
+      return isRight ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
+    });
+  return download.finish(makeTries, ({ kind }) => kind === 'file');
+}
+
+/** Whether the length that an answer with the whole file says it has is the expected one, as far as either is known. */
+function isAnnounced({ status, headers }: Answer, { sizeBytes }: ExpectedFile): boolean {
+  const totalBytes = status === 200 ? wholeBytes(headers) : null;
+  return sizeBytes === undefined || totalBytes === null || totalBytes === sizeBytes;
 }
 
 /**
@@ -81,7 +165,7 @@ export async function contentsExist(
   const reference = bestReference(context, repository);
   if (reference === null) return false;
   const target = contentsPath(reference.text, path, branchParameter(branch));
-  return context.transport.send({ generation: 'current', judgesKey: false, target, signal }, (answer) =>
+  return context.transport.send({ ...CONTENTS, target, signal }, (answer) =>
     Promise.resolve(isThere(answer, path)),
   );
 }
@@ -120,47 +204,14 @@ function unexpected(answer: Answer): never {
 
 async function receiveArchive(
   answer: Answer,
-  request: ContentsRequest,
-  context: ContentsContext,
-): Promise<ContentsAnswer | null> {
-  if (answer.status === 304 && request.etag !== null) return { kind: 'unchanged' };
-  if (isAbsent(answer.status)) return null;
-  if (answer.status !== 200) return unexpected(answer);
-  const sizeBytes = await writeBody(answer, request.destination, context);
-  await checkIsArchive(answer, request.destination);
-  const hasFileTimes = answer.headers[LAST_VERIFIED_HEADER] !== undefined;
-  return { kind: 'archive', sizeBytes, etag: strongTag(answer.headers['etag']), hasFileTimes };
-}
-
-async function writeBody(
-  answer: Answer,
   destination: string,
-  { maxArchiveBytes, transport }: ContentsContext,
-): Promise<number> {
-  const { pathname } = answer.url;
-  const tooLarge = (): MirrorError => archiveTooLarge(pathname, maxArchiveBytes);
-  const tooSlow = (durationMs: number): MirrorError =>
-    new MirrorError(
-      'contents.interrupted',
-      `The download of ${pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
-    );
-  await rm(destination, { force: true });
-  if ((announcedBytes(answer.headers) ?? 0) > maxArchiveBytes) throw tooLarge();
-  const { stallTimeoutMs, onProgress } = transport.limits;
-  const meter = createMeter({ maxBytes: maxArchiveBytes, stallTimeoutMs, onProgress, tooLarge, tooSlow });
-  const file = createWriteStream(destination, { flags: 'wx', highWaterMark: 1024 * 1024 });
-  try {
-    await pipeline(answer.body, meter, file);
-  } catch (cause) {
-    if (isOfTheDisk(cause)) throw diskError(cause, 'writing the download');
-    await rm(destination, { force: true });
-    if (cause instanceof MirrorError) throw cause;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new MirrorError('contents.interrupted', `The download of ${pathname} broke off: ${message}.`, {
-      cause,
-    });
-  }
-  return file.bytesWritten;
+  download: Download,
+): Promise<ContentsAnswer> {
+  if (!download.isAbout(answer.status)) return unexpected(answer);
+  const { sizeBytes, headers } = await download.receive(answer);
+  await checkIsArchive(answer, destination);
+  const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
+  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes };
 }
 
 function archiveTooLarge(pathname: string, maxArchiveBytes: number): MirrorError {
@@ -173,15 +224,14 @@ function archiveTooLarge(pathname: string, maxArchiveBytes: number): MirrorError
   );
 }
 
-/** Codes of failed writes that only connections have. */
-const CONNECTION_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ECONNABORTED', 'ENOTCONN']);
-
-/** Whether an error comes from the file: a pipeline fails both of its ends with the error of either. */
-function isOfTheDisk(error: unknown): boolean {
-  const code = systemCode(error);
-  if (code === undefined || CONNECTION_CODES.has(code) || !(error instanceof Error)) return false;
-  const { syscall } = error as NodeJS.ErrnoException;
-  return syscall === 'open' || syscall === 'write' || syscall === 'close';
+function fileTooLarge(pathname: string, maxBytes: number): MirrorError {
+  return new MirrorError(
+    'contents.too_large',
+    `The file ${pathname} is greater than ${formatSize(maxBytes)}.`,
+    {
+      hint: 'What is mirrored stays as it is until the contents change. If the file is right, raise archive.maxSize.',
+    },
+  );
 }
 
 /** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
@@ -189,25 +239,24 @@ const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
 
 /** Recognises an answer that is no archive, such as an error in JSON or a login page with status 200. */
 async function checkIsArchive(answer: Answer, file: string): Promise<void> {
+  const start = Buffer.from(await readStart(file)).toString('latin1');
+  if (ARCHIVE_STARTS.some((magic) => start.startsWith(magic))) return;
+  const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);
+  throw new MirrorError(
+    'contents.wrong_kind',
+    `${answer.url.pathname} answered with ${kind} where the API gives a zip archive (status ${answer.status}).`,
+    {
+      hint: 'Nothing was replaced. It is tried again by itself; look at the address in a browser if it stays.',
+    },
+  );
+}
+
+async function readStart(file: string): Promise<Uint8Array> {
   const handle = await open(file, 'r');
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);
-    const start = buffer.toString('latin1', 0, bytesRead);
-    if (ARCHIVE_STARTS.some((magic) => start.startsWith(magic))) return;
-    const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);
-    throw new MirrorError(
-      'contents.wrong_kind',
-      `${answer.url.pathname} answered with ${kind} where the API gives a zip archive (status ${answer.status}).`,
-      {
-        hint: 'Nothing was replaced. It is tried again by itself; look at the address in a browser if it stays.',
-      },
-    );
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
   } finally {
     await handle.close();
   }
-}
-
-/** Only a strong tag says that the bytes are the same (RFC 9110, section 8.8.1). */
-function strongTag(etag: string | undefined): string | null {
-  return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
 }

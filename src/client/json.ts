@@ -1,17 +1,25 @@
 import { WORKBOOKS_PATH } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
 import { formatDuration, formatSize } from '../model/units.ts';
-import { announcedBytes, readBounded } from './body.ts';
+import { readBounded } from './body.ts';
 import { addressHint, brokenOff } from './failures.ts';
+import { announcedBytes } from './resume.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
 
 /**
- * Reads a JSON answer, of which the whole must come within ten times the longest silence (see `body.ts`).
- * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; `service.answer_too_large`;
- *   `service.timeout`; `service.unreachable` when it breaks off
+ * Reads a JSON answer.
+ * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; and as {@link readWhole}
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  const text = new TextDecoder().decode(await readWhole(answer, limits));
+  return parseJson(answer, await readWhole(answer, limits));
+}
+
+/**
+ * Understands the bytes of a JSON answer.
+ * @throws MirrorError `service.wrong_kind` when they are something else, such as a login page
+ */
+export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
+  const text = new TextDecoder().decode(Buffer.concat(pieces));
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -19,10 +27,14 @@ export async function readJson(answer: Answer, limits: AnswerLimits): Promise<un
   }
 }
 
-async function readWhole(
+/**
+ * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence (see `body.ts`).
+ * @throws MirrorError `service.answer_too_large`; `service.timeout`; `service.unreachable` when it breaks off
+ */
+export async function readWhole(
   { body, headers, url }: Answer,
   { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
-): Promise<Buffer> {
+): Promise<Uint8Array[]> {
   const where = `${url.origin}${url.pathname}`;
   const tooLarge = (): MirrorError =>
     new MirrorError(

@@ -55,8 +55,8 @@ export interface Reading<Row> {
   readonly counts: readonly number[];
   /** Rows that could not be understood. */
   readonly malformed: number;
-  /** A text for each row that is the same for the same row. */
-  readonly keys: readonly string[];
+  /** Whether a row occurs twice. */
+  readonly repeats: boolean;
   /** Whether a page that another one named was gone when it was asked for. */
   readonly isCut: boolean;
 }
@@ -75,16 +75,18 @@ export function judgeReading(reading: Reading<unknown>): Judgement {
   }
   if (count !== total)
     return { kind: 'doubtful', why: `the count says ${count}, the pages hold ${total} rows` };
-  if (new Set(reading.keys).size !== reading.keys.length) {
-    return { kind: 'doubtful', why: 'a row occurs twice' };
-  }
+  if (reading.repeats) return { kind: 'doubtful', why: 'a row occurs twice' };
   return { kind: 'complete' };
 }
 
-/** Whether two readings hold the same rows. */
-export function sameRows(one: Reading<unknown>, other: Reading<unknown>): boolean {
-  if (one.keys.length !== other.keys.length || one.malformed !== other.malformed) return false;
-  const a = [...one.keys].sort();
-  const b = [...other.keys].sort();
+/**
+ * Whether two readings hold the same rows.
+ * @param keyOf gives a text for a row that is the same for the same row
+ */
+export function sameRows<Row>(one: Reading<Row>, other: Reading<Row>, keyOf: (row: Row) => string): boolean {
+  if (one.rows.length !== other.rows.length || one.malformed !== other.malformed) return false;
+  if (one.rows === other.rows) return true;
+  const a = one.rows.map(keyOf).sort();
+  const b = other.rows.map(keyOf).sort();
   return a.every((key, index) => key === b[index]);
 }

@@ -3,8 +3,9 @@ import { repositoriesSchema } from '../api/schemas.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { Repository } from '../model/service.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
-import { readJson, wrongKind } from './json.ts';
-import { readRows } from './repository-rows.ts';
+import { parseJson, readWhole, wrongKind } from './json.ts';
+import { digestOfBytes } from './list-memory.ts';
+import { readRows, type RepositoryRows } from './repository-rows.ts';
 import { clockProblem, serviceTimeMs } from './service-clock.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
@@ -18,16 +19,30 @@ export interface RepositoryList {
   readonly serviceTimeMs: number | null;
 }
 
-/**
- * Reads `GET /repos` (service specification, section 4.1).
- * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
- */
-export function readRepositories(transport: Transport, signal: AbortSignal): Promise<RepositoryList> {
-  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
-  return transport.send(request, (answer) => readList(answer, transport.limits));
+/** What the list of repositories came to when it was read last: the same bytes are not understood a second time. */
+export interface RepositoryMemory {
+  known?: { readonly digest: string; readonly rows: RepositoryRows };
 }
 
-async function readList(answer: Answer, limits: AnswerLimits): Promise<RepositoryList> {
+/**
+ * Reads `GET /repos` (service specification, section 4.1).
+ * @param memory what is known of the list; written to. The repositories are the same value as long as the list is the same
+ * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
+ */
+export function readRepositories(
+  transport: Transport,
+  signal: AbortSignal,
+  memory: RepositoryMemory = {},
+): Promise<RepositoryList> {
+  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
+  return transport.send(request, (answer) => readList(answer, transport.limits, memory));
+}
+
+async function readList(
+  answer: Answer,
+  limits: AnswerLimits,
+  memory: RepositoryMemory,
+): Promise<RepositoryList> {
   const theirsMs = serviceTimeMs(answer.headers['date']);
   const clock = clockProblem(theirsMs, Date.now());
   if (answer.status === 403) throw credentialRefused('current', 403, answer.url, [answer.keyPlace]);
@@ -41,9 +56,16 @@ async function readList(answer: Answer, limits: AnswerLimits): Promise<Repositor
     );
   }
   if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
-  const rows = repositoriesSchema.safeParse(await readJson(answer, limits));
-  if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
-  const read = readRows(rows.data);
+  const pieces = await readWhole(answer, limits);
+  const digest = digestOfBytes(pieces);
+  const read = memory.known?.digest === digest ? memory.known.rows : understand(answer, pieces);
+  memory.known = { digest, rows: read };
   const problems = clock === null ? read.problems : [...read.problems, clock];
   return { ...read, problems, serviceTimeMs: theirsMs };
+}
+
+function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRows {
+  const rows = repositoriesSchema.safeParse(parseJson(answer, pieces));
+  if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
+  return readRows(rows.data);
 }

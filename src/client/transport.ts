@@ -1,40 +1,42 @@
 import type { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 
-import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import { EnvHttpProxyAgent, request } from 'undici';
 
 import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../api/requests.ts';
-import { backOffDelayMs, retryAfterMs } from '../model/back-off.ts';
+import { retryAfterMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { CredentialPlace } from '../model/events.ts';
 import { scrub } from '../model/scrub.ts';
 import { askWithKeys, type Asked, type KeyRequest } from './asking.ts';
+import { type Bandwidth, createBandwidth } from './bandwidth.ts';
 import { decoded } from './decoding.ts';
 import { ContentsRefusedError, statusError, transportError } from './failures.ts';
 import { createsNothing, neverArrived, unsure, UnsureError } from './unsure.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
+import { type Continuation, type RetryPolicy, Tries } from './retries.ts';
 
 /** How requests are made. Durations in milliseconds. */
-export interface TransportOptions extends KeyringOptions {
+export interface TransportOptions extends KeyringOptions, RetryPolicy {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   readonly connectTimeoutMs: number;
   readonly headersTimeoutMs: number;
   /** An answer that gives no byte for so long is given up. */
   readonly stallTimeoutMs: number;
+  /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
   readonly connections: number;
-  /** Further attempts after a failed one. */
-  readonly retries: number;
-  /** Longest wait before an attempt, whether the service asked for it or not. */
-  readonly maxRetryDelayMs: number;
+  /** What all downloads of contents together may take, in bytes a second; null for no limit. */
+  readonly maxBandwidth: number | null;
   /** Greatest answer in JSON, in bytes after decoding. */
   readonly maxAnswerBytes: number;
   /** Until when the service asked to be left alone: read before each attempt, written to as the service asks. */
   readonly pause: PauseMemory;
   /** Called when a pause has begun or grown longer. */
   readonly onPause?: () => void;
-  readonly onRetry?: (error: MirrorError, delayMs: number) => void;
+  /** `fromBytes`: where a download goes on; 0 where it starts anew, and for what is no download. */
+  readonly onRetry?: (error: MirrorError, delayMs: number, fromBytes: number) => void;
   /** Called whenever bytes of an answer came. */
   readonly onProgress?: () => void;
 }
@@ -44,8 +46,16 @@ export interface TransportRequest extends KeyRequest {
   /** Below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether contents are asked for, which take long: they have connections of their own. */
+  readonly isContents?: boolean;
+  /** What each further try goes on with; left out, it begins anew. */
+  readonly continuation?: Continuation;
   /** What a POST sends, in JSON. It is sent again only after a failure that says that nothing was done with it. */
   readonly body?: string;
+  /** Whether the answer may turn out not to be needed: a failure is not retried then, and no pause is kept to that it asks for. */
+  readonly isTentative?: boolean;
+  /** Told of the status of every answer that is no redirect, whatever becomes of it. */
+  readonly onStatus?: (status: number) => void;
   readonly signal: AbortSignal;
 }
 
@@ -73,24 +83,27 @@ export interface Transport {
   readonly admit: (isUrgent: boolean) => void;
   /**
    * Sends a request and lets `consume` read the answer; what fails in either and may be retried is retried, from the
-   * beginning. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
-   * (Retry-After, RFC 9110, section 10.2.3) none is sent: a short pause is waited for, a longer one fails at once. With
+   * beginning or as the request's `continuation` says. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
+   * (Retry-After, RFC 9110, section 10.2.3; not in answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With
    * status 401 the other key is tried, if there is one; no key is sent while it waits because it was refused.
    * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `consume` throws: none
    *   of them names a key, even if the service did; where a POST may have been done, the hint says so
    */
   readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
+  /** What is to be asked for leave before more of any contents is read. */
+  readonly bandwidth: Bandwidth;
   readonly close: () => Promise<void>;
 }
 
-const FIRST_RETRY_DELAY_MS = 500;
 const MAX_REDIRECTS = 5;
 
 /** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
-  const agent = createAgent(options);
+  const bandwidth = createBandwidth(options.maxBandwidth);
+  const contents = createLine(options, options.connections, bandwidth.isLimited);
+  const lists = createLine(options, LIST_CONNECTIONS, false);
   const keyring = new Keyring(options);
 
   const askOnce = async <T>(
@@ -100,18 +113,14 @@ export function createTransport(options: TransportOptions): Transport {
   ): Promise<Asked<T>> => {
     const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
     await waitOut(options.pause, options.maxRetryDelayMs, url, sent.signal);
-    const answer = await sendFollowing(agent, base, url, sent, key).catch((error: unknown) => {
+    const line = sent.isContents === true ? contents : lists;
+    const answer = await sendFollowing(line, base, url, sent, key).catch((error: unknown) => {
       throw sent.body === undefined || neverArrived(error) ? error : unsure(error);
     });
     try {
-      const nowMs = Date.now();
-      const waitMs = retryAfterMs(answer.headers['retry-after'], nowMs);
-      const isPause = waitMs !== undefined && pausesOrigin(answer.status);
-      if (isPause && extendPause(options.pause, waitMs, nowMs)) options.onPause?.();
+      const waitMs = heedWish(answer, sent, options);
       if (answer.status === 401) return { kind: 'refused', url, retryAfterMs: waitMs ?? 0 };
-      if (answer.status === 408 || answer.status === 425 || answer.status === 429 || answer.status >= 500) {
-        throw statusError(answer.status, url, waitMs);
-      }
+      if (isPassing(answer.status)) throw statusError(answer.status, url, waitMs);
       return { kind: 'answered', status: answer.status, value: await consume(answer) };
     } catch (error) {
       const known = transportError(error, url);
@@ -125,7 +134,8 @@ export function createTransport(options: TransportOptions): Transport {
     hasCredential: (generation) => keyring.hasKey(generation),
     admit: (isUrgent) => keyring.admit(isUrgent),
     send: async (sent, consume) => {
-      for (let attempts = 1; ; attempts += 1) {
+      const tries = new Tries(options, sent.continuation);
+      for (;;) {
         try {
           return await askWithKeys(
             keyring,
@@ -136,16 +146,39 @@ export function createTransport(options: TransportOptions): Transport {
         } catch (thrown) {
           const error = withoutKeys(thrown, keyring.values());
           if (sent.signal.aborted) throw abandoned(error, thrown);
-          const delayMs = thrown instanceof UnsureError ? null : retryDelayMs(error, attempts, options);
-          if (delayMs === null) throw error;
-          if (error instanceof MirrorError) options.onRetry?.(error, delayMs);
-          await waitFor(delayMs, sent.signal);
+          const isLast = thrown instanceof UnsureError || sent.isTentative === true;
+          const next = isLast ? null : tries.next(error, Math.random());
+          if (next === null) throw error;
+          if (error instanceof MirrorError) options.onRetry?.(error, next.delayMs, next.fromBytes);
+          await waitFor(next.delayMs, sent.signal);
         }
       }
     },
     limits: options,
-    close: () => agent.destroy(),
+    bandwidth,
+    close: async () => {
+      await Promise.all([contents.agent.destroy(), lists.agent.destroy()]);
+    },
   };
+}
+
+/** Reads for how long the service wants to be left alone, and keeps to it. @returns milliseconds; undefined where it says nothing */
+function heedWish(
+  { status, headers }: Answer,
+  { isTentative }: TransportRequest,
+  { pause, onPause }: TransportOptions,
+): number | undefined {
+  const nowMs = Date.now();
+  const waitMs = retryAfterMs(headers['retry-after'], nowMs);
+  // A service that takes few requests at a time refuses those that were asked ahead of need, and would take those that are needed.
+  const isHeeded = waitMs !== undefined && pausesOrigin(status) && isTentative !== true;
+  if (isHeeded && extendPause(pause, waitMs, nowMs)) onPause?.();
+  return waitMs;
+}
+
+/** Statuses that say nothing of what was asked for: another try may do better. */
+function isPassing(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status >= 500;
 }
 
 function abandoned(cause: unknown, thrown: unknown): MirrorError {
@@ -153,15 +186,29 @@ function abandoned(cause: unknown, thrown: unknown): MirrorError {
   return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
 }
 
-function createAgent(options: TransportOptions): EnvHttpProxyAgent {
+/** A poll reads some pages of a list ahead, while a key may be judged. */
+const LIST_CONNECTIONS = 6;
+
+/** What of an answer may wait in memory for its reader: much, which is fast, or little, where a limit is to be kept to. */
+const BUFFER_BYTES = 1024 * 1024;
+const LIMITED_BUFFER_BYTES = 64 * 1024;
+
+/** Connections for one kind of request, and what of an answer may wait in memory. */
+interface Line {
+  readonly agent: EnvHttpProxyAgent;
+  readonly bufferBytes: number;
+}
+
+function createLine(options: TransportOptions, connections: number, isLimited: boolean): Line {
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
-  return new EnvHttpProxyAgent({
+  const agent = new EnvHttpProxyAgent({
     allowH2: false,
-    connections: options.connections,
+    connections,
     connect: { timeout: options.connectTimeoutMs },
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });
+  return { agent, bufferBytes: isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES };
 }
 
 /** Sends a request once, with one key. */
@@ -199,27 +246,9 @@ function namesAny(cause: unknown, secrets: readonly string[]): boolean {
   return scrub(text, secrets) !== text;
 }
 
-const RETRYABLE = new Set<string>([
-  'service.unreachable',
-  'service.timeout',
-  'service.busy',
-  'service.failed',
-  'contents.interrupted',
-]);
-
-/** How long to wait before the next attempt, or null when there is none. */
-function retryDelayMs(error: unknown, attempts: number, options: TransportOptions): number | null {
-  if (!(error instanceof MirrorError) || !RETRYABLE.has(error.code) || attempts > options.retries)
-    return null;
-  const wishMs = error.retryAfterMs ?? 0;
-  if (wishMs > options.maxRetryDelayMs) return null;
-  const policy = { firstDelayMs: FIRST_RETRY_DELAY_MS, maxDelayMs: options.maxRetryDelayMs };
-  return backOffDelayMs(policy, attempts, Math.random(), wishMs);
-}
-
 /** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
 async function sendFollowing(
-  agent: Dispatcher,
+  line: Line,
   base: URL,
   first: URL,
   sent: TransportRequest,
@@ -227,10 +256,13 @@ async function sendFollowing(
 ): Promise<Answer> {
   let url = first;
   for (let redirects = 0; ; redirects += 1) {
-    const answer = await sendOnce(agent, base, url, sent, key);
+    const answer = await sendOnce(line, base, url, sent, key);
     const { location } = answer.headers;
     const isRedirect = answer.status >= 300 && answer.status < 400 && answer.status !== 304;
-    if (!isRedirect) return answer;
+    if (!isRedirect) {
+      sent.onStatus?.(answer.status);
+      return answer;
+    }
     answer.body.destroy();
     const next = location === undefined ? null : URL.parse(location, url.href);
     // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
@@ -263,23 +295,21 @@ function redirected(url: URL, status: number, next: URL | null, base: URL): Mirr
   );
 }
 
-async function sendOnce(
-  agent: Dispatcher,
-  base: URL,
-  url: URL,
-  sent: TransportRequest,
-  key: Key,
-): Promise<Answer> {
+async function sendOnce(line: Line, base: URL, url: URL, sent: TransportRequest, key: Key): Promise<Answer> {
   if (url.origin !== base.origin) {
     throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
   }
   try {
     const response = await request(url, {
-      dispatcher: agent,
-      headers: { ...requestHeaders(sent.generation, key.value), ...sent.headers },
+      dispatcher: line.agent,
+      headers: {
+        ...requestHeaders(sent.generation, key.value),
+        ...sent.headers,
+        ...sent.continuation?.headers(),
+      },
       ...(sent.body === undefined ? {} : { method: 'POST', body: sent.body }),
       signal: sent.signal,
-      highWaterMark: 1024 * 1024,
+      highWaterMark: line.bufferBytes,
     });
     const headers = singleHeaders(response.headers);
     try {

@@ -1,15 +1,17 @@
-import { workbooksPath } from '../api/requests.ts';
-import { type ApiWorkbook, pageSchema, type WorkbookStatusFilter, workbookSchema } from '../api/schemas.ts';
+import { type WorkbookStatusFilter, workbooksPath } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { WorkbookRow } from '../model/service.ts';
-import { credentialRefused, statusError } from './failures.ts';
-import { readJson, wrongKind } from './json.ts';
-import { judgeReading, nextPageUrl, type Reading, sameRows } from './pages.ts';
-import type { Answer, AnswerLimits, Transport } from './transport.ts';
+import { type KnownPage, ListMemory, type ListReading, type Page } from './list-memory.ts';
+import { PageSource } from './page-source.ts';
+import { judgeReading, sameRows } from './pages.ts';
+import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
 export interface WorkbookList {
+  /** The same value as long as nothing has changed, where the same memory is used. */
   readonly rows: readonly WorkbookRow[];
+  /** The rows page by page; each the same value as long as its page has not changed. */
+  readonly pages: readonly (readonly WorkbookRow[])[];
   /** False when absence from it proves nothing. */
   readonly isComplete: boolean;
   readonly problems: readonly string[];
@@ -26,6 +28,7 @@ const MAX_ROWS = 2_000_000;
 /**
  * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
  * until two readings in a row give the same rows: then nothing shifted, but absence from it still proves nothing.
+ * @param memory what is known of this list from the last time; written to
  * @returns null where the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
  */
@@ -33,26 +36,25 @@ export async function readWorkbooks(
   transport: Transport,
   signal: AbortSignal,
   status?: WorkbookStatusFilter,
+  memory = new ListMemory(),
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
-  let previous: Reading<WorkbookRow> | null = null;
+  let previous: ListReading | null = null;
   let why = '';
   for (let readings = 0; readings < MAX_READINGS; readings += 1) {
-    const reading = await readAllPages(transport, signal, workbooksPath(status));
+    const reading = await readAllPages(transport, signal, workbooksPath(status), memory);
     if (reading === null) return null;
     const judgement = judgeReading(reading);
     const problems =
       reading.malformed === 0 ? [] : [`${reading.malformed} rows of the list of workbooks are malformed`];
+    const { rows } = reading;
+    const pages = reading.pages.map((page) => page.rows);
     if (judgement.kind === 'complete') {
-      return { rows: reading.rows, isComplete: reading.malformed === 0, problems };
+      return { rows, pages, isComplete: reading.malformed === 0, problems };
     }
     why = judgement.why;
-    if (previous !== null && !reading.isCut && sameRows(previous, reading)) {
-      return {
-        rows: reading.rows,
-        isComplete: false,
-        problems: [...problems, `in the list of workbooks ${why}`],
-      };
+    if (previous !== null && !reading.isCut && sameRows(previous, reading, keyOf)) {
+      return { rows, pages, isComplete: false, problems: [...problems, `in the list of workbooks ${why}`] };
     }
     previous = reading;
   }
@@ -65,114 +67,124 @@ export async function readWorkbooks(
   );
 }
 
+function keyOf({ id, branch, versionId }: WorkbookRow): string {
+  return JSON.stringify([id, branch, versionId]);
+}
+
 async function readAllPages(
   transport: Transport,
   signal: AbortSignal,
   path: string,
-): Promise<Reading<WorkbookRow> | null> {
-  const rows: WorkbookRow[] = [];
-  const counts: number[] = [];
-  const keys: string[] = [];
-  const known = new Set<string>();
-  const visited = new Set<string>();
-  let idlePages = 0;
-  let greatestCount = 0;
-  let malformed = 0;
+  memory: ListMemory,
+): Promise<ListReading | null> {
+  const source = new PageSource(transport, memory, signal);
+  const asked = new Map<string, KnownPage>();
+  const pages: Page[] = [];
+  const course = new Course(memory);
   let isCut = false;
   let target: string | URL | null = path;
-  while (target !== null) {
-    const page: Page | null = await transport.send(
-      { generation: 'v1', judgesKey: true, target, signal },
-      (answer) => {
-        if (visited.has(answer.url.href)) throw circular(answer.url);
-        return readPage(answer, transport.limits);
-      },
-    );
-    if (page === null) {
-      if (visited.size === 0) return null;
-      isCut = true;
-      break;
+  try {
+    while (target !== null) {
+      const known: KnownPage | null = await source.take(target);
+      if (known === null) {
+        if (pages.length === 0) return null;
+        isCut = true;
+        break;
+      }
+      const { page } = known;
+      asked.set(target.toString(), known);
+      pages.push(page);
+      course.follow(pages);
+      target = page.next;
     }
-    visited.add(page.url.href);
-    counts.push(page.count);
-    greatestCount = Math.max(greatestCount, page.count);
-    malformed += page.malformed;
-    const knownBefore = known.size;
-    for (const row of page.rows) {
-      const key = JSON.stringify([row.id, row.branch, row.versionId]);
-      rows.push(row);
-      keys.push(key);
-      known.add(key);
-    }
-    if (known.size === knownBefore) idlePages += 1;
-    const isIdle = idlePages > SPARE_PAGES || visited.size > greatestCount + SPARE_PAGES;
-    if (isIdle || rows.length + malformed > MAX_ROWS) throw endless();
-    target = page.next;
+  } finally {
+    source.close();
   }
-  return { rows, counts, malformed, keys, isCut };
+  const reading = course.end(pages, isCut);
+  memory.keep(reading, asked);
+  return reading;
 }
 
-function circular({ search }: URL): MirrorError {
-  return new MirrorError(
-    'listing.malformed',
-    `The pages of the list of workbooks lead in a circle: ${search}.`,
-  );
+/** Watches the pages of a reading come. As long as they are those of the last one, what they come to is known. */
+class Course {
+  private readonly memory: ListMemory;
+  private readonly seen = new SeenRows();
+  private watched = 0;
+  private rows = 0;
+  private idlePages = 0;
+  private greatestCount = 0;
+
+  constructor(memory: ListMemory) {
+    this.memory = memory;
+  }
+
+  /** Looks at the page that came last. @throws MirrorError `listing.malformed` when the pages do not end */
+  follow(pages: readonly Page[]): void {
+    const at = pages.length - 1;
+    if (this.watched > 0 || this.memory.last?.pages[at] !== pages[at]) this.watch(pages);
+  }
+
+  /** What the whole reading comes to. */
+  end(pages: readonly Page[], isCut: boolean): ListReading {
+    const { last } = this.memory;
+    // The same pages name the same next ones, down to the last.
+    if (last !== null && !isCut && this.watched === 0) return last;
+    this.watch(pages);
+    return {
+      pages,
+      rows: pages.flatMap((page) => page.rows),
+      counts: pages.map((page) => page.count),
+      malformed: pages.reduce((sum, page) => sum + page.malformed, 0),
+      repeats: this.seen.repeats,
+      isCut,
+    };
+  }
+
+  private watch(pages: readonly Page[]): void {
+    for (const page of pages.slice(this.watched)) {
+      this.watched += 1;
+      this.rows += page.rows.length + page.malformed;
+      this.greatestCount = Math.max(this.greatestCount, page.count);
+      if (!this.seen.add(page.rows)) this.idlePages += 1;
+      const isIdle = this.idlePages > SPARE_PAGES || this.watched > this.greatestCount + SPARE_PAGES;
+      if (isIdle || this.rows > MAX_ROWS) throw endless();
+    }
+  }
+}
+
+/** Tells rows that were seen before: the same version of the same workbook on the same branch. */
+class SeenRows {
+  /** Whether a row came twice. */
+  repeats = false;
+  private readonly firsts = new Map<string, WorkbookRow>();
+  /** Keys of the further rows of workbooks, which most workbooks have not. */
+  private readonly further = new Set<string>();
+
+  /** Notes the rows of a page; gives whether there is one among them that was not seen before. */
+  add(rows: readonly WorkbookRow[]): boolean {
+    let isNew = false;
+    for (const row of rows) {
+      if (this.isNew(row)) isNew = true;
+      else this.repeats = true;
+    }
+    return isNew;
+  }
+
+  private isNew(row: WorkbookRow): boolean {
+    const first = this.firsts.get(row.id);
+    if (first === undefined) {
+      this.firsts.set(row.id, row);
+      return true;
+    }
+    if (first.branch === row.branch && first.versionId === row.versionId) return false;
+    const before = this.further.size;
+    this.further.add(keyOf(row));
+    return this.further.size > before;
+  }
 }
 
 function endless(): MirrorError {
   return new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.', {
     hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
   });
-}
-
-interface Page {
-  readonly url: URL;
-  readonly count: number;
-  readonly next: URL | null;
-  readonly rows: readonly WorkbookRow[];
-  readonly malformed: number;
-}
-
-async function readPage(answer: Answer, limits: AnswerLimits): Promise<Page | null> {
-  if (answer.status === 404) return null;
-  if (answer.status === 403) throw credentialRefused('v1', 403, answer.url, [answer.keyPlace]);
-  if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
-  const parsed = pageSchema.safeParse(await readJson(answer, limits));
-  if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
-  const { count, next, results } = parsed.data;
-  const rows = results.map((row) => workbookSchema.safeParse(row));
-  return {
-    url: answer.url,
-    count,
-    next: next === null || next === undefined || next === '' ? null : nextPageUrl(next, answer.url),
-    rows: rows.flatMap((row) => (row.success ? [toRow(row.data)] : [])),
-    malformed: rows.filter((row) => !row.success).length,
-  };
-}
-
-function toRow(workbook: ApiWorkbook): WorkbookRow {
-  const { version, status } = workbook;
-  return {
-    id: workbook.id,
-    path: workbook.name.replace(/^\/+/, ''),
-    repository: workbook.integration,
-    branch: version.branch,
-    versionId: version.id,
-    author: version.author ?? null,
-    message: version.message ?? null,
-    createdAt: version.created_at ?? null,
-    action: version.action ?? null,
-    parentId: version.parent?.id ?? null,
-    versionStatus: version.status ?? null,
-    processing: status?.processing ?? 0,
-    failure: status?.failure ?? 0,
-    ...fileFacts(workbook.file),
-  };
-}
-
-function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
-  return {
-    ...(typeof file?.size === 'number' ? { sizeBytes: file.size } : {}),
-    ...(typeof file?.digest === 'string' ? { sha256: file.digest.toLowerCase() } : {}),
-  };
 }

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
+
 import { MirrorError } from '../model/errors.ts';
-import type { ByteRange, Bytes, Content } from '../service/library.ts';
+import { partOf } from '../service/byte-ranges.ts';
+import type { Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';
 import type { Git, GitProcess } from './git.ts';
@@ -12,12 +15,34 @@ const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer
 /** Workbooks are compressed already; more effort would not make the archive smaller. */
 const ZIP_EFFORT = '-1';
 
+/** The entity tag of what an object of Git is sent as: strong, since an object never changes. */
+function tagOf(objectId: string, way = ''): string {
+  return `"${objectId}${way}"`;
+}
+
 /**
- * The entity tag of what an object of Git is sent as: strong, since an object never changes and the same archive is made of a
- * commit each time.
+ * What the bytes of an archive depend on besides its commit, as a short text that goes into entity tags.
+ * @throws MirrorError `service.failed`
  */
-function tagOf(objectId: string): string {
-  return `"${objectId}"`;
+export type ArchiveWay = () => Promise<string>;
+
+/**
+ * Finds out the way in which archives are made, once: the git program, with what it says of the libraries that it was built with, and
+ * how it is asked. As long as it is the same, the same archive is made of a commit each time.
+ */
+export function createArchiveWay(git: Git): ArchiveWay {
+  let way: Promise<string> | null = null;
+  const find = async (): Promise<string> => {
+    const version = await git.run(null, ['version', '--build-options']);
+    return createHash('sha256').update(version).update(ZIP_EFFORT).digest('hex').slice(0, 12);
+  };
+  return () => {
+    way ??= find().catch((error: unknown) => {
+      way = null;
+      throw error;
+    });
+    return way;
+  };
 }
 
 function chooseCommit(branches: Branches, branch: string | null): string | null {
@@ -46,18 +71,6 @@ export async function* outputOf(start: () => GitProcess): Bytes {
   }
 }
 
-/** Gives a part of bytes that can only be read from their beginning. */
-async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
-  let at = 0;
-  for await (const chunk of bytes) {
-    const from = Math.max(0, first - at);
-    const to = Math.min(chunk.length, last + 1 - at);
-    if (from < to) yield chunk.subarray(from, to);
-    at += chunk.length;
-    if (at > last) return;
-  }
-}
-
 async function* nothingButAnEmptyZip(): Bytes {
   yield EMPTY_ZIP;
 }
@@ -68,13 +81,18 @@ export interface ContentSource {
   readonly branches: BranchReader;
   /** Among whom each who reads takes a turn. */
   readonly readers: Readers;
+  readonly archiveWay: ArchiveWay;
 }
 
-function archiveOf({ git, readers }: ContentSource, gitDirectory: string, commitId: string): Content {
+async function archiveOf(
+  { git, readers, archiveWay }: ContentSource,
+  gitDirectory: string,
+  commitId: string,
+): Promise<Content> {
   const args = ['archive', '--format=zip', ZIP_EFFORT, commitId];
   return {
     kind: 'archive',
-    etag: tagOf(commitId),
+    etag: tagOf(commitId, `-${await archiveWay()}`),
     open: (signal) => readers(signal, () => outputOf(() => git.start(gitDirectory, args, { signal }))),
   };
 }

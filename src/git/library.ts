@@ -10,7 +10,7 @@ import type {
   Workbooks,
 } from '../service/library.ts';
 import { createBranchReader } from './branch-reader.ts';
-import { contentAt } from './contents.ts';
+import { contentAt, createArchiveWay } from './contents.ts';
 import { createConversations } from './conversations.ts';
 import { createGit } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
@@ -56,6 +56,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   const git = createGit();
   const branches = createBranchReader(git);
   const readers = createReaders();
+  const archiveWay = createArchiveWay(git);
   let isClosing = false;
   const listing = createWorkbookListing(git, registry, branches, (event) => {
     // Programs that are ended at the end say nothing of what they read.
@@ -90,7 +91,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
       const doubt = (error: unknown): never => doubtful(registry, id, error);
       const directory = presentDirectory(registry, id);
       return watched(
-        await contentAt({ git, branches, readers }, directory, branch, path).catch(doubt),
+        await contentAt({ git, branches, readers, archiveWay }, directory, branch, path).catch(doubt),
         doubt,
       );
     },

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 
+import { unlessAborted } from '../model/concurrency.ts';
+
 /**
  * What the bytes of files were found to be, by what changes with every change of a file. The time of change of the inode is one that
  * nobody can set (inode(7)).
@@ -53,17 +55,6 @@ export function createSampledSet(
       texts.add(text);
     },
   };
-}
-
-/** Waits for work, but no longer than a signal lets. @throws the reason of `signal` */
-function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return work;
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason);
-    if (signal.aborted) leave();
-    signal.addEventListener('abort', leave, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
-  });
 }
 
 interface RunningProof {

@@ -1,6 +1,8 @@
 import { type Answer, errorAnswer } from './answer.ts';
+import type { Archive, ArchiveLengths } from './archive-lengths.ts';
+import { partOf } from './byte-ranges.ts';
 import { chooseRange, matchesTag, missesTag } from './conditions.ts';
-import type { Content, Library } from './library.ts';
+import type { ByteRange, Bytes, Content, Library } from './library.ts';
 import { mediaTypeOf } from '../api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
@@ -28,7 +30,11 @@ export interface ContentsRequest {
  * What a client has, or wants, decides in the order of RFC 9110, section 13.2.2.
  * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository
  */
-export async function answerContents(library: Library, request: ContentsRequest): Promise<Answer> {
+export async function answerContents(
+  library: Library,
+  lengths: ArchiveLengths,
+  request: ContentsRequest,
+): Promise<Answer> {
   const { repository, path } = await findReading(library, request.readings);
   const content = await library.content(repository, request.branch, path, request.signal);
   if (missesTag(request.headers['if-match'], content.etag)) {
@@ -44,7 +50,9 @@ export async function answerContents(library: Library, request: ContentsRequest)
       headers: { etag: content.etag, ...verifiedHeader(content.verifiedAtMs) },
     };
   }
-  return content.kind === 'archive' ? archiveAnswer(content) : fileAnswer(content, path, request.headers);
+  return content.kind === 'archive'
+    ? archiveAnswer(content, lengths, request)
+    : fileAnswer(content, path, request.headers);
 }
 
 /** Asks anew for the repositories only if the one that is meant is not among those that are known. */
@@ -77,9 +85,27 @@ async function repositoriesFor(library: Library): ReturnType<Library['repositori
   }
 }
 
-function archiveAnswer({ etag, verifiedAtMs, open }: Extract<Content, { kind: 'archive' }>): Answer {
-  const headers = { 'content-type': 'application/zip', etag, ...verifiedHeader(verifiedAtMs) };
-  return { kind: 'stream', status: 200, headers, open };
+/** An archive, or the part of it that is asked for: the same archive is made anew, and what comes before is left out. */
+async function archiveAnswer(
+  archive: Archive,
+  lengths: ArchiveLengths,
+  { headers: { range, 'if-range': ifRange }, signal }: ContentsRequest,
+): Promise<Answer> {
+  const { etag, verifiedAtMs } = archive;
+  const whole = { ...headersOf('application/zip', etag, verifiedAtMs) };
+  const open = (signal: AbortSignal): Bytes => lengths.watched(archive, signal);
+  // Nothing can be said of a part without the length, which it costs something to find out.
+  const isPartWanted = chooseRange(range, ifRange, etag, Infinity).kind !== 'whole';
+  const sizeBytes = isPartWanted ? await lengths.find(archive, signal) : null;
+  if (sizeBytes === null) return { kind: 'stream', status: 200, headers: whole, open };
+  return rangeAnswer(
+    whole,
+    { range, ifRange, etag, sizeBytes },
+    {
+      whole: open,
+      part: (signal, part) => partOf(archive.open(signal), part),
+    },
+  );
 }
 
 function fileAnswer(
@@ -87,26 +113,66 @@ function fileAnswer(
   path: string,
   { range, 'if-range': ifRange }: ContentsRequest['headers'],
 ): Answer {
-  const verified = verifiedHeader(verifiedAtMs);
-  const headers = { 'content-type': mediaTypeOf(path), 'accept-ranges': 'bytes', etag, ...verified };
-  const choice = chooseRange(range, ifRange, etag, sizeBytes);
+  const headers = headersOf(mediaTypeOf(path), etag, verifiedAtMs);
+  return rangeAnswer(
+    headers,
+    { range, ifRange, etag, sizeBytes },
+    {
+      whole: (signal) => open(signal),
+      part: open,
+      lengthBytes: sizeBytes,
+    },
+  );
+}
+
+function headersOf(
+  contentType: string,
+  etag: string,
+  verifiedAtMs: number | undefined,
+): Readonly<Record<string, string>> {
+  return {
+    'content-type': contentType,
+    'accept-ranges': 'bytes',
+    etag,
+    ...verifiedHeader(verifiedAtMs),
+  };
+}
+
+/** Answers with the whole or the part that is asked for (RFC 9110, sections 14.2, 15.3.7 and 15.5.17). */
+function rangeAnswer(
+  headers: Readonly<Record<string, string>>,
+  asked: {
+    readonly range: string | undefined;
+    readonly ifRange: string | undefined;
+    readonly etag: string;
+    readonly sizeBytes: number;
+  },
+  open: {
+    readonly whole: (signal: AbortSignal) => Bytes;
+    readonly part: (signal: AbortSignal, range: ByteRange) => Bytes;
+    /** Length of the whole where it is told. */
+    readonly lengthBytes?: number;
+  },
+): Answer {
+  const { sizeBytes } = asked;
+  const choice = chooseRange(asked.range, asked.ifRange, asked.etag, sizeBytes);
   if (choice.kind === 'whole') {
-    return { kind: 'stream', status: 200, headers, lengthBytes: sizeBytes, open: (signal) => open(signal) };
+    const length = open.lengthBytes === undefined ? {} : { lengthBytes: open.lengthBytes };
+    return { kind: 'stream', status: 200, headers, ...length, open: open.whole };
   }
   if (choice.kind === 'unsatisfiable') {
-    return errorAnswer(416, 'range_not_satisfiable', `the file has ${sizeBytes} bytes`, {
-      'accept-ranges': 'bytes',
-      etag,
-      ...verified,
+    const { 'content-type': _type, ...others } = headers;
+    return errorAnswer(416, 'range_not_satisfiable', `there are ${sizeBytes} bytes`, {
+      ...others,
       'content-range': `bytes */${sizeBytes}`,
     });
   }
-  const { first, last } = choice.range;
+  const { range } = choice;
   return {
     kind: 'stream',
     status: 206,
-    headers: { ...headers, 'content-range': `bytes ${first}-${last}/${sizeBytes}` },
-    lengthBytes: last - first + 1,
-    open: (signal) => open(signal, choice.range),
+    headers: { ...headers, 'content-range': `bytes ${range.first}-${range.last}/${sizeBytes}` },
+    lengthBytes: range.last - range.first + 1,
+    open: (signal) => open.part(signal, range),
   };
 }

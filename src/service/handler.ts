@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
@@ -20,6 +21,7 @@ import { answerWorkbooks } from './workbooks.ts';
 /** What requests are answered from. */
 export interface Context {
   readonly library: Library;
+  readonly lengths: ArchiveLengths;
   /** Null for a service that takes no changes. */
   readonly changes: Changes | null;
   readonly keys: Keys;
@@ -100,7 +102,7 @@ async function answer(context: Context, request: ServiceRequest, signal: AbortSi
       return answerRepositories(context.library);
     case 'contents':
       authorise('current', request.headers, keys);
-      return answerContents(context.library, {
+      return answerContents(context.library, context.lengths, {
         readings: route.readings,
         branch: request.query.get('branch'),
         signal,

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { hostname } from 'node:os';
 
 import { listenError } from '../model/listen-error.ts';
+import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle } from './handler.ts';
 import type { Keys } from './keys.ts';
 import type { Changes, Library } from './library.ts';
@@ -93,6 +94,7 @@ export function createService(options: ServiceOptions): Service {
     changes: options.changes ?? null,
     keys: options.keys,
     page: options.page ?? null,
+    lengths: createArchiveLengths(),
     pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
   };
   const server = createServer((request, response) => {

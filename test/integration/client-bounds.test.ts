@@ -12,7 +12,7 @@ import { type HarnessSettings, type MirrorHarness, startPair } from '../support/
 async function withChanges(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness }> {
-  const { service, mirror } = await startPair({}, settings);
+  const { service, mirror } = await startPair({}, { CONTENT: 'all', ...settings });
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
   const other = service.addRepository('Other', { 'o.xlsx': 'o' });
   await mirror.pass();

@@ -37,6 +37,7 @@ function connect(baseUrl: string): Transport {
     headersTimeoutMs: 1000,
     stallTimeoutMs: 1000,
     connections: 2,
+    maxBandwidth: null,
     retries: 3,
     maxRetryDelayMs: 20,
     maxAnswerBytes: 100_000,

@@ -7,7 +7,7 @@ import { type HarnessSettings, type MirrorHarness, startPair } from '../support/
 async function withChange(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness; before: Record<string, string> }> {
-  const { service, mirror } = await startPair({}, settings);
+  const { service, mirror } = await startPair({}, { CONTENT: 'all', ...settings });
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a'.repeat(5000), 'b.xlsx': 'b' });
   const other = service.addRepository('Other', { 'o.xlsx': 'o' });
   await mirror.pass();

@@ -1,9 +1,8 @@
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { type BodyBounds, createMeter, readBounded } from '../../src/client/body.ts';
+import { type BodyBounds, readBounded, watchBody } from '../../src/client/body.ts';
 import { extendPause, pauseLeftMs, type PauseMemory, waitOut } from '../../src/client/pause.ts';
 import { readRows } from '../../src/client/repository-rows.ts';
 import { clockProblem, serviceTimeMs } from '../../src/client/service-clock.ts';
@@ -22,21 +21,33 @@ function bounds(fields: Partial<BodyBounds> = {}): BodyBounds {
   };
 }
 
+/** Takes a body as a download does. @returns how many bytes there were */
+async function takeWatched(body: Readable, given: BodyBounds): Promise<number> {
+  const meter = watchBody(body, given);
+  let sizeBytes = 0;
+  try {
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      meter.came(piece.length);
+      sizeBytes += piece.length;
+    }
+    return sizeBytes;
+  } finally {
+    meter.stop();
+  }
+}
+
 describe('a body', () => {
   it.each([
     [100, null],
     [101, 'contents.too_large'],
   ])('of %i bytes where 100 are allowed: %s', async (sizeBytes, code) => {
     const body = (): Readable => Readable.from([Buffer.alloc(60), Buffer.alloc(sizeBytes - 60)]);
-    const read: unknown = await readBounded(body(), bounds()).catch((error: unknown) => error);
-    const led: unknown = await pipeline(
-      body(),
-      createMeter(bounds()),
-      async (chunks: AsyncIterable<Buffer>) => {
-        for await (const _chunk of chunks);
-      },
-    ).catch((error: unknown) => error);
-    if (code === null) expect([read, led]).toMatchObject([{ length: sizeBytes }, undefined]);
+    const read: unknown = await readBounded(body(), bounds()).then(
+      (pieces) => Buffer.concat(pieces).length,
+      (error: unknown) => error,
+    );
+    const led: unknown = await takeWatched(body(), bounds()).catch((error: unknown) => error);
+    if (code === null) expect([read, led]).toEqual([sizeBytes, sizeBytes]);
     else expect([read, led]).toMatchObject([{ code }, { code }]);
   });
 
@@ -57,23 +68,62 @@ describe('a body', () => {
     });
 
     it.each([
-      ['as long as it likes, if it moves', 8 * 1024, false],
-      ['not as long as it likes, if it hardly moves', 1, true],
-    ])('may be downloaded %s', async (_what, bytesASecond, isBrokenOff) => {
-      const meter = createMeter(bounds({ maxBytes: 1e9 }));
+      ['as long as it likes, if it moves', 8 * 1024, 0, false],
+      ['not as long as it likes, if it hardly moves', 1, 0, true],
+      ['slowly, if it is we who hardly take it', 64, 999, false],
+      ['not as slowly as it likes, if we take half of the time', 1024, 500, true],
+    ])('may be downloaded %s', async (_what, bytesASecond, ownMs, isBrokenOff) => {
+      const body = new Readable({ read: () => {} });
+      const meter = watchBody(body, bounds({ maxBytes: 1e9 }));
       let error: unknown = null;
-      meter.on('error', (reason) => {
+      body.on('error', (reason) => {
         error = reason;
       });
-      meter.resume();
-      for (let second = 0; second < 60 && !meter.destroyed; second += 1) {
-        meter.write(Buffer.alloc(bytesASecond));
-        await vi.advanceTimersByTimeAsync(1000);
+      for (let second = 0; second < 60 && !body.destroyed; second += 1) {
+        meter.came(bytesASecond);
+        const own = meter.excuse(new Promise((resolve) => void setTimeout(resolve, ownMs)));
+        await vi.advanceTimersByTimeAsync(ownMs);
+        await own;
+        await vi.advanceTimersByTimeAsync(1000 - ownMs);
       }
-      expect(meter.destroyed).toBe(isBrokenOff);
+      expect(body.destroyed).toBe(isBrokenOff);
       if (isBrokenOff) expect(error).toMatchObject({ code: 'service.timeout' });
-      meter.destroy();
+      meter.stop();
       expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it('may be waited for as long as it takes to be ready for more', async () => {
+      const body = new Readable({ read: () => {} }).on('error', () => {});
+      const meter = watchBody(body, bounds({ maxBytes: 1e9 }));
+      const own = meter.excuse(new Promise((resolve) => void setTimeout(resolve, 100_000)));
+      await vi.advanceTimersByTimeAsync(100_000);
+      await own;
+      expect(body.destroyed).toBe(false);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(body.destroyed).toBe(true);
+      meter.stop();
+    });
+
+    it.each([
+      ['all but a moment', 5, false],
+      ['nine tenths', 1000, false],
+      ['less than nine tenths', 1100, true],
+    ])('is not judged by a time of which we took %s', async (_what, beforeMs, isBrokenOff) => {
+      const body = new Readable({ read: () => {} }).on('error', () => {});
+      const meter = watchBody(body, bounds({ maxBytes: 1e9 }));
+      await vi.advanceTimersByTimeAsync(beforeMs);
+      const own = meter.excuse(new Promise((resolve) => void setTimeout(resolve, 10_000)));
+      await vi.advanceTimersByTimeAsync(10_000);
+      await own;
+      expect(body.destroyed).toBe(isBrokenOff);
+      meter.stop();
+    });
+
+    it('counts what came in the tries before for its size', () => {
+      const meter = watchBody(new Readable({ read: () => {} }), bounds(), 60);
+      meter.came(40);
+      expect(() => meter.came(1)).toThrow('too large');
+      meter.stop();
     });
   });
 });
