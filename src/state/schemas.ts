@@ -50,6 +50,19 @@ export const recordSchema = z.object({
       times: z.number().int().positive(),
     }),
   ),
+  follows: z
+    .object({ epoch: z.string(), pass: z.number().int(), verifies: z.boolean() })
+    .nullable()
+    .default(null)
+    .catch(null),
+});
+
+/** The mark that records follow, see `repeats.ts`. */
+export const repeatMarkSchema = z.object({
+  epoch: z.string().min(1),
+  pass: z.number().int().nonnegative(),
+  verifiedAtMs: time,
+  decidedAtMs: time,
 });
 
 /** Reported failures of workbooks. */
@@ -72,6 +85,9 @@ export const driftSchema = z.record(
   }),
 );
 
+/** Since when pulls go on that take long, by target. */
+export const slowPullsSchema = z.record(z.string(), time);
+
 /** How the last pass went. */
 export const lastPassSchema = z.object({
   trigger: trigger,
@@ -88,6 +104,8 @@ export const lastPassSchema = z.object({
       held: z.number(),
       downloadedBytes: z.number(),
       changedFiles: z.number(),
+      pulling: z.number().default(0),
+      waiting: z.number().default(0),
       processing: z.number(),
     })
     .nullable(),

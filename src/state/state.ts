@@ -4,19 +4,20 @@ import { existsSync } from 'node:fs';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
 
-import { MirrorError } from '../model/errors.ts';
 import type { ToldTree } from '../model/due-hooks.ts';
 import type { TargetRecord } from '../model/record.ts';
-import { type TargetId, targetKey } from '../model/service.ts';
-import type { DriftNotes } from '../model/status.ts';
+import type { DriftNotes, SlowPulls } from '../model/status.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
+import { createAttempt, inTime } from './attempt.ts';
+import { RecordStore } from './record-store.ts';
 import { openRemote } from './remote.ts';
 import {
   driftSchema,
   installationSchema,
   lastPassSchema,
-  recordSchema,
+  repeatMarkSchema,
   reportedFailuresSchema,
+  slowPullsSchema,
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
@@ -35,6 +36,9 @@ export interface State {
   /** Trees that were found to differ from their manifests, by target. */
   readonly drift: () => Promise<DriftNotes>;
   readonly saveDrift: (drift: DriftNotes) => Promise<void>;
+  /** The pulls that take long: those of the process that writes, or wrote last. */
+  readonly slowPulls: () => Promise<SlowPulls>;
+  readonly saveSlowPulls: (pulls: SlowPulls) => Promise<void>;
   /** The trees that the command after publishing was told of, by the path of their target. */
   readonly toldTrees: () => Promise<Map<string, ToldTree>>;
   /** Notes what the command was told of a target; null for nothing any more. */
@@ -67,53 +71,37 @@ export interface StateOptions {
 export async function openState(options: StateOptions): Promise<State> {
   const attempt = createAttempt();
   const backend = await attempt(() => openBackend(options));
+  const named = (name: string): string => `${options.directoryId}-${name}`;
   const open = async (name: string): Promise<Keyv> => {
-    const namespace = `${options.directoryId}-${name}`;
-    return new Keyv({ store: await backend.adapter(namespace), namespace, serialization: tolerantJson });
+    const store = await backend.adapter(named(name));
+    return new Keyv({ store, namespace: named(name), serialization: tolerantJson });
   };
-  const targets = await open('targets');
   const service = await open('service');
   const told = await open('told');
-  const document = <Schema extends z.ZodType>(key: string, schema: Schema) => ({
-    read: () =>
-      attempt(async () => {
-        const parsed = schema.safeParse(await service.get(key));
-        return parsed.success ? parsed.data : null;
-      }),
-    write: (value: z.input<Schema>) =>
-      attempt(async () => {
-        await service.set(key, value);
-      }),
-  });
+  const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
+    const { read, write } = plainDocument(service, key, schema);
+    return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
+  };
+  const mark = plainDocument(service, 'repeats', repeatMarkSchema);
+  const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
   const failures = document('reported-failures', reportedFailuresSchema);
   const drift = document('drift', driftSchema);
+  const slowPulls = document('slow-pulls', slowPullsSchema);
   const troubles = document('troubles', troublesSchema);
   const lastPass = document('last-pass', lastPassSchema);
   const installation = document('installation', installationSchema);
   return {
-    records: () => attempt(() => readRecords(targets)),
-    saveRecords: (records) =>
-      attempt(async () => {
-        if (records.length === 0) return;
-        const entries = records.map((record) => ({ key: recordKey(record.target), value: record }));
-        const saved = await targets.setMany(entries);
-        if (saved.includes(false)) throw new Error('the store took only some of the records');
-      }),
-    forgetRecords: (records) =>
-      attempt(async () => {
-        await targets.deleteMany(records.map((record) => recordKey(record.target)));
-      }),
+    records: () => records.read(),
+    saveRecords: (changed) => records.save(changed),
+    forgetRecords: (gone) => records.forget(gone),
     reportedFailures: async () => (await failures.read()) ?? {},
     saveReportedFailures: (reported) => failures.write({ ...reported }),
     drift: async () => (await drift.read()) ?? {},
     saveDrift: (notes) => drift.write({ ...notes }),
+    slowPulls: async () => (await slowPulls.read()) ?? {},
+    saveSlowPulls: (pulls) => slowPulls.write({ ...pulls }),
     toldTrees: () => attempt(() => readToldTrees(told)),
-    saveToldTree: (target, tree) =>
-      attempt(async () => {
-        const key = digestOf(target);
-        if (tree === null) await told.delete(key);
-        else await told.set(key, { target, ...tree });
-      }),
+    saveToldTree: (target, tree) => attempt(() => writeToldTree(told, target, tree)),
     troubles: async () => (await troubles.read()) ?? {},
     saveTroubles: (present) => troubles.write({ ...present }),
     lastPass: lastPass.read,
@@ -121,6 +109,29 @@ export async function openState(options: StateOptions): Promise<State> {
     installation: installation.read,
     saveInstallation: installation.write,
     close: () => inTime(() => backend.close()).catch(options.onError),
+  };
+}
+
+/** One value of the state cache. */
+interface StateDocument<Schema extends z.ZodType> {
+  /** Null where there is none, or none that can be understood. */
+  readonly read: () => Promise<z.output<Schema> | null>;
+  readonly write: (value: z.input<Schema>) => Promise<void>;
+}
+
+function plainDocument<Schema extends z.ZodType>(
+  service: Keyv,
+  key: string,
+  schema: Schema,
+): StateDocument<Schema> {
+  return {
+    read: async () => {
+      const parsed = schema.safeParse(await service.get(key));
+      return parsed.success ? parsed.data : null;
+    },
+    write: async (value) => {
+      await service.set(key, value);
+    },
   };
 }
 
@@ -162,13 +173,14 @@ function emptyBackend(): Backend {
   };
 }
 
-/** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
-function recordKey(target: TargetId): string {
-  return digestOf(targetKey(target));
-}
-
 function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
+}
+
+async function writeToldTree(told: Keyv, target: string, tree: ToldTree | null): Promise<void> {
+  const key = digestOf(target);
+  if (tree === null) await told.delete(key);
+  else await told.set(key, { target, ...tree });
 }
 
 async function readToldTrees(told: Keyv): Promise<Map<string, ToldTree>> {
@@ -181,61 +193,4 @@ async function readToldTrees(told: Keyv): Promise<Map<string, ToldTree>> {
     trees.set(target, tree);
   }
   return trees;
-}
-
-async function readRecords(targets: Keyv): Promise<Map<string, TargetRecord>> {
-  const records = new Map<string, TargetRecord>();
-  const entries: AsyncIterable<readonly unknown[]> = targets.iterator();
-  for await (const [, value] of entries) {
-    const parsed = recordSchema.safeParse(value);
-    if (parsed.success) records.set(targetKey(parsed.data.target), parsed.data);
-  }
-  return records;
-}
-
-const CALL_TIMEOUT_MS = 5000;
-
-/** A store that failed is left alone for so long, so that a pass does not wait for it again and again. */
-const PAUSE_MS = 60_000;
-
-/** Runs a call on the store. @throws MirrorError `state.unavailable` */
-type Attempt = <T>(call: () => Promise<T>) => Promise<T>;
-
-/** Makes the way to a store that may be gone: every call has its time, and after a failure the next ones fail at once. */
-function createAttempt(): Attempt {
-  let failedAtMs = Number.NEGATIVE_INFINITY;
-  let failure: MirrorError | null = null;
-  return async (call) => {
-    if (failure !== null && performance.now() - failedAtMs < PAUSE_MS) throw failure;
-    try {
-      const result = await inTime(call);
-      failure = null;
-      return result;
-    } catch (error) {
-      if (error instanceof MirrorError) throw error;
-      failedAtMs = performance.now();
-      failure = unavailable(error);
-      throw failure;
-    }
-  };
-}
-
-async function inTime<T>(call: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('it does not answer')), CALL_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([call(), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function unavailable(cause: unknown): MirrorError {
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
-    cause,
-    hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
-  });
 }

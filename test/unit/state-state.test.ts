@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import type { TargetRecord } from '../../src/model/record.ts';
 import { targetKey } from '../../src/model/service.ts';
 import { openState, type State, type StateOptions, type StoredPass } from '../../src/state/state.ts';
 import { failure, NOW_MS, record, recordMap, repository, target } from '../support/builders.ts';
@@ -75,6 +76,8 @@ const PASS: StoredPass = {
     held: 0,
     downloadedBytes: 5,
     changedFiles: 1,
+    pulling: 0,
+    waiting: 0,
     processing: 0,
   },
   failure: null,
@@ -223,6 +226,85 @@ describe('the state cache', () => {
     await closed(state);
     await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
     await expect(state.saveRecords(RECORDS)).rejects.toMatchObject({ code: 'state.unavailable' });
+  });
+});
+
+describe('a pass in which nothing changed', () => {
+  const targets = Array.from({ length: 50 }, (_, index) => target(`branch-${index}`));
+
+  /** What a pass that kept every target remembers of it. */
+  function keptRecords(times: number): TargetRecord[] {
+    const lastAtMs = NOW_MS + times;
+    return targets.map((of) =>
+      record({
+        target: of,
+        verifiedAtMs: lastAtMs - 1,
+        decisions: [
+          { kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: NOW_MS + 1, lastAtMs, times },
+        ],
+      }),
+    );
+  }
+
+  function stored(): Map<unknown, unknown> {
+    const rows = new Map<unknown, unknown>();
+    behind((database) => {
+      for (const { ns, key, value } of database.prepare('SELECT ns, key, value FROM kv').all()) {
+        rows.set(`${String(ns)} ${String(key)}`, value);
+      }
+    });
+    return rows;
+  }
+
+  it('writes one value, however many targets there are', async () => {
+    const state = await opened();
+    await state.records();
+    await state.saveRecords(keptRecords(1));
+    const before = stored();
+    for (const times of [2, 3, 4]) {
+      await state.records();
+      await state.saveRecords(keptRecords(times));
+      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
+    }
+    const changed = [...stored()].filter(([key, value]) => before.get(key) !== value);
+    expect(changed.map(([key]) => key)).toEqual(['directory-service repeats']);
+  });
+
+  it('is there for the next process, and beside it', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
+    const reader = await opened({ readOnly: true });
+    expect(await reader.records()).toEqual(recordMap(...keptRecords(3)));
+    await closed(state);
+    const next = await opened();
+    expect(await next.records()).toEqual(recordMap(...keptRecords(3)));
+    await next.saveRecords(keptRecords(4));
+    expect(await reader.records()).toEqual(recordMap(...keptRecords(4)));
+  });
+
+  it('leaves records as they were written when the mark of such passes is lost', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
+    behind((database) => database.exec("DELETE FROM kv WHERE key = 'repeats'"));
+    expect(await state.records()).toEqual(recordMap(...keptRecords(1)));
+    // What follows is true again, and no record takes up passes that nobody counted.
+    for (const times of [2, 3, 4, 5]) {
+      await state.saveRecords(keptRecords(times));
+      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
+    }
+  });
+
+  it('is no reason to take for verified what was not looked at', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2]) await state.saveRecords(keptRecords(times));
+    const [left, ...seen] = keptRecords(2);
+    await state.saveRecords(keptRecords(3).slice(1));
+    expect(seen).toHaveLength(49);
+    const records = await state.records();
+    expect(records.get(targetKey(targets[0] ?? target()))).toEqual(left);
   });
 });
 
