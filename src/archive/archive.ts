@@ -1,32 +1,43 @@
 import { type FileHandle, open } from 'node:fs/promises';
 
+import { DamagedEntryError, StoppedError } from '../bulk/failures.ts';
+import { BULK_THREADS, extractInBulk, stopFlagOf } from '../bulk/pool.ts';
+import type { Extracted, ExtractEntry, Sharing, StopFlag } from '../bulk/tasks.ts';
+import { forEachConcurrently } from '../model/concurrency.ts';
 import { onDisk } from '../model/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import type { SkippedEntry } from '../model/manifest.ts';
-import { readWhole, stream } from './content.ts';
+import { batchesOf } from './batches.ts';
 import { readEnd } from './end-record.ts';
+import { METHOD_STORED } from './entry-policy.ts';
 import { locate, type PlacedEntry } from './layout.ts';
 import { type ArchiveLimits, countRefusal } from './limits.ts';
 import { list } from './listing.ts';
-import { damaged, quoted, Refusals } from './refusals.ts';
+import { damaged, damagedEntry, Refusals } from './refusals.ts';
 import { refusalsTogether } from './tree-policy.ts';
 
 export type { ArchiveLimits } from './limits.ts';
-
-/** Entries up to this size pass through memory whole; greater ones are streamed. */
-const WHOLE_ENTRY_BYTES = 2 * 1024 * 1024;
 
 /** A file in an archive. */
 export interface ArchiveEntry {
   /** As the archive has it, with slashes, under the entry policy. */
   readonly path: string;
   readonly sizeBytes: number;
+  /** What the archive claims, and what its bytes are held against. */
+  readonly crc32: number;
   /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
   readonly modifiedAtMs: number;
-  /** The bytes, checked against size and CRC-32 by the time the last chunk is given. */
-  readonly read: () => AsyncIterable<Uint8Array>;
-  /** The bytes at once, for entries that are small; null for others. Checked. */
-  readonly readWhole: () => Promise<Uint8Array | null>;
+}
+
+/** What is to become of an entry; see `ExtractEntry`. */
+export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: ArchiveEntry };
+
+/** How entries are brought to files. */
+export interface ExtractionOptions {
+  readonly sharing: Sharing;
+  readonly signal: AbortSignal;
+  /** Called whenever bytes were written. */
+  readonly onProgress: () => void;
 }
 
 /** An archive whose directory was read and found acceptable. */
@@ -34,6 +45,15 @@ export interface Archive {
   /** In the order in which they lie in the file. */
   readonly entries: readonly ArchiveEntry[];
   readonly skipped: readonly SkippedEntry[];
+  /**
+   * Brings entries to files, several at a time; each is checked against its size and CRC-32.
+   * @returns what became of them, in the order of the orders
+   * @throws MirrorError `archive.damaged`, `disk.*`; the reason of the signal
+   */
+  readonly extract: (
+    orders: readonly ExtractionOrder[],
+    options: ExtractionOptions,
+  ) => Promise<readonly Extracted[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -45,14 +65,20 @@ export interface Archive {
 export async function openArchive(path: string, limits: ArchiveLimits): Promise<Archive> {
   const handle = await onDisk('opening the downloaded archive', () => open(path, 'r'));
   try {
-    const entries: ArchiveEntry[] = [];
+    const placedOf = new Map<ArchiveEntry, PlacedEntry>();
     const skipped: SkippedEntry[] = [];
     for (const placed of await examine(handle, limits)) {
-      const { verdict } = placed.entry;
-      if (verdict.kind === 'file') entries.push(readable(handle, placed, verdict.path));
+      const { verdict, sizeBytes, crc, modifiedAtMs } = placed.entry;
+      if (verdict.kind === 'file')
+        placedOf.set({ path: verdict.path, sizeBytes, crc32: crc, modifiedAtMs }, placed);
       if (verdict.kind === 'skip') skipped.push({ path: verdict.path, reason: verdict.reason });
     }
-    return { entries, skipped, close: () => handle.close() };
+    return {
+      entries: [...placedOf.keys()],
+      skipped,
+      extract: (orders, options) => extractAll(handle.fd, placedOf, orders, options),
+      close: () => handle.close(),
+    };
   } catch (error) {
     await handle.close();
     throw damagedUnlessOurs(error);
@@ -81,37 +107,80 @@ async function examine(handle: FileHandle, limits: ArchiveLimits): Promise<reado
   return placed;
 }
 
-function readable(handle: FileHandle, placed: PlacedEntry, path: string): ArchiveEntry {
-  const { sizeBytes, compressedBytes, modifiedAtMs } = placed.entry;
-  const isSmall = sizeBytes <= WHOLE_ENTRY_BYTES && compressedBytes <= WHOLE_ENTRY_BYTES;
-  const whole = async (): Promise<Uint8Array> => {
-    try {
-      return await readWhole(handle.fd, placed);
-    } catch (error) {
-      throw damagedUnlessOurs(error, path);
-    }
-  };
-  const pieces = async function* pieces(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* stream(handle.fd, placed);
-    } catch (error) {
-      throw damagedUnlessOurs(error, path);
-    }
-  };
-  return {
-    path,
-    sizeBytes,
-    modifiedAtMs,
-    readWhole: () => (isSmall ? whole() : Promise.resolve(null)),
-    read: async function* read() {
-      if (isSmall) yield await whole();
-      else yield* pieces();
-    },
-  };
+/** Parts of one archive on their way: while one is worked at, the next is at hand, and other archives have their turn. */
+const PARTS_AT_ONCE = BULK_THREADS + 1;
+
+async function extractAll(
+  fd: number,
+  placedOf: ReadonlyMap<ArchiveEntry, PlacedEntry>,
+  orders: readonly ExtractionOrder[],
+  { sharing, signal, onProgress }: ExtractionOptions,
+): Promise<Extracted[]> {
+  const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: packedOf(placedOf, entry) }));
+  const extracted: Extracted[] = [];
+  const { stop, release } = stopFlagOf(signal);
+  const parts = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
+  try {
+    await forEachConcurrently(parts, PARTS_AT_ONCE, async ({ start, items }) => {
+      const done = await extractPart({ fd, sharing, entries: items, stop }, onProgress).catch(
+        (error: unknown) => {
+          throw error instanceof DamagedEntryError ? damageOf(error, placedOf, orders, start) : error;
+        },
+      );
+      done.forEach((each, index) => {
+        extracted[start + index] = each;
+      });
+    });
+    return extracted;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    release();
+  }
 }
 
-/** An error of yauzl's, zlib's or of a read that ended early means that the archive is not whole; a disk error stays. */
-function damagedUnlessOurs(error: unknown, path?: string): MirrorError {
+/** Has a part extracted; a failure ends the other parts, too. */
+async function extractPart(
+  request: { fd: number; sharing: Sharing; entries: readonly ExtractEntry[]; stop: StopFlag },
+  onProgress: () => void,
+): Promise<readonly Extracted[]> {
+  try {
+    const done = await extractInBulk(request, onProgress);
+    onProgress();
+    return done;
+  } catch (error) {
+    Atomics.store(request.stop, 0, 1);
+    throw error instanceof StoppedError ? new MirrorError('pass.abandoned', error.message) : error;
+  }
+}
+
+function packedOf(
+  placedOf: ReadonlyMap<ArchiveEntry, PlacedEntry>,
+  entry: ArchiveEntry,
+): ExtractEntry['packed'] {
+  const placed = placedOf.get(entry);
+  if (placed === undefined) throw new MirrorError('internal.defect', `${entry.path} is not of this archive.`);
+  const { compressedBytes, sizeBytes, crc, compressionMethod } = placed.entry;
+  // Some programs call an empty file deflated and give no bytes for it.
+  const isEmpty = compressedBytes === 0 && sizeBytes === 0;
+  const isDeflated = compressionMethod !== METHOD_STORED && !isEmpty;
+  return { dataOffset: placed.dataOffset, compressedBytes, sizeBytes, crc32: crc, isDeflated };
+}
+
+function damageOf(
+  { index, fault }: DamagedEntryError,
+  placedOf: ReadonlyMap<ArchiveEntry, PlacedEntry>,
+  orders: readonly ExtractionOrder[],
+  start: number,
+): MirrorError {
+  const entry = orders[start + index]?.entry;
+  const placed = entry === undefined ? undefined : placedOf.get(entry);
+  return damagedEntry(placed?.entry.name ?? '', fault);
+}
+
+/** An error of yauzl's or of a read that ended early means that the archive is not whole; a disk error stays. */
+function damagedUnlessOurs(error: unknown): MirrorError {
   if (error instanceof MirrorError) return error;
   if (!(error instanceof Error)) return toMirrorError(error);
   const isDiskError = 'syscall' in error;
@@ -120,6 +189,5 @@ function damagedUnlessOurs(error: unknown, path?: string): MirrorError {
       cause: error,
     });
   }
-  const where = path === undefined ? 'The archive' : `The archive's entry ${quoted(path)}`;
-  return damaged(`${where} is damaged: ${error.message}.`, error);
+  return damaged(`The archive is damaged: ${error.message}.`, error);
 }

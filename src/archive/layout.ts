@@ -12,8 +12,10 @@ export interface PlacedEntry {
   readonly dataOffset: number;
 }
 
-/** Enough for many small entries at once, and little beside a great one. */
-const AHEAD_BYTES = 64 * 1024;
+/** Enough for many small entries at once. */
+const AHEAD_BYTES = 256 * 1024;
+/** Enough for one local header: of what follows a great entry nothing is at hand. */
+const HEADER_BYTES = 1024;
 /** The fixed part of a local header (APPNOTE 6.3.10, section 4.3.7). */
 const LOCAL_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
@@ -75,6 +77,7 @@ interface LocalHeader {
 
 async function readLocal(window: FileWindow, entry: ListedEntry, fileBytes: number): Promise<LocalHeader> {
   const { headerOffset, name } = entry;
+  window.aheadBytes = entry.compressedBytes < AHEAD_BYTES / 4 ? AHEAD_BYTES : HEADER_BYTES;
   const isWithin = headerOffset + LOCAL_BYTES <= fileBytes;
   const header = isWithin ? Buffer.from(await window.view(headerOffset, LOCAL_BYTES)) : null;
   if (header?.readUInt32LE(0) !== LOCAL_SIGNATURE) throw misplaced(name);

@@ -8,7 +8,8 @@ const readAt = promisify(readFd);
 /** Reads of headers, which are tiny and in order, are served from a part of the file that is read ahead. */
 export class FileWindow {
   private readonly fd: number;
-  private readonly aheadBytes: number;
+  /** How much is read at least. */
+  aheadBytes: number;
   private window = Buffer.alloc(0);
   private windowStart = 0;
 

@@ -11,6 +11,7 @@ import { type Intent, removeIntent, touchedBy, writeIntent } from './intent.ts';
 import { historyName } from './layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
+import type { Twins } from './twins.ts';
 import { finishIntent, type SettleContext, takeStep, wasTaken } from './settle.ts';
 
 /** What publishing works with. */
@@ -24,18 +25,19 @@ export interface PublishContext extends SettleContext {
   /** What everything passes that readers may notice. */
   readonly gate: PublishGate;
   /** Runs one at a time what makes and removes folders that several targets share. */
-  readonly exclusively: (work: () => Promise<void>) => Promise<void>;
+  readonly exclusively: <T>(work: () => Promise<T>) => Promise<T>;
   /** Targets whose last publish could not be completed, with why. */
   readonly unsettled: Map<string, unknown>;
   /** What is being published. */
   readonly activity: PublishActivity;
+  readonly twins: Twins;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
   readonly checkDirectory: () => Promise<void>;
 }
 
 /** Makes a queue for {@link PublishContext.exclusively}. */
 export function createExclusion(): PublishContext['exclusively'] {
-  let last = Promise.resolve();
+  let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const done = last.then(work);
     last = done.catch(() => {});

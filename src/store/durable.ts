@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -14,12 +14,12 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Writes a new file and flushes it; it must not exist yet. Where that fails nothing stays of it. */
-export async function writeNewFile(path: string, data: string): Promise<void> {
+/** Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. Where that fails nothing stays of it. */
+export async function writeNewFile(path: string, data: string | Iterable<string>): Promise<void> {
   const handle = await open(path, 'wx');
   try {
     try {
-      await handle.writeFile(data);
+      await writeFile(handle, data);
       await handle.sync();
     } finally {
       await handle.close();

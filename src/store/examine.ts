@@ -1,16 +1,19 @@
 import { createHash } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, open, readdir } from 'node:fs/promises';
+import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { stopFlagOf, walkInBulk } from '../bulk/pool.ts';
+import { WALKED_KINDS, type Walked } from '../bulk/tasks.ts';
+import { kindOf, problemOf } from '../bulk/walk.ts';
 import { forEachConcurrently } from '../model/concurrency.ts';
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { unlessMissing } from '../model/disk-errors.ts';
 import {
   type Difference,
   differencesOf,
-  type EntryKind,
   foldersOf,
   type FoundEntry,
+  type FoundFile,
 } from '../model/drift.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
@@ -36,9 +39,6 @@ export interface Examination {
   readonly differences: readonly Difference[];
 }
 
-/** Lookups at a time: Node has four threads for them, and each should have a next one at hand. */
-const LOOKUPS = 32;
-
 /** Files that are read at a time: while one is hashed, others are on their way from the disk. */
 const READS = 16;
 
@@ -57,12 +57,11 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<Examination> {
-  try {
-    if (!(await isFolder(tree))) return { isGone: true, differences: [] };
-  } catch (error) {
-    return { isGone: false, differences: [{ path: '.', kind: 'unreadable', problem: problemOf(error) }] };
+  const { root, found } = await entriesBelow(tree, options.signal);
+  if (root?.kind === 'gone') return { isGone: true, differences: [] };
+  if (root !== null) {
+    return { isGone: false, differences: [{ path: '.', kind: 'unreadable', problem: root.problem }] };
   }
-  const found = await entriesBelow(tree, options.signal);
   if (options.depth === 'bytes')
     await addDigests(tree, found, new Map(files.map((file) => [file.path, file])), options);
   options.signal.throwIfAborted();
@@ -86,63 +85,45 @@ export async function examinePublished(
   return examineTree(treePath(layout, path), files, options);
 }
 
-async function isFolder(path: string): Promise<boolean> {
-  return (await unlessMissing(lstat(path)))?.isDirectory() === true;
-}
-
 /** Everything below a tree. What vanishes while it is looked at is not there. */
-async function entriesBelow(tree: string, signal: AbortSignal): Promise<FoundEntry[]> {
-  const found: FoundEntry[] = [];
-  const folders = [''];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const names = await namesIn(tree, folder, found);
-    const prefix = folder === '' ? '' : `${folder}/`;
-    await forEachConcurrently(names, LOOKUPS, async (name) => {
-      signal.throwIfAborted();
-      const entry = await entryAt(tree, `${prefix}${name}`);
-      if (entry === null) return;
-      found.push(entry);
-      if (entry.kind === 'folder') folders.push(entry.path);
-    });
-  }
-  return found;
-}
-
-async function namesIn(tree: string, folder: string, found: FoundEntry[]): Promise<string[]> {
+async function entriesBelow(
+  tree: string,
+  signal: AbortSignal,
+): Promise<{ root: Walked['root']; found: FoundEntry[] }> {
+  const { stop, release } = stopFlagOf(signal);
   try {
-    return (await unlessMissing(readdir(join(tree, folder)))) ?? [];
+    const walked = await walkInBulk({ tree, stop });
+    return { root: walked.root, found: [...foundIn(walked)] };
   } catch (error) {
-    found.push({ kind: 'unreadable', path: folder === '' ? '.' : folder, problem: problemOf(error) });
-    return [];
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    release();
   }
 }
 
-async function entryAt(tree: string, path: string): Promise<FoundEntry | null> {
-  try {
-    const stats = await unlessMissing(lstat(join(tree, path)));
-    if (stats === null) return null;
-    const kind = kindOf(stats);
-    return kind === 'file' ? { kind, path, ...factsOf(stats), sha256: null } : { kind, path };
-  } catch (error) {
-    return { kind: 'unreadable', path, problem: problemOf(error) };
+function* foundIn(walked: Walked): Generator<FoundEntry> {
+  for (const [index, path] of walked.paths.entries()) {
+    const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
+    if (kind !== 'file') yield { kind, path };
+    else yield { kind, path, ...factsAt(walked, index), sha256: null };
   }
+  for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
 }
 
-/** What stands at a path, by its `lstat`. */
-export function kindOf(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): EntryKind {
-  if (stats.isFile()) return 'file';
-  if (stats.isDirectory()) return 'folder';
-  return stats.isSymbolicLink() ? 'link' : 'special';
+function factsAt(
+  { sizesBytes, modes, mtimesMs }: Walked,
+  index: number,
+): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
+  return {
+    sizeBytes: sizesBytes[index] ?? 0,
+    mode: modes[index] ?? 0,
+    mtimeMs: mtimesMs[index] ?? 0,
+  };
 }
 
-function factsOf(stats: Stats): { sizeBytes: number; mode: number; mtimeMs: number } {
+function factsOf(stats: Stats): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
   return { sizeBytes: stats.size, mode: stats.mode & 0o7777, mtimeMs: Math.round(stats.mtimeMs) };
-}
-
-/** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */
-function problemOf(error: unknown): string {
-  if (systemCode(error) === undefined || !(error instanceof Error)) throw error;
-  return error.message.replace(/ '[^]*$/, '');
 }
 
 /** Reads the files whose size is as it should be; with another size their bytes differ anyway. */

@@ -6,7 +6,8 @@ import { diskError, onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { LeasedError } from '../model/lease.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
 import { removeEmptyFolders } from './durable.ts';
-import { GateBlockedError, type PublishGate } from './gate.ts';
+import type { PublishContext } from './commit.ts';
+import { GateBlockedError } from './gate.ts';
 import { refuseLinks } from './links.ts';
 import { type DirectoryLayout, parseHistoryName } from './layout.ts';
 
@@ -58,8 +59,7 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
  * @returns what was removed
  */
 export async function pruneHistory(
-  layout: DirectoryLayout,
-  gate: PublishGate,
+  { layout, gate, exclusively }: Pick<PublishContext, 'layout' | 'gate' | 'exclusively'>,
   policy: RetentionPolicy,
   nowMs: number,
   signal?: AbortSignal,
@@ -68,7 +68,7 @@ export async function pruneHistory(
   let failure: unknown = null;
   for (const entry of prunable(await readHistory(layout), policy, nowMs)) {
     try {
-      await gate.pass(() => remove(layout, entry), signal);
+      await gate.pass(() => remove({ layout, exclusively }, entry), signal);
       removed.push(entry);
     } catch (error) {
       if (error instanceof LeasedError) break;
@@ -81,11 +81,17 @@ export async function pruneHistory(
   return removed;
 }
 
-async function remove(layout: DirectoryLayout, { tree, manifest }: HistoryEntry): Promise<void> {
+async function remove(
+  { layout, exclusively }: Pick<PublishContext, 'layout' | 'exclusively'>,
+  { tree, manifest }: HistoryEntry,
+): Promise<void> {
   await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
   const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
-  const isMoved = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
-  await rm(manifest, { force: true });
-  await removeEmptyFolders(dirname(tree), layout.history);
+  const isMoved = await exclusively(async () => {
+    const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
+    await rm(manifest, { force: true });
+    await removeEmptyFolders(dirname(tree), layout.history);
+    return isThere;
+  });
   if (isMoved) await rm(trash, { recursive: true, force: true });
 }

@@ -84,7 +84,7 @@ async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSi
 /** The interrupted publishes; null where this user may not look for them. */
 async function interruptedOf(layout: DirectoryLayout): Promise<readonly string[] | null> {
   return onDisk('looking for interrupted work', () =>
-    interruptedPublishes(layout).catch((error: unknown) => {
+    interruptedPublishes({ layout, inUse: new Set() }).catch((error: unknown) => {
       if (isDenied(error)) return null;
       throw error;
     }),

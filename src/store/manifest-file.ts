@@ -1,34 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 
 import { z } from 'zod';
 
-import { MANIFEST_FORMAT, type Manifest, type ManifestFile } from '../model/manifest.ts';
+import { byCodeUnits, MANIFEST_FORMAT, type Manifest, type ManifestFile } from '../model/manifest.ts';
 import { unlessMissing } from '../model/disk-errors.ts';
+import { formatInstant } from './instants.ts';
+import { fileFromDisk, fileToText } from './manifest-entry.ts';
 
 const instant = z.iso.datetime({ offset: true });
-
-const fileSchema = z.object({
-  path: z.string().min(1),
-  size: z.number().int().nonnegative(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  mode: z.string().regex(/^[0-7]{4}$/),
-  mtime: instant,
-  crc32: z
-    .string()
-    .regex(/^[0-9a-f]{8}$/)
-    .optional(),
-  workbook: z
-    .object({
-      id: z.string(),
-      version: z.string(),
-      author: z.string().nullable(),
-      message: z.string().nullable(),
-      created_at: z.string().nullable(),
-      action: z.string().nullable().optional(),
-      parent: z.string().nullable().optional(),
-    })
-    .optional(),
-});
 
 const manifestSchema = z.object({
   format: z.literal(MANIFEST_FORMAT),
@@ -48,73 +28,42 @@ const manifestSchema = z.object({
   borrowed: z.array(z.string()),
   settled: z.boolean(),
   etag: z.string().nullable(),
+  thorough: z.boolean().optional(),
   archive_size: z.number().int().nonnegative(),
   skipped: z.array(z.object({ path: z.string(), reason: z.enum(['symbolic-link', 'special-file']) })),
-  files: z.array(fileSchema),
+  // There may be very many: each is checked as it is read, and not as it passes through a schema.
+  files: z.custom<readonly unknown[]>(Array.isArray),
 });
-
-function iso(timeMs: number): string {
-  return new Date(timeMs).toISOString();
-}
-
-function fileToDisk(file: ManifestFile): z.input<typeof fileSchema> {
-  const { workbook } = file;
-  return {
-    path: file.path,
-    size: file.sizeBytes,
-    sha256: file.sha256,
-    mode: file.mode.toString(8).padStart(4, '0'),
-    mtime: iso(file.mtimeMs),
-    ...(file.crc32 === undefined ? {} : { crc32: file.crc32.toString(16).padStart(8, '0') }),
-    ...(workbook === undefined
-      ? {}
-      : {
-          workbook: {
-            id: workbook.id,
-            version: workbook.versionId,
-            author: workbook.author,
-            message: workbook.message,
-            created_at: workbook.createdAt,
-            ...(workbook.action === undefined ? {} : { action: workbook.action }),
-            ...(workbook.parentId === undefined ? {} : { parent: workbook.parentId }),
-          },
-        }),
-  };
-}
-
-function fileFromDisk(file: z.output<typeof fileSchema>): ManifestFile {
-  const { workbook } = file;
-  return {
-    path: file.path,
-    sizeBytes: file.size,
-    sha256: file.sha256,
-    mode: Number.parseInt(file.mode, 8),
-    mtimeMs: Date.parse(file.mtime),
-    ...(file.crc32 === undefined ? {} : { crc32: Number.parseInt(file.crc32, 16) }),
-    ...(workbook === undefined
-      ? {}
-      : {
-          workbook: {
-            id: workbook.id,
-            versionId: workbook.version,
-            author: workbook.author,
-            message: workbook.message,
-            createdAt: workbook.created_at,
-            ...(workbook.action === undefined ? {} : { action: workbook.action }),
-            ...(workbook.parent === undefined ? {} : { parentId: workbook.parent }),
-          },
-        }),
-  };
-}
 
 /** Sorts the keys of every object, so that the same inventory is always the same text. */
 function sortKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => byCodeUnits(a, b)));
 }
 
-/** The manifest as it is written: JSON with sorted keys and paths (README, "Manifests"). */
-export function formatManifest(manifest: Manifest): string {
+/** Characters of a piece of a manifest's text, more or less. */
+const PIECE_LENGTH = 256 * 1024;
+
+/**
+ * The manifest as it is written: JSON with sorted keys and paths (README, "Manifests"). It comes in pieces, as the text of a
+ * great tree is longer than all that it is made from.
+ */
+export function* formatManifest(manifest: Manifest): Generator<string, void> {
+  const [start, end] = aroundFiles(manifest);
+  let piece = start;
+  let separator = '\n';
+  for (const file of sortedByPath(manifest.files)) {
+    piece += separator + fileToText(file);
+    separator = ',\n';
+    if (piece.length < PIECE_LENGTH) continue;
+    yield piece;
+    piece = '';
+  }
+  yield `${piece}${manifest.files.length === 0 ? '' : '\n '}${end}\n`;
+}
+
+/** The text before the files, up to the bracket, and the text after them. */
+function aroundFiles(manifest: Manifest): readonly [string, string] {
   const onDisk: z.input<typeof manifestSchema> = {
     format: MANIFEST_FORMAT,
     repository: {
@@ -125,19 +74,28 @@ export function formatManifest(manifest: Manifest): string {
       ...(manifest.repository.createdAt === undefined ? {} : { created_at: manifest.repository.createdAt }),
     },
     branch: manifest.branch,
-    verified_at: iso(manifest.verifiedAtMs),
-    ...(manifest.comparedAtMs === null ? {} : { compared_at: iso(manifest.comparedAtMs) }),
-    published_at: iso(manifest.publishedAtMs),
-    ...(manifest.restoredAtMs === null ? {} : { restored_at: iso(manifest.restoredAtMs) }),
+    verified_at: formatInstant(manifest.verifiedAtMs),
+    ...(manifest.comparedAtMs === null ? {} : { compared_at: formatInstant(manifest.comparedAtMs) }),
+    published_at: formatInstant(manifest.publishedAtMs),
+    ...(manifest.restoredAtMs === null ? {} : { restored_at: formatInstant(manifest.restoredAtMs) }),
     fingerprint: manifest.fingerprint,
     borrowed: [...manifest.borrowed],
     settled: manifest.settled,
     etag: manifest.etag,
+    ...(manifest.isThorough === false ? { thorough: false } : {}),
     archive_size: manifest.archiveBytes,
     skipped: manifest.skipped.map((entry) => ({ ...entry })),
-    files: [...manifest.files].sort((a, b) => (a.path < b.path ? -1 : 1)).map(fileToDisk),
+    files: [],
   };
-  return `${JSON.stringify(onDisk, sortKeys, 1)}\n`;
+  const text = JSON.stringify(onDisk, sortKeys, 1);
+  // No text within JSON has a line break of its own.
+  const bracket = text.indexOf('\n "files": []') + '\n "files": ['.length;
+  return [text.slice(0, bracket), text.slice(bracket)];
+}
+
+function sortedByPath(files: readonly ManifestFile[]): readonly ManifestFile[] {
+  const isSorted = files.every((file, index) => index === 0 || (files[index - 1]?.path ?? '') <= file.path);
+  return isSorted ? files : files.toSorted((a, b) => byCodeUnits(a.path, b.path));
 }
 
 /** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
@@ -151,6 +109,12 @@ export function parseManifest(text: string): Manifest | null {
   const parsed = manifestSchema.safeParse(json);
   if (!parsed.success) return null;
   const { data } = parsed;
+  const files: ManifestFile[] = [];
+  for (const entry of data.files) {
+    const file = fileFromDisk(entry);
+    if (file === null) return null;
+    files.push(file);
+  }
   return {
     repository: {
       id: data.repository.id,
@@ -168,14 +132,53 @@ export function parseManifest(text: string): Manifest | null {
     borrowed: data.borrowed,
     settled: data.settled,
     etag: data.etag,
+    ...(data.thorough === false ? { isThorough: false } : {}),
     archiveBytes: data.archive_size,
     skipped: data.skipped,
-    files: data.files.map(fileFromDisk),
+    files,
   };
 }
 
+/** A manifest that somebody may still be using. */
+interface Recent {
+  /** Tells one state of the file from the next. */
+  readonly stamp: string;
+  readonly manifest: WeakRef<Manifest>;
+}
+
+/** How many of them are known. */
+const MOST_RECENT = 64;
+
+/** The manifests that were read last, by their paths: whoever still has one spares the next who asks reading it again. */
+const recent = new Map<string, Recent>();
+
 /** Reads a manifest from disk; null where there is none, or none that can be understood. */
 export async function readManifest(path: string): Promise<Manifest | null> {
-  const text = await unlessMissing(readFile(path, 'utf8'));
-  return text === null ? null : parseManifest(text);
+  const handle = await unlessMissing(open(path, constants.O_RDONLY));
+  if (handle === null) return null;
+  try {
+    // A manifest is replaced, never written into: what is read through one handle is one state.
+    const stamp = await stampOf(handle);
+    const known = recent.get(path);
+    const before = known?.stamp === stamp ? known.manifest.deref() : undefined;
+    if (before !== undefined) return before;
+    const manifest = parseManifest(await handle.readFile('utf8'));
+    remember(path, stamp, manifest);
+    return manifest;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function stampOf(handle: FileHandle): Promise<string> {
+  const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
+  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+}
+
+function remember(path: string, stamp: string, manifest: Manifest | null): void {
+  recent.delete(path);
+  if (manifest === null) return;
+  recent.set(path, { stamp, manifest: new WeakRef(manifest) });
+  const [oldest] = recent.keys();
+  if (recent.size > MOST_RECENT && oldest !== undefined) recent.delete(oldest);
 }

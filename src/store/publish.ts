@@ -68,8 +68,10 @@ export async function publishStage(
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
     if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
+    else await refuseChangedShares(stage, path, manifest);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
+    context.twins.note(path, manifest);
     return { method: method.kind };
   });
 }
@@ -122,10 +124,26 @@ async function refuseChanged(stage: Stage, path: string, { files }: Manifest): P
   const { signal } = new AbortController();
   const tree = join(stage.folder, STAGED.tree);
   const [first] = (await examineTree(tree, files, { depth: 'facts', signal })).differences;
-  if (first === undefined) return;
-  throw new MirrorError(
+  if (first !== undefined) throw changedMeanwhile(first.path, path);
+}
+
+/** As {@link refuseChanged}, for the files alone that someone can change through the tree of another target. */
+async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
+  if (stage.shared.size === 0) return;
+  for (const file of files.filter((each) => stage.shared.has(each.path))) {
+    const found = await lstat(stage.placeOf(file.path));
+    const isSame =
+      found.size === file.sizeBytes &&
+      Math.round(found.mtimeMs) === file.mtimeMs &&
+      (found.mode & 0o7777) === file.mode;
+    if (!isSame) throw changedMeanwhile(file.path, path);
+  }
+}
+
+function changedMeanwhile(file: string, path: string): MirrorError {
+  return new MirrorError(
     'disk.changed',
-    `Someone changed ${JSON.stringify(first.path)} of ${path} while the new tree was made ready.`,
+    `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
     { hint: 'Nothing was published; it is tried again by itself.' },
   );
 }

@@ -64,7 +64,7 @@ async function commitAlone(
 ): Promise<void> {
   await context.checkDirectory();
   await onDisk(`moving ${intent.path}`, async () => {
-    const stage = await openStage(context.layout, intent.path);
+    const stage = await openStage(context.layout, intent.path, { inUse: context.inUse });
     try {
       if (manifest !== null) {
         await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));

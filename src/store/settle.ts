@@ -13,6 +13,8 @@ import type { NativeCalls } from '../native/file-calls.ts';
 export interface SettleContext {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
+  /** The names of the stages that are in use, and nobody else's to settle. */
+  readonly inUse: Set<string>;
   /** When the remains of a stage may be removed, in milliseconds since the epoch. */
   readonly trashUntilMs: () => number;
 }
@@ -158,12 +160,12 @@ export interface Settled {
 
 /**
  * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be settled now stays for the
- * next time, and stops nothing else. To be called only while no stage is in use.
+ * next time, and stops nothing else. To be called only while nobody else makes and removes folders that targets share.
  */
 export async function settleStages(context: SettleContext): Promise<Settled> {
   const completed: string[] = [];
   const unsettled = new Map<string, unknown>();
-  for (const name of await stagesLeft(context.layout)) {
+  for (const name of await stagesLeft(context)) {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
     try {
@@ -182,18 +184,24 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
 }
 
 /** The names of the stages that were left behind. */
-export async function stagesLeft(layout: DirectoryLayout): Promise<string[]> {
-  return (await unlessMissing(readdir(layout.staging))) ?? [];
+export async function stagesLeft({
+  layout,
+  inUse,
+}: Pick<SettleContext, 'layout' | 'inUse'>): Promise<string[]> {
+  const names = (await unlessMissing(readdir(layout.staging))) ?? [];
+  return names.filter((name) => !inUse.has(name));
 }
 
 /**
  * The targets that a publish touches which was begun and not completed: by a program that was killed, or that a disk failed. To be
- * called only where no publish is going on.
+ * called only where no publish is going on but those of the stages that are in use.
  */
-export async function interruptedPublishes(layout: DirectoryLayout): Promise<string[]> {
+export async function interruptedPublishes(
+  context: Pick<SettleContext, 'layout' | 'inUse'>,
+): Promise<string[]> {
   const paths: string[] = [];
-  for (const name of await stagesLeft(layout)) {
-    const intent = await readIntent(join(layout.staging, name));
+  for (const name of await stagesLeft(context)) {
+    const intent = await readIntent(join(context.layout.staging, name));
     if (intent !== null) paths.push(...touchedBy(intent));
   }
   return paths;

@@ -1,13 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
 
+import type { Sharing } from '../bulk/tasks.ts';
 import type { ManifestFile } from '../model/manifest.ts';
-import { forEachConcurrently } from '../model/concurrency.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
-import { linkOrCopy } from './links.ts';
+import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
+import type { Twins } from './twins.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
@@ -23,10 +24,27 @@ export interface Stage {
     mtimeMs: number,
     chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   ) => Promise<StagedFile>;
-  /** Takes a staged file back, because the published one is the same. */
+  /** Where a file of the new tree is to be made: an absolute path. */
+  readonly placeOf: (path: string) => string;
+  /** Where the published file of a path stands: an absolute path. */
+  readonly publishedPlaceOf: (path: string) => string;
+  /** Makes the folders around the place of a file. */
+  readonly makeRoom: (path: string) => Promise<void>;
+  /** Removes what was made at the place of a file, if anything was. */
   readonly drop: (path: string) => Promise<void>;
-  /** Whether the published copy of a file still is what its manifest says, as far as `lstat` tells. */
-  readonly isIntact: (file: ManifestFile) => Promise<boolean>;
+  /** Removes all that was made for the new tree. */
+  readonly startAnew: () => Promise<void>;
+  /** Takes a file into the new tree that was made at its place. @param isShared whether it is a name of another target's file */
+  readonly adopt: (path: string, isShared?: boolean) => void;
+  /** Paths of staged files that are names of other targets' files. */
+  readonly shared: ReadonlySet<string>;
+  /** Gives an adopted file its time. @returns its permission bits */
+  readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
+  /** Removes the archive, of which nothing is needed any more: so it need not be flushed with what came from it. */
+  readonly dropArchive: () => Promise<void>;
+  /** See `Twins`. */
+  readonly twinsOf: Twins['twinsOf'];
+  readonly sharing: Sharing;
   /** Hard-links the published copies of files into the new tree. */
   readonly linkPublished: (paths: readonly string[]) => Promise<void>;
   /** Hard-links the files of a tree elsewhere into the new tree. */
@@ -45,10 +63,15 @@ export interface StageSurroundings {
   readonly onProgress?: () => void;
   /** Runs what removes links to published files, when it may; what it does not run is left for the store to settle. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
+  readonly twins?: Pick<Twins, 'twinsOf' | 'sharing'>;
+  /** The names of the stages that are in use: it is among them until it is discarded. */
+  readonly inUse?: Set<string>;
 }
 
-/** Links that are made at a time: Node has four threads for them, and each should have a next one at hand. */
-const LINKS_AT_ONCE = 16;
+const NO_TWINS: Pick<Twins, 'twinsOf' | 'sharing'> = {
+  sharing: 'none',
+  twinsOf: (contents) => Promise.resolve(contents.map(() => [])),
+};
 
 /**
  * Opens a stage for a target.
@@ -57,87 +80,104 @@ const LINKS_AT_ONCE = 16;
 export async function openStage(
   layout: DirectoryLayout,
   currentPath: string,
-  { onProgress = () => {}, removeLinked = (remove) => remove() }: StageSurroundings = {},
+  {
+    onProgress = () => {},
+    removeLinked = (remove) => remove(),
+    inUse = new Set(),
+    twins = NO_TWINS,
+  }: StageSurroundings = {},
 ): Promise<Stage> {
-  const folder = join(layout.staging, randomUUID());
+  const name = randomUUID();
+  const folder = join(layout.staging, name);
   const tree = join(folder, STAGED.tree);
   const published = treePath(layout, currentPath);
+  // Before it is there: whoever settles what was left behind may look at any time.
+  inUse.add(name);
   await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
-  const ensureParent = parentMaker(tree);
   const staged = new Set<string>();
-  let hasLinks = false;
-  const linkAll = async (from: string, paths: readonly string[]): Promise<void> => {
-    hasLinks = true;
-    for (const path of paths) await link(join(from, path), await ensureParent(path));
-  };
+  const files = stagedFiles({ folder, published, staged, onProgress });
+  const links = linkedTrees({ folder, published, staged, onProgress });
   return {
     folder,
     archivePath: join(folder, STAGED.archive),
+    ...files,
+    dropArchive: () =>
+      onDisk('removing the archive', () => rm(join(folder, STAGED.archive), { force: true })),
+    twinsOf: twins.twinsOf,
+    sharing: twins.sharing,
+    linkPublished: links.linkPublished,
+    linkFrom: links.linkFrom,
+    keepPublished: links.keepPublished,
+    makeView: links.makeView,
+    discard: async () => {
+      try {
+        if (await hasIntent(folder)) return;
+        const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+        const isLinked =
+          (links.exist() || files.shared.size > 0) && (await unlessMissing(lstat(folder))) !== null;
+        await (isLinked ? removeLinked(remove) : remove());
+      } finally {
+        inUse.delete(name);
+      }
+    },
+  };
+}
+
+/** The files of a stage's new tree. */
+function stagedFiles({
+  folder,
+  published,
+  staged,
+  onProgress,
+}: StagePlaces): Pick<
+  Stage,
+  | 'write'
+  | 'placeOf'
+  | 'publishedPlaceOf'
+  | 'makeRoom'
+  | 'drop'
+  | 'startAnew'
+  | 'adopt'
+  | 'shared'
+  | 'setTime'
+> {
+  const tree = join(folder, STAGED.tree);
+  let ensureParent = parentMaker(tree);
+  const shared = new Set<string>();
+  return {
+    shared,
+    startAnew: () =>
+      onDisk('starting a stage anew', async () => {
+        await rm(tree, { recursive: true, force: true });
+        await mkdir(tree);
+        ensureParent = parentMaker(tree);
+        staged.clear();
+        shared.clear();
+      }),
     write: (path, mtimeMs, chunks) =>
       onDisk(`writing ${path}`, async () => {
         const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
         staged.add(path);
         return { path, mtimeMs, ...written };
       }),
+    placeOf: (path) => join(tree, path),
+    publishedPlaceOf: (path) => join(published, path),
+    makeRoom: (path) => onDisk(`making room for ${path}`, async () => void (await ensureParent(path))),
     drop: (path) =>
       onDisk(`dropping ${path}`, async () => {
-        await unlink(join(tree, path));
+        await rm(join(tree, path), { force: true });
         staged.delete(path);
       }),
-    isIntact: (file) => onDisk(`looking at ${file.path}`, () => isIntact(join(published, file.path), file)),
-    linkPublished: (paths) => onDisk('linking unchanged files', () => linkAll(published, paths)),
-    linkFrom: (from, paths) => onDisk('linking files', () => linkAll(from, paths)),
-    keepPublished: (paths) =>
-      onDisk('keeping the files before', async () => {
-        const kept = join(folder, STAGED.kept);
-        hasLinks = true;
-        await mkdir(kept);
-        const place = parentMaker(kept);
-        // A file that someone took away has nothing to keep.
-        for (const path of paths) await unlessMissing(linkOrCopy(join(published, path), await place(path)));
-      }),
-    makeView: (paths) =>
-      onDisk('showing the new tree', async () => {
-        const view = join(folder, STAGED.view);
-        hasLinks = true;
-        await makeView(view, paths, (path) => (staged.has(path) ? tree : published), onProgress);
-        return view;
-      }),
-    discard: async () => {
-      if (await hasIntent(folder)) return;
-      const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
-      const isLinked = hasLinks && (await unlessMissing(lstat(folder))) !== null;
-      await (isLinked ? removeLinked(remove) : remove());
+    adopt: (path, isShared = false) => {
+      staged.add(path);
+      if (isShared) shared.add(path);
     },
-  };
-}
-
-/** Makes a tree of links. @param treeOf where the file of a path lies */
-async function makeView(
-  view: string,
-  paths: readonly string[],
-  treeOf: (path: string) => string,
-  onProgress: () => void,
-): Promise<void> {
-  await mkdir(view);
-  const place = parentMaker(view);
-  await forEachConcurrently(paths, LINKS_AT_ONCE, async (path) => {
-    await linkOrCopy(join(treeOf(path), path), await place(path));
-    onProgress();
-  });
-}
-
-/** Makes the folders that paths below a root need, each once, and gives where the paths lead. */
-function parentMaker(root: string): (path: string) => Promise<string> {
-  const folders = new Set<string>([root]);
-  return async (path) => {
-    const destination = join(root, path);
-    const parent = dirname(destination);
-    if (!folders.has(parent)) {
-      await mkdir(parent, { recursive: true });
-      folders.add(parent);
-    }
-    return destination;
+    setTime: (path, mtimeMs) =>
+      onDisk(`writing ${path}`, async () => {
+        const mtime = new Date(mtimeMs);
+        await utimes(join(tree, path), mtime, mtime);
+        return (await lstat(join(tree, path))).mode & 0o7777;
+      }),
   };
 }
 
@@ -170,15 +210,4 @@ async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Ar
   for (let offset = 0; offset < chunk.byteLength;) {
     offset += (await handle.write(chunk, offset)).bytesWritten;
   }
-}
-
-async function isIntact(path: string, file: ManifestFile): Promise<boolean> {
-  const found = await unlessMissing(lstat(path));
-  return (
-    found !== null &&
-    found.isFile() &&
-    found.size === file.sizeBytes &&
-    Math.round(found.mtimeMs) === file.mtimeMs &&
-    (found.mode & 0o7777) === file.mode
-  );
 }

@@ -33,6 +33,7 @@ import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './
 import { type ShowStage, showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
 import { sweep } from './sweep.ts';
+import { createTwins, type Twins } from './twins.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -43,7 +44,7 @@ export interface MirrorStore {
   readonly canExchange: boolean;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
-  /** Completes what errors interrupted, while no stage is in use; gives the targets that it completed. */
+  /** Completes what errors interrupted, and leaves alone the stages that are in use; gives the targets that it completed. */
   readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
@@ -60,6 +61,7 @@ export interface MirrorStore {
   ) => Promise<readonly Difference[] | null>;
   /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
   readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  readonly sharersOf: Twins['sharersOf'];
   /** The target that a path below `mirror/` belongs to; null for none. */
   readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
   /**
@@ -95,6 +97,9 @@ export interface MirrorStore {
   readonly close: () => Promise<void>;
 }
 
+/** What the setting `dedup` means. */
+const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as const;
+
 /** How a store is opened. */
 export interface StoreOptions {
   readonly directory: string;
@@ -102,6 +107,8 @@ export interface StoreOptions {
   /** How long a replaced tree stays whole, in milliseconds. */
   readonly readerGraceMs: number;
   readonly retention: RetentionPolicy;
+  /** How files that several targets have in common are stored; each for itself unless told. */
+  readonly dedup?: keyof typeof SHARING;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
@@ -133,14 +140,12 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       recovered,
       settle: (signal) => settle(context, signal),
       published: async () => (await inventory.read()).published,
-      inventory: async () => {
-        await lock.check();
-        return inventory.read();
-      },
+      inventory: () => readForPass(lock, inventory),
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
       targetOf: (path) => targetOf(layout, path),
+      sharersOf: context.twins.sharersOf,
       findDrift: (path, signal) => findDrift(context, path, signal),
       noteDrifted: async (paths) => {
         await lock.check();
@@ -151,6 +156,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         return openStage(layout, currentPath, {
           onProgress: onBytes,
           removeLinked: (remove) => removeLinked(context.gate, remove),
+          twins: unlessLeased(context),
+          inUse: context.inUse,
         });
       },
       show: (...args) => showStage(context.gate, ...args),
@@ -175,6 +182,25 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
+/** No twins while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
+function unlessLeased({ layout, twins, now }: PublishContext): Pick<Twins, 'sharing' | 'twinsOf'> {
+  return {
+    sharing: twins.sharing,
+    twinsOf: async (contents) =>
+      (await readLeases(layout, now())).inForce.length === 0
+        ? twins.twinsOf(contents)
+        : contents.map(() => []),
+  };
+}
+
+/** Reads what is published, and writes down what it comes to for the next process. */
+async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<InventoryReading> {
+  await lock.check();
+  const reading = await inventory.read();
+  await inventory.save();
+  return reading;
+}
+
 async function throughGate<T>(
   { gate, checkDirectory }: PublishContext,
   step: () => Promise<T>,
@@ -191,19 +217,21 @@ async function throughGate<T>(
 function settle(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('settling interrupted work', async () => {
     await context.checkDirectory();
+    // What a publish that goes on beside this leaves behind meanwhile stays as it says.
+    const known = [...context.unsettled.keys()];
     const { completed, unsettled } = await settleBehindGate(context, signal);
-    context.unsettled.clear();
+    for (const path of known) context.unsettled.delete(path);
     for (const [path, error] of unsettled) context.unsettled.set(path, error);
     return completed;
   });
 }
 
 async function settleBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Settled> {
-  const { layout, gate } = context;
-  if ((await stagesLeft(layout)).length === 0) return { completed: [], unsettled: new Map() };
-  const settled = await tryToPass(gate, () => settleStages(context), signal);
+  const { gate, exclusively } = context;
+  if ((await stagesLeft(context)).length === 0) return { completed: [], unsettled: new Map() };
+  const settled = await tryToPass(gate, () => exclusively(() => settleStages(context)), signal);
   if ('done' in settled) return settled.done;
-  const paths = await interruptedPublishes(layout);
+  const paths = await interruptedPublishes(context);
   return { completed: [], unsettled: new Map(paths.map((path) => [path, settled.obstacle])) };
 }
 
@@ -222,7 +250,7 @@ async function identify(
 }
 
 async function publishContext(
-  { publish, directory, retention, readerGraceMs, now, gatePatienceMs }: StoreOptions,
+  { publish, directory, retention, readerGraceMs, now, gatePatienceMs, dedup = 'off' }: StoreOptions,
   layout: DirectoryLayout,
   native: NativeCalls,
   lock: DirectoryLock,
@@ -239,29 +267,10 @@ async function publishContext(
     gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createExclusion(),
     unsettled: new Map(),
+    inUse: new Set(),
     activity: createActivity(),
+    twins: createTwins(layout, SHARING[dedup]),
     checkDirectory: lock.check,
     trashUntilMs: () => now() + readerGraceMs,
-  };
-}
-
-/**
- * Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`.
- */
-export async function readStore(
-  directory: string,
-): Promise<
-  Pick<MirrorStore, 'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'leases' | 'approvals'>
-> {
-  const layout = layoutOf(directory);
-  const inventory = createInventory(layout);
-  return {
-    layout,
-    id: (await knownDirectoryId(layout)) ?? '',
-    published: async () => (await inventory.read()).published,
-    inventory: inventory.read,
-    manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-    leases: async () => (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce,
-    approvals: () => readApprovals(layout),
   };
 }

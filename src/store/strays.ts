@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { type EntryKind, foldersWith } from '../model/drift.ts';
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
-import { kindOf } from './examine.ts';
+import { kindOf } from '../bulk/walk.ts';
 import { readIntent, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { manifestStamp } from './inventory.ts';

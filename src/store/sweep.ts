@@ -25,11 +25,11 @@ export async function sweep(
   historyNowMs: number,
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
-  const { layout, gate, now } = context;
+  const { layout, now } = context;
   await context.checkDirectory();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
   await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs, signal));
-  const pruned = await pruneHistory(layout, gate, retention, historyNowMs, signal);
+  const pruned = await pruneHistory(context, retention, historyNowMs, signal);
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 

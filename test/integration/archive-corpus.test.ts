@@ -16,6 +16,7 @@ import {
 } from '../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+import { bytesOfEntries } from '../support/unpacked.ts';
 
 const corpus = hostileArchives();
 
@@ -23,15 +24,10 @@ async function contentOf(path: string, limits = CORPUS_LIMITS): Promise<Record<s
   const archive = await openArchive(path, limits);
   try {
     const files: Record<string, string> = {};
-    for (const entry of archive.entries) {
-      const chunks: Uint8Array[] = [];
-      let sizeBytes = 0;
-      for await (const chunk of entry.read()) {
-        sizeBytes += chunk.byteLength;
-        expect(sizeBytes).toBeLessThanOrEqual(entry.sizeBytes);
-        chunks.push(chunk);
-      }
-      files[entry.path] = Buffer.concat(chunks).toString('latin1');
+    for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
+      const entry = archive.entries[index];
+      expect(bytes.length).toBe(entry?.sizeBytes);
+      files[entry?.path ?? ''] = bytes.toString('latin1');
     }
     return files;
   } finally {

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openArchive } from '../../src/archive/archive.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../support/fake-service.ts';
+import { bytesOfEntries } from '../support/unpacked.ts';
 
 async function fileWith(bytes: Buffer): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
@@ -16,19 +17,15 @@ async function fileWith(bytes: Buffer): Promise<string> {
   return path;
 }
 
-/** Opens an archive and reads all of it, streamed and, where that is given, whole. */
+/** Opens an archive and reads all of it. */
 async function readAll(path: string): Promise<Record<string, Buffer>> {
   const archive = await openArchive(path, DEFAULT_LIMITS);
   try {
     const files: Record<string, Buffer> = {};
-    for (const entry of archive.entries) {
-      const chunks: Uint8Array[] = [];
-      for await (const chunk of entry.read()) chunks.push(chunk);
-      const bytes = Buffer.concat(chunks);
-      expect(bytes.length).toBe(entry.sizeBytes);
-      const whole = await entry.readWhole();
-      if (whole !== null) expect(bytes.equals(whole)).toBe(true);
-      files[entry.path] = bytes;
+    for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
+      const entry = archive.entries[index];
+      expect(bytes.length).toBe(entry?.sizeBytes);
+      files[entry?.path ?? ''] = bytes;
     }
     return files;
   } finally {

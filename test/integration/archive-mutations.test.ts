@@ -10,6 +10,7 @@ import { openArchive } from '../../src/archive/archive.ts';
 import { MirrorError } from '../../src/model/errors.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { buildZip, descriptor, type ZipEntry } from '../support/zip-builder.ts';
+import { bytesOfEntries } from '../support/unpacked.ts';
 
 /** More than what an entry of a small archive can need, whatever the archive claims. */
 const MEMORY_BYTES = 300e6;
@@ -93,15 +94,11 @@ async function outcomeOf(path: string): Promise<readonly string[] | MirrorError>
   try {
     const archive = await openArchive(path, DEFAULT_LIMITS);
     try {
-      const texts: string[] = [];
       for (const entry of archive.entries) {
-        const chunks: Uint8Array[] = [];
-        for await (const chunk of entry.read()) chunks.push(chunk);
-        texts.push(Buffer.concat(chunks).toString('latin1'));
         expect(Number.isInteger(entry.modifiedAtMs) && entry.modifiedAtMs >= 0).toBe(true);
         expect(join('/root/tree', entry.path)).toBe(`/root/tree/${entry.path}`);
       }
-      return texts;
+      return (await bytesOfEntries(archive)).map((bytes) => bytes.toString('latin1'));
     } finally {
       await archive.close();
     }

@@ -1,0 +1,143 @@
+import { readSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
+
+import { StoppedError } from './failures.ts';
+import type { PackedEntry, StopFlag } from './tasks.ts';
+
+/** What fits into the cache next to a core, where a piece is hashed and written at once. */
+const CHUNK_BYTES = 256 * 1024;
+/** Deflated entries up to this size, before and after, are inflated at once. */
+const INFLATED_AT_ONCE_BYTES = 8 * 1024 * 1024;
+/** The least that zlib takes (Node.js, "Class: Options"). */
+const LEAST_CHUNK_BYTES = 64;
+
+/** What is wrong with an entry; goes on where its name ends. */
+export class EntryFault extends Error {}
+
+/**
+ * Reads an entry through memory; the bytes are good until the next one is read: fresh memory for each would take longer to get
+ * than to fill.
+ * @throws EntryFault unless it has the size and CRC-32 that the directory claims; Error of the disk
+ */
+export function readWhole(fd: number, packed: PackedEntry): Buffer {
+  const stored = readInto(scratchOf(packed.compressedBytes), fd, packed.dataOffset);
+  const bytes = packed.isDeflated ? inflate(stored, packed) : stored;
+  check(packed, bytes.byteLength, crc32(bytes));
+  return bytes;
+}
+
+/**
+ * Reads an entry in pieces, never more of them than the directory claims; a piece is good until the next is asked for.
+ * @throws EntryFault unless it has the size and CRC-32 that the directory claims; StoppedError; Error of the disk
+ */
+export async function* stream(fd: number, packed: PackedEntry, stop: StopFlag): AsyncGenerator<Uint8Array> {
+  let sizeBytes = 0;
+  let checksum = 0;
+  for await (const chunk of piecesOf(fd, packed, stop)) {
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes > packed.sizeBytes) break;
+    checksum = crc32(chunk, checksum);
+    yield chunk;
+  }
+  check(packed, sizeBytes, checksum);
+}
+
+function piecesOf(
+  fd: number,
+  packed: PackedEntry,
+  stop: StopFlag,
+): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  if (!packed.isDeflated) return stored(fd, packed, stop);
+  const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= INFLATED_AT_ONCE_BYTES;
+  return isSmall ? inflatedAtOnce(fd, packed) : inflated(fd, packed, stop);
+}
+
+function* inflatedAtOnce(fd: number, packed: PackedEntry): Generator<Uint8Array> {
+  const bytes = inflate(readInto(scratchOf(packed.compressedBytes), fd, packed.dataOffset), packed);
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
+    yield bytes.subarray(start, start + CHUNK_BYTES);
+}
+
+function* stored(fd: number, packed: PackedEntry, stop: StopFlag): Generator<Buffer> {
+  const end = packed.dataOffset + packed.compressedBytes;
+  for (let position = packed.dataOffset; position < end; position += CHUNK_BYTES) {
+    if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The archive is read no further.');
+    yield readInto(scratchOf(Math.min(CHUNK_BYTES, end - position)), fd, position);
+  }
+}
+
+/** What waits in a stream must not be overwritten by what is read next. */
+function* copiesOf(pieces: Iterable<Buffer>): Generator<Buffer> {
+  for (const piece of pieces) yield Buffer.from(piece);
+}
+
+async function* inflated(fd: number, packed: PackedEntry, stop: StopFlag): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(copiesOf(stored(fd, packed, stop)), { objectMode: false });
+  const inflater = createInflateRaw({ chunkSize: CHUNK_BYTES });
+  source.once('error', (error) => inflater.destroy(error));
+  source.pipe(inflater);
+  try {
+    const chunks: AsyncIterable<unknown> = inflater;
+    for await (const chunk of chunks) if (chunk instanceof Uint8Array) yield chunk;
+    if (inflater.bytesWritten !== packed.compressedBytes) throw unused();
+  } catch (error) {
+    throw zlibFault(error);
+  } finally {
+    source.destroy();
+    inflater.destroy();
+  }
+}
+
+function inflate(deflated: Buffer, { sizeBytes }: PackedEntry): Buffer {
+  let result: unknown;
+  try {
+    const maxOutputLength = Math.max(1, sizeBytes);
+    // With room for all of it at once nothing is joined together afterwards.
+    const chunkSize = Math.max(LEAST_CHUNK_BYTES, sizeBytes + 1);
+    result = inflateRawSync(deflated, { maxOutputLength, chunkSize, info: true });
+  } catch (error) {
+    throw zlibFault(error);
+  }
+  if (!hasEngine(result)) throw new TypeError('zlib did not say how much it read');
+  if (result.engine.bytesWritten !== deflated.length) throw unused();
+  return result.buffer;
+}
+
+/** What zlib gives with the option `info` (Node.js, "Class: Options"), which its types do not show. */
+function hasEngine(result: unknown): result is { buffer: Buffer; engine: { bytesWritten: number } } {
+  return typeof result === 'object' && result !== null && 'engine' in result && 'buffer' in result;
+}
+
+/** An error of zlib's means that the entry is not whole; others stay. */
+function zlibFault(error: unknown): unknown {
+  const isOfZlib = error instanceof Error && !('syscall' in error) && 'code' in error;
+  return isOfZlib ? new EntryFault(`is damaged: ${error.message}`) : error;
+}
+
+function unused(): EntryFault {
+  return new EntryFault('ends before its compressed size');
+}
+
+function check(packed: PackedEntry, sizeBytes: number, checksum: number): void {
+  if (sizeBytes !== packed.sizeBytes || checksum !== packed.crc32) {
+    throw new EntryFault('does not match its size or CRC-32');
+  }
+}
+
+let scratch = Buffer.allocUnsafe(64 * 1024);
+
+function scratchOf(length: number): Buffer {
+  if (scratch.length < length) scratch = Buffer.allocUnsafe(length);
+  return scratch.subarray(0, length);
+}
+
+/** Fills a buffer, or fails: an archive never ends where its own directory says that it goes on. */
+function readInto(buffer: Buffer, fd: number, position: number): Buffer {
+  for (let done = 0; done < buffer.length;) {
+    const bytesRead = readSync(fd, buffer, done, buffer.length - done, position + done);
+    if (bytesRead === 0) throw new EntryFault('is damaged: unexpected end of the file');
+    done += bytesRead;
+  }
+  return buffer;
+}

@@ -1,0 +1,123 @@
+/**
+ * Work on many files at a time. It is done in threads of its own by synchronous calls, which cost a fraction of asynchronous
+ * ones where a file takes microseconds, and leave the main thread free where a disk hangs.
+ */
+export type Question =
+  | { readonly kind: 'extract'; readonly request: ExtractRequest }
+  | { readonly kind: 'link'; readonly request: LinkRequest }
+  | { readonly kind: 'walk'; readonly request: WalkRequest };
+
+/** What comes of a question. */
+export type Reply =
+  | { readonly kind: 'extract'; readonly extracted: readonly Extracted[] }
+  | { readonly kind: 'link' }
+  | { readonly kind: 'walk'; readonly walked: Walked };
+
+/** Shared with a thread; a number other than 0 asks it to give its work up. */
+export type StopFlag = Int32Array<SharedArrayBuffer>;
+
+/** Where the bytes of an archive's entry are, and what they must be. */
+export interface PackedEntry {
+  readonly dataOffset: number;
+  readonly compressedBytes: number;
+  readonly sizeBytes: number;
+  readonly crc32: number;
+  readonly isDeflated: boolean;
+}
+
+/** A published file of the same path and size. */
+export interface KnownFile {
+  /** Absolute path. */
+  readonly place: string;
+  /** SHA-256, in hexadecimal digits, of what it must hold. */
+  readonly sha256: string;
+  readonly mode: number;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimeMs: number;
+  /** Whether it may stay where it has the same bytes. */
+  readonly mayStay: boolean;
+  /** Whether the same size and CRC-32 say that it has the same bytes. */
+  readonly isSameByChecksum: boolean;
+}
+
+/** A published file elsewhere that may hold the same bytes. */
+export interface Twin {
+  /** Absolute path. */
+  readonly place: string;
+  /** SHA-256, in hexadecimal digits, of what it should hold. */
+  readonly sha256: string;
+}
+
+/** How files may be stored once: not at all, by shared blocks alone, or else as hard links, too. */
+export type Sharing = 'none' | 'blocks' | 'blocks-or-links';
+
+/** What is to become of an entry. Times in whole milliseconds since the epoch. */
+export interface ExtractEntry {
+  readonly packed: PackedEntry;
+  /** Absolute path of the file that is made, unless the known one is the same. */
+  readonly destination: string;
+  /** For a file with other bytes than the known one. */
+  readonly mtimeMs: number;
+  /** For a file with the bytes that the known one should have and has not. */
+  readonly keptTimeMs: number;
+  /** Null where no published file of this path can be the same. */
+  readonly known: KnownFile | null;
+  readonly twins: readonly Twin[];
+}
+
+/** A part of an archive. */
+export interface ExtractRequest {
+  /** The archive, open for reading in this process. */
+  readonly fd: number;
+  readonly sharing: Sharing;
+  readonly entries: readonly ExtractEntry[];
+  readonly stop: StopFlag;
+}
+
+/** What became of an entry: the known file holds it, or a file was made. */
+export type Extracted =
+  /** `isRead`: its bytes were compared, and not just its size and CRC-32. */
+  | { readonly kind: 'kept'; readonly isRead: boolean }
+  | {
+      readonly kind: 'written';
+      readonly sha256: string;
+      /** Permission bits. */
+      readonly mode: number;
+      /** Whether its bytes are those that the known file should have and has not. */
+      readonly isRewritten: boolean;
+      /** Whether it shares its storage with a twin. */
+      readonly isShared: boolean;
+    };
+
+/** Gives files of one tree names in another one, by hard links. */
+export interface LinkRequest {
+  readonly from: string;
+  readonly to: string;
+  /** Paths below both. Folders are made. */
+  readonly paths: readonly string[];
+}
+
+/** Looks at everything below a folder. */
+export interface WalkRequest {
+  readonly tree: string;
+  readonly stop: StopFlag;
+}
+
+/** What a walk found, in columns: as objects it would take longer to hand over than to find. */
+export interface Walked {
+  /** What cannot be said of the folder itself; null where it is one. */
+  readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
+  /** Below the folder, with slashes. */
+  readonly paths: readonly string[];
+  /** Places in {@link WALKED_KINDS}. */
+  readonly kinds: Uint8Array;
+  readonly sizesBytes: Float64Array;
+  /** Permission bits. */
+  readonly modes: Uint16Array;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimesMs: Float64Array;
+  /** What could not be looked at, with the system's reason. */
+  readonly problems: readonly { readonly path: string; readonly problem: string }[];
+}
+
+export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;

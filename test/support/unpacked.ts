@@ -1,0 +1,27 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { Archive } from '../../src/archive/archive.ts';
+
+/** The bytes of an archive's entries, in their order, as they come to files. */
+export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buffer[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  try {
+    const places = entries.map((_, index) => join(folder, String(index)));
+    await extract(
+      entries.map((entry, index) => ({
+        entry,
+        destination: places[index] ?? '',
+        mtimeMs: 0,
+        keptTimeMs: 0,
+        known: null,
+        twins: [],
+      })),
+      { sharing: 'none', signal: new AbortController().signal, onProgress: () => {} },
+    );
+    return await Promise.all(places.map((place) => readFile(place)));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
