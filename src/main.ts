@@ -18,10 +18,17 @@ async function main(): Promise<number> {
     );
     return 2;
   }
-  const { runProgram, tellError } = await import('./cli/program.ts');
-  const { exitCodeOf, toMirrorError } = await import('./model/errors.ts');
   const { endWithOutput } = await import('./cli/closed-output.ts');
   endWithOutput();
+  const [only, ...others] = process.argv.slice(2);
+  // Asked often by programs, and answered without what a whole command line takes to be understood.
+  if ((only === '--version' || only === '-V') && others.length === 0) {
+    const { packageVersion } = await import('./cli/version.ts');
+    process.stdout.write(`${packageVersion()}\n`);
+    return 0;
+  }
+  const { runProgram, tellError } = await import('./cli/program.ts');
+  const { exitCodeOf, toMirrorError } = await import('./model/errors.ts');
   try {
     return (await runProgram(process.argv)).exitCode;
   } catch (error) {

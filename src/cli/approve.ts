@@ -7,7 +7,7 @@ import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
 import { writeApproval } from '../store/approvals.ts';
-import { openReader, refuseMissing } from './compose.ts';
+import { openReader, refuseMissing } from './reader.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 

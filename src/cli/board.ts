@@ -11,7 +11,8 @@ import type { Published } from '../model/targets.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { type Mirror, statusPolicyOf } from './compose.ts';
+import type { Mirror } from './compose.ts';
+import { statusPolicyOf } from './reader.ts';
 import { packageVersion } from './version.ts';
 
 /** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */

@@ -1,26 +1,22 @@
-import { readdir } from 'node:fs/promises';
-
 import { type ArchiveLimits, openArchive } from '../archive/archive.ts';
 import type { ServiceClient } from '../client/client.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
-import { longestPeriodMs } from '../daemon/schedule.ts';
-import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
-import type { StatusPolicy } from '../model/status.ts';
-import { openState, type State } from '../state/state.ts';
-import { type MirrorStore, openStore, readStore } from '../store/store.ts';
+import type { State } from '../state/state.ts';
+import { type MirrorStore, openStore } from '../store/store.ts';
+import { type BeginWork, PullLine } from '../sync/line.ts';
 import type { PassPolicy } from '../sync/pass.ts';
 import type { PassContext } from '../sync/ports.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from './publish-gate.ts';
+import { openStateOf } from './reader.ts';
+import { keepSlowNotes } from './slow-notes.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
 /** Wait after a target's first failure, and the longest wait, in milliseconds. */
 const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
-
-const LEAST_STALENESS_MS = 15 * 60_000;
 
 /** What passes go by, from the settings. */
 export function policyOf(settings: SettingsFor<never>): PassPolicy {
@@ -32,6 +28,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     guard: settings.guard,
     content: settings.content,
     concurrency: settings.concurrency,
+    slowAfterMs: settings.slowAfter,
     retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
   };
 }
@@ -46,16 +43,6 @@ function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
   };
 }
 
-/** What freshness is judged by, from the settings. */
-export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
-  const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
-  return {
-    selection: createSelection(settings),
-    maxStalenessMs: settings.maxStaleness ?? Math.max(LEAST_STALENESS_MS, 3 * periodMs),
-    fullCheckMs: settings.fullCheck,
-  };
-}
-
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
   /** What a pass works with: to be asked for at the beginning of each, as it changes with the settings. */
@@ -65,10 +52,12 @@ export interface Mirror {
   readonly state: State;
   /** Makes everything ready for other settings; nothing changes before they are taken. */
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
-  /** Closes what settings before had opened: to be called between passes. */
+  /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
   readonly closeReplaced: () => Promise<void>;
   /** Has someone told of every new state once it is durable and visible. */
   readonly onPublished: (listener: PassContext['onPublished']) => void;
+  /** Takes back the pulls that wait, and waits for those that go on. */
+  readonly pullsEnded: () => Promise<void>;
   /** Remembers what a pass found out about the installation. */
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -91,6 +80,7 @@ export function openMirrorStore(
     onProgress,
     directory: settings.directory,
     publish: settings.publish,
+    dedup: settings.dedup,
     readerGraceMs: settings.readerGrace,
     retention: settings.history,
     now: Date.now,
@@ -101,8 +91,12 @@ export function openMirrorStore(
 export interface MirrorOptions {
   /** Called whenever the work of a pass has moved on. */
   readonly onProgress?: () => void;
+  /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
+  readonly beginWork?: BeginWork;
   /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
   readonly tellsFirstKeys?: boolean;
+  /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
+  readonly outlastsPasses?: boolean;
 }
 
 /**
@@ -119,46 +113,45 @@ export async function openMirror(
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
     const state = await openStateOf(settings, store, false, emit);
+    const notes = await keepSlowNotes(state, emit);
     const told = createListeners();
+    const line = new PullLine(options.outlastsPasses === true, undefined, options.beginWork);
     const lasting = {
       onPublished: told.tell,
+      onProgress: options.onProgress ?? (() => {}),
       store,
       state,
-      emit,
+      emit: notes.emit,
       now: Date.now,
       random: Math.random,
       knownProblems: new Set<string>(),
+      line,
       drifted: new Set(store.drifted),
     };
-    let present = await setUp(settings, state, emit, options, null);
-    const replaced: Setup[] = [];
-    const closeReplaced = async (): Promise<void> => {
-      for (const setup of replaced.splice(0)) await setup.close();
-    };
+    const setups = createSetups(await setUp(settings, state, emit, options, null), line);
     return {
       get context() {
-        const { client: service, openArchive, beforePublish } = present;
+        const { client: service, openArchive, beforePublish } = setups.present();
         return { ...lasting, service, openArchive, beforePublish };
       },
       get policy() {
-        return present.policy;
+        return setups.present().policy;
       },
       store,
       state,
       prepare: async (next) => {
-        const setup = await setUp(next, state, emit, options, present);
-        const take = (): void => {
-          replaced.push(present);
-          present = setup;
-        };
-        return { take, abandon: setup.close };
+        const setup = await setUp(next, state, emit, options, setups.present());
+        return { take: () => setups.take(setup), abandon: setup.close };
       },
-      closeReplaced,
+      closeReplaced: setups.closeReplaced,
       onPublished: told.add,
-      rememberInstallation: () => present.rememberInstallation(),
+      pullsEnded: () => line.drain(),
+      rememberInstallation: () => setups.present().rememberInstallation(),
       close: async () => {
-        await closeReplaced();
-        await present.close();
+        await line.drain();
+        await setups.closeReplaced();
+        await setups.present().close();
+        await notes.saved();
         await state.close();
         await store.close();
       },
@@ -167,6 +160,36 @@ export async function openMirror(
     await store.close();
     throw error;
   }
+}
+
+/** What is set up by the settings in force, and what pulls still use of those before. */
+interface Setups {
+  readonly present: () => Setup;
+  readonly take: (next: Setup) => void;
+  /** Calls off what still asks another service than that in force, and closes what was replaced and is used no more. */
+  readonly closeReplaced: () => Promise<void>;
+}
+
+function createSetups(first: Setup, line: PullLine): Setups {
+  let present = first;
+  let replaced: readonly Setup[] = [];
+  return {
+    present: () => present,
+    take: (next) => {
+      // What another service gives is not to be published once the settings name this one.
+      if (next.baseUrl !== present.baseUrl) void line.callOffAll();
+      replaced = [...replaced, present];
+      present = next;
+    },
+    closeReplaced: async () => {
+      // A pass that was under way when the settings changed may have begun more of the former service's since.
+      for (const { baseUrl, client } of replaced)
+        if (baseUrl !== present.baseUrl) await line.callOffOf(client);
+      const unused = replaced.filter(({ client }) => !line.isUsing(client));
+      replaced = replaced.filter((setup) => !unused.includes(setup));
+      for (const setup of unused) await setup.close();
+    },
+  };
 }
 
 /** Makes a list of those who are told of new states. */
@@ -231,47 +254,4 @@ async function setUp(
       await rememberInstallation();
     },
   };
-}
-
-/** Opens the state cache of a directory. @throws MirrorError `state.unavailable`, `settings.invalid` */
-export function openStateOf(
-  settings: SettingsFor<'directory'>,
-  store: Pick<MirrorStore, 'layout' | 'id'>,
-  readOnly: boolean,
-  emit: EventSink,
-): Promise<State> {
-  const { state } = settings;
-  return openState({
-    address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
-    file: store.layout.stateFile,
-    directoryId: store.id,
-    readOnly,
-    onReset: (reason) => emit({ name: 'state.reset', reason }),
-    onError: () => {},
-  });
-}
-
-/** Refuses a directory that is not there: reading it would find nothing wrong. @throws MirrorError `directory.unusable` */
-export async function refuseMissing(directory: string): Promise<void> {
-  try {
-    await readdir(directory);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
-      cause: error,
-      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
-    });
-  }
-}
-
-/** What can be read beside a daemon that is running: no lock is taken and nothing is written. */
-export interface MirrorReader {
-  readonly store: Awaited<ReturnType<typeof readStore>>;
-  readonly state: State;
-}
-
-/** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
-export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
-  const store = await readStore(settings.directory);
-  return { store, state: await openStateOf(settings, store, true, emit) };
 }

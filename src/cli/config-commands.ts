@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander';
 
 import { declare } from './declare.ts';
 import { printData, printJson } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 
 /** The commands that settings are checked for. */
 const CHECKED = ['run', 'serve'] as const;
@@ -28,6 +27,7 @@ export function addConfigCommands(program: Command): void {
     )
     .action(async (options: { for?: CheckedCommand }, command: Command) => {
       const { describeCheck } = await import('./config.ts');
+      const { settingsOf } = await import('./settings-flags.ts');
       if (options.for === 'serve') {
         const loaded = settingsOf(command, []);
         const { requiredServeDirectory } = await import('./serve-directory.ts');
@@ -49,6 +49,7 @@ export function addConfigCommands(program: Command): void {
   )
     .option('--json', 'print the settings as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const loaded = settingsOf(command, []);
       const { showSettings } = await import('./config.ts');
       const { yaml, data } = showSettings(loaded);

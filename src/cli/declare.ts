@@ -1,13 +1,33 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 
+import type { Need } from '../config/leaf.ts';
 import type { ExitCode } from '../model/errors.ts';
 import { addLoudnessFlags } from './loudness.ts';
-import { addSettingsFlags, type FlagSet } from './settings-flags.ts';
 
 /** Takes the exit code of a command that comes to its end. */
 export type SetExitCode = (code: ExitCode) => void;
 
-/** Declares a command with its settings' flags and, where it has any, those that say how much it tells. */
+/** Which settings a command has flags for: those of the daemon, all, or what it reads. */
+export type FlagSet = 'mirror' | 'all' | FlagList;
+
+/** The settings that a command reads. */
+interface FlagList {
+  /** Settings, and sections of them, by their dotted names. */
+  readonly reads: readonly string[];
+  /** The parts that it cannot do without. */
+  readonly needs: readonly Need[];
+}
+
+/** What a command reads that asks the service and has no mirror. */
+export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'] };
+
+/** The settings whose flags commands are still to be given. */
+const pending = new WeakMap<Command, FlagSet>();
+
+/**
+ * Declares a command with `--config` and, where it has any settings, the flags that say how much it tells. The flags of the
+ * settings themselves follow with {@link addPendingFlags}.
+ */
 export function declare(
   parent: Command,
   name: string,
@@ -19,5 +39,30 @@ export function declare(
     .command(name)
     .summary(summary)
     .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n\n${help}`);
-  return flags === null ? command : addSettingsFlags(addLoudnessFlags(command), flags);
+  if (flags === null) return command;
+  pending.set(command, flags);
+  return addLoudnessFlags(command).addOption(
+    new Option(
+      '--config <file>',
+      'settings file (default: /etc/workbook-mirror/config.yaml, if it is there)',
+    ),
+  );
+}
+
+/**
+ * Gives a command the flags of its settings, before its part of a command line is parsed or its help is shown. What the settings
+ * are takes longer to load than all commands together, and is seldom needed of more than one.
+ */
+export async function addPendingFlags(command: Command): Promise<void> {
+  const flags = pending.get(command);
+  if (flags === undefined) return;
+  pending.delete(command);
+  const { addSettingsFlags } = await import('./settings-flags.ts');
+  addSettingsFlags(command, flags);
+}
+
+/** As {@link addPendingFlags}, for a command and everything below it. */
+export async function addAllPendingFlags(command: Command): Promise<void> {
+  await addPendingFlags(command);
+  for (const child of command.commands) await addAllPendingFlags(child);
 }

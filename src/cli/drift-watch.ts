@@ -53,6 +53,7 @@ export async function startDriftWatch(
     targetOf: store.targetOf,
     targets: async () => (await store.published()).map(({ path }) => path),
     findDrift: store.findDrift,
+    sharersOf: store.sharersOf,
     ...reporter,
     known: [...notes.keys()],
     onError: onUnseen,

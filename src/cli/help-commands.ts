@@ -1,9 +1,8 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 
-import { declare } from './declare.ts';
-import { manualPage, manualTopics, showTopic } from './manual.ts';
+import { addAllPendingFlags, addPendingFlags, declare } from './declare.ts';
+import { manualTopics, showTopic } from './manual.ts';
 import { printData } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 import { packageVersion } from './version.ts';
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
@@ -19,11 +18,20 @@ export function addHelpCommands(program: Command): void {
   )
     .argument('[name...]', 'a command, or a topic')
     .option('--man', 'print everything as a manual page, for `man -l -`')
-    .action((names: string[], { man }: { man?: true }) => {
+    .action(async (names: string[], { man }: { man?: true }) => {
+      if (man) {
+        await addAllPendingFlags(program);
+        const { manualPage } = await import('./manual-page.ts');
+        printData(manualPage(program, packageVersion()));
+        return;
+      }
       const command = findCommand(program, names);
-      if (man) printData(manualPage(program, packageVersion()));
-      else if (command !== undefined) command.outputHelp();
-      else printData(showTopic(names.join(' '), namesOf(program)));
+      if (command === undefined) {
+        printData(showTopic(names.join(' '), namesOf(program)));
+        return;
+      }
+      await addPendingFlags(command);
+      command.outputHelp();
     });
   addCompletion(program);
 }
@@ -49,9 +57,11 @@ function addCompletion(program: Command): void {
       const { completionFor, keysFor, namesFor } = await import('./completion.ts');
       const shell = shells.find((each) => each === asked);
       if (shell !== undefined) {
+        await addAllPendingFlags(program);
         printData(completionFor(shell, program));
         return;
       }
+      const { settingsOf } = await import('./settings-flags.ts');
       const names =
         asked === 'keys'
           ? await keysFor(settingsOf(command, []).settings)

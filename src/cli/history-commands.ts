@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { MirrorError } from '../model/errors.ts';
 import { declare } from './declare.ts';
 import { printData, printJson } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 
 /** Declares the command that lets held deletions through: `approve`. */
 export function addGuardCommands(program: Command): void {
@@ -25,6 +24,7 @@ export function addGuardCommands(program: Command): void {
           hint: '`workbook-mirror status` lists what is held.',
         });
       }
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { approve, describeApproved } = await import('./approve.ts');
       const approved = await approve(settings, options.all === true ? null : targets);
@@ -49,6 +49,7 @@ export function addHistoryCommands(program: Command): void {
     .argument('[target]', 'a target as below mirror/')
     .option('--json', 'print the list as JSON')
     .action(async (target: string | undefined, options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { describeHistory, listHistory } = await import('./history.ts');
       const kept = await listHistory(settings, target ?? null);
@@ -69,6 +70,7 @@ export function addHistoryCommands(program: Command): void {
     .option('--to <folder>', 'a folder that does not exist yet')
     .option('--json', 'print what was restored as JSON')
     .action(async (target: string, options: { at?: string; to?: string; json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { describeRestored, parseTime, restoreHistory } = await import('./history.ts');
       const atMs = options.at === undefined ? null : parseTime(options.at);

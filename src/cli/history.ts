@@ -11,7 +11,7 @@ import { type HistoryEntry, readHistory } from '../store/history.ts';
 import { layoutOf, parseHistoryName } from '../store/layout.ts';
 import { readManifest } from '../store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
-import { openMirrorStore, refuseMissing } from './compose.ts';
+import { refuseMissing } from './reader.ts';
 import { table } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 import { namedPath } from './target-name.ts';
@@ -38,20 +38,21 @@ export async function listHistory(
   await refuseMissing(settings.directory);
   const entries = await readHistory(layout);
   const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
-  return Promise.all(
-    chosen.map(async ({ path, kind, atMs, tree, manifest: file }) => {
-      const manifest = await readManifest(file);
-      return {
-        target: path,
-        kind,
-        leftAtMs: atMs,
-        changedAtMs: manifest?.publishedAtMs ?? null,
-        files: manifest?.files.length ?? null,
-        sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
-        folder: tree,
-      };
-    }),
-  );
+  const kept: KeptTree[] = [];
+  // One after the other: the history may be long, and a manifest great.
+  for (const { path, kind, atMs, tree, manifest: file } of chosen) {
+    const manifest = await readManifest(file);
+    kept.push({
+      target: path,
+      kind,
+      leftAtMs: atMs,
+      changedAtMs: manifest?.publishedAtMs ?? null,
+      files: manifest?.files.length ?? null,
+      sizeBytes: manifest?.files.reduce((sum, each) => sum + each.sizeBytes, 0) ?? null,
+      folder: tree,
+    });
+  }
+  return kept;
 }
 
 function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
@@ -125,6 +126,7 @@ export async function restoreHistory(
     const whole = await checkEntry(layout, entry, signal);
     if (atMs !== null && whole.manifest.publishedAtMs > atMs) notKept(target, atMs);
     if (folder === null) {
+      const { openMirrorStore } = await import('./compose.ts');
       const store = await openMirrorStore(settings);
       try {
         await restoreToMirror(store, whole, Date.now());

@@ -6,7 +6,8 @@ import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from '../model/notifications.ts';
 import { statusOfTargets } from '../model/status.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { type Mirror, statusPolicyOf } from './compose.ts';
+import type { Mirror } from './compose.ts';
+import { statusPolicyOf } from './reader.ts';
 
 /** Where the judge's findings go. */
 interface Findings {

@@ -2,10 +2,9 @@ import { type Command, Option } from 'commander';
 
 import { EXIT_CODES } from '../model/errors.ts';
 import { KEY_KINDS, type KeyKind } from '../service/keys.ts';
-import { declare, type SetExitCode } from './declare.ts';
+import { declare, type FlagSet, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
 import { printData, printJson, tell } from './output.ts';
-import { type FlagSet, settingsOf } from './settings-flags.ts';
 
 /** Where the keys are. */
 const PLACE_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [] };
@@ -37,6 +36,7 @@ export function addKeyCommands(program: Command, setExitCode: SetExitCode): void
   )
     .argument('<id>', 'as in `keys list`, or its beginning')
     .action(async (id: string, _options: unknown, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, []);
       const { revokeKey } = await import('./keys.ts');
       const revoked = await revokeKey(settings, id);
@@ -60,6 +60,7 @@ function addCreate(keys: Command): void {
     .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it')
     .option('--json', 'print the key with all that belongs to it as JSON')
     .action(async (options: { kind: KeyKind; name: string; json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, []);
       const { createKey, describeNewDirectory, describeNewKey, printedKey, showKey } =
         await import('./keys.ts');
@@ -88,6 +89,7 @@ function addList(keys: Command, setExitCode: SetExitCode): void {
   )
     .option('--json', 'print the keys as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, []);
       const { describeKeys, keysOfSettings, listedKeys, listKeys } = await import('./keys.ts');
       const { describeKeyProblem } = await import('./serve-keys.ts');

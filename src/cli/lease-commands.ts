@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { declare } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 
 /** Takes the exit code of a command that may be that of any program. */
 type SetAnyExitCode = (code: number) => void;
@@ -33,6 +32,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
           hint: '`workbook-mirror lease list` shows the leases.',
         });
       }
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { release } = await import('./lease.ts');
       const released = await release(settings, id ?? null);
@@ -53,6 +53,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
   )
     .option('--json', 'print the leases as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { describeLeases, leaseProblems, listLeases } = await import('./lease.ts');
       const files = await listLeases(settings);
@@ -79,6 +80,7 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
     .option('--json', 'without a command: print the lease as JSON')
     .action(
       async (asked: string[], flags: { for: string; holder?: string; json?: true }, command: Command) => {
+        const { settingsOf } = await import('./settings-flags.ts');
         const { settings } = settingsOf(command, ['directory']);
         if (asked.length > 0) {
           if (flags.json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');

@@ -12,7 +12,7 @@ import { bindNativeCalls } from '../native/file-calls.ts';
 import { layoutOf } from '../store/layout.ts';
 import { acquireLease, releaseLease } from '../store/lease.ts';
 import { type LeaseFiles, readLeases } from '../store/lease-files.ts';
-import { refuseMissing } from './compose.ts';
+import { refuseMissing } from './reader.ts';
 import { table, tell } from './output.ts';
 
 /** What `lease acquire` is asked for. */

@@ -1,4 +1,4 @@
-import type { WorkbookStatusFilter } from '../api/schemas.ts';
+import type { WorkbookStatusFilter } from '../api/requests.ts';
 import type { RepositoryList } from '../client/repositories.ts';
 import type { WorkbookList } from '../client/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';

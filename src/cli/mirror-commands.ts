@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that mirror: `run`, `sync`, `plan`. */
 export function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
@@ -17,6 +16,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   ).action(async (_options, command: Command) => {
     // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
     process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
+    const { settingsOf } = await import('./settings-flags.ts');
     const load = () => settingsOf(command, ['service', 'directory']);
     const { run } = await import('./run.ts');
     setExitCode(await run(load));
@@ -31,6 +31,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   )
     .option('--json', 'print the outcome as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service', 'directory']);
       const { describeHooksDue, progressOf, sync, syncData } = await import('./sync.ts');
       const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings));
@@ -48,6 +49,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   )
     .option('--json', 'print the plan as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service', 'directory']);
       const { describePlan, plan, planData } = await import('./plan.ts');
       const actions = await plan(settings);

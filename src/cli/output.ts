@@ -36,7 +36,7 @@ export const tellEvent: EventSink = (event) => {
 /** Puts rows under their headings, in columns. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => (row[column] ?? '').length)),
+    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), heading.length),
   );
   const line = (cells: readonly string[]): string =>
     cells

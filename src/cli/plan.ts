@@ -2,7 +2,8 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, printable, roughSize } from '../model/humanize.ts';
 import type { Action } from '../model/actions.ts';
 import { planPass } from '../sync/pass.ts';
-import { openReader, policyOf } from './compose.ts';
+import { policyOf } from './compose.ts';
+import { openReader } from './reader.ts';
 import { connect, recallInstallation } from './installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
@@ -16,7 +17,7 @@ export async function plan(settings: SettingsFor<'service' | 'directory'>): Prom
   try {
     const listing = await client.poll(signal, true);
     const context = { store, state, emit: tellEvent, now: Date.now, drifted: new Set<string>() };
-    return (await planPass(context, policyOf(settings), listing, true)).plan;
+    return (await planPass(context, policyOf(settings), listing, new Map(), true)).plan;
   } finally {
     stopListening();
     await client.close();

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { printable } from '../model/humanize.ts';
 import { addConfigCommands } from './config-commands.ts';
+import { addPendingFlags } from './declare.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -59,6 +60,8 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   addServiceCommands(program, setExitCode);
   addKeyCommands(program, setExitCode);
   addHelpCommands(program);
+  for (const group of [program, ...program.commands])
+    group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
   try {
     await program.parseAsync([...argv]);
   } catch (error) {

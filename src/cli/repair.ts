@@ -8,7 +8,8 @@ import type { MirrorStore } from '../store/store.ts';
 import { manifestPaths } from '../store/inventory.ts';
 import { runPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openMirror, openMirrorStore, openStateOf } from './compose.ts';
+import { openMirror, openMirrorStore } from './compose.ts';
+import { openStateOf } from './reader.ts';
 
 /** How trees were put right. */
 export interface Repaired {

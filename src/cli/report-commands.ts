@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { EXIT_CODES } from '../model/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that report on the mirror: `status`, `why`. */
 export function addReportCommands(program: Command, setExitCode: SetExitCode): void {
@@ -17,6 +16,7 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
   )
     .option('--json', 'print the report as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const { describeStatus, isAllWell, status } = await import('./status.ts');
       const report = await status(settings);
@@ -34,6 +34,7 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
     .argument('<target-or-path>', 'a target as below mirror/, or a file in one')
     .option('--json', 'print the explanation as JSON')
     .action(async (asked: string, options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings, sources, configFile } = settingsOf(command, ['directory']);
       const isScheduleKnown = configFile !== undefined || sources['schedule']?.kind !== 'default';
       const { describeExplanation, why } = await import('./why.ts');

@@ -71,7 +71,12 @@ function isProgress({ name }: MirrorEvent): boolean {
 async function mirrorUntilStopped(frame: Frame): Promise<ExitCode> {
   const { emit, pulse, first } = frame;
   const { settings } = first;
-  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat, tellsFirstKeys: true });
+  const mirror = await openMirror(settings, emit, {
+    onProgress: pulse.beat,
+    beginWork: pulse.begin,
+    tellsFirstKeys: true,
+    outlastsPasses: true,
+  });
   const opened: Close[] = [];
   try {
     emit({
@@ -117,7 +122,10 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
   opened.push(drift.close);
   const loop = createPassLoop(frame, mirror, settings.check, drift.afterPass);
-  opened.push(loop.stop);
+  opened.push(async () => {
+    await loop.stop();
+    await mirror.pullsEnded();
+  });
   const ticker = await startTicker(
     first.settings,
     () => loop.trigger('schedule'),

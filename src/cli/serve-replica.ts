@@ -10,7 +10,7 @@ import { knownDirectoryId } from '../store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
 import { parseManifest } from '../store/manifest-file.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openStateOf, refuseMissing, statusPolicyOf } from './compose.ts';
+import { openStateOf, refuseMissing, statusPolicyOf } from './reader.ts';
 import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from './serve-directory.ts';
 import { openServedKeys } from './serve-keys.ts';

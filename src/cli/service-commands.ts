@@ -1,11 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/schemas.ts';
+import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/requests.ts';
 import { EXIT_CODES } from '../model/errors.ts';
-import { declare, type SetExitCode } from './declare.ts';
+import { declare, type FlagSet, SERVICE_FLAGS, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 import type { CreateFlags } from './repos-create.ts';
-import { type FlagSet, SERVICE_FLAGS, settingsOf } from './settings-flags.ts';
 
 /** Declares the commands that ask the service: `repos`, `workbooks`. */
 export function addListCommands(program: Command): void {
@@ -22,6 +21,7 @@ export function addListCommands(program: Command): void {
   )
     .option('--json', 'print the list as JSON')
     .action(async (options: { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service']);
       const { describeRepositories, listRepositories } = await import('./lists.ts');
       const list = await listRepositories(settings);
@@ -45,6 +45,7 @@ export function addListCommands(program: Command): void {
     )
     .option('--json', 'print the list as JSON')
     .action(async (options: { status?: WorkbookStatusFilter; json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service']);
       const { describeWorkbooks, listWorkbooks } = await import('./lists.ts');
       const list = await listWorkbooks(settings, options.status);
@@ -69,6 +70,7 @@ function addCreateCommand(repositories: Command): void {
     .option('--password-file <file>', 'file that holds the password for it; - for standard input')
     .option('--json', 'print the repository as JSON')
     .action(async (options: CreateFlags & { json?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service']);
       const { describeRepositories } = await import('./lists.ts');
       const { createRepository } = await import('./repos-create.ts');
@@ -102,6 +104,7 @@ export function addProbeCommand(program: Command, setExitCode: SetExitCode): voi
         options: { json?: true; withWrongKey?: true; maxRequests?: number },
         command: Command,
       ): Promise<void> => {
+        const { settingsOf } = await import('./settings-flags.ts');
         const { settings } = settingsOf(command, ['service']);
         const { describeProbe, probeService } = await import('./probe.ts');
         const report = await probeService(settings, {
@@ -147,6 +150,7 @@ export function addServiceCommands(program: Command, setExitCode: SetExitCode): 
       new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
     )
     .action(async (options: { samples?: true; fromMirror?: true }, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       if (options.fromMirror === true) {
         const { settings } = settingsOf(command, ['directory']);
         const { serveReplica } = await import('./serve-replica.ts');

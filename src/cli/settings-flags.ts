@@ -4,20 +4,7 @@ import { type SettingDescriptor, settingDescriptors } from '../config/descriptor
 import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
-
-/** Which settings a command has flags for: those of the daemon, all, or what it reads. */
-export type FlagSet = 'mirror' | 'all' | FlagList;
-
-/** The settings that a command reads. */
-interface FlagList {
-  /** Settings, and sections of them, by their dotted names. */
-  readonly reads: readonly string[];
-  /** The parts that it cannot do without. */
-  readonly needs: readonly Need[];
-}
-
-/** What a command reads that asks the service and has no mirror. */
-export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'] };
+import type { FlagSet } from './declare.ts';
 
 function belongs(name: string, set: FlagSet): boolean {
   if (set === 'all') return true;
@@ -39,14 +26,8 @@ function describe(setting: SettingDescriptor, set: FlagSet): string {
 /** The part of a command's help that its settings stand in. */
 const HEADING = 'Settings (each is also a variable and a key of the settings file):';
 
-/** Gives a command `--config` and a flag for each of its settings. */
-export function addSettingsFlags(command: Command, set: FlagSet): Command {
-  command.addOption(
-    new Option(
-      '--config <file>',
-      'settings file (default: /etc/workbook-mirror/config.yaml, if it is there)',
-    ),
-  );
+/** Gives a command a flag for each of its settings. */
+export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;
     const isList = setting.kind === 'list';
@@ -56,7 +37,6 @@ export function addSettingsFlags(command: Command, set: FlagSet): Command {
     );
     command.addOption(option.helpGroup(HEADING));
   }
-  return command;
 }
 
 /** Loads the settings for a command: its flags over the environment over the file. */

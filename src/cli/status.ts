@@ -13,10 +13,10 @@ import {
 } from '../model/humanize.ts';
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
-import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './compose.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { table, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */
@@ -28,6 +28,8 @@ export interface StatusReport {
   readonly leases: readonly Lease[];
   /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
   readonly hooksDue: number | null;
+  /** The pulls that take long: those of the process that mirrors, or mirrored last. */
+  readonly slowPulls: SlowPulls;
   readonly targets: readonly TargetStatus[];
 }
 
@@ -42,9 +44,11 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
     const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
     const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
+    const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
     const leases = await store.leases();
     const hooksDue = settings.hooks.afterPublish === undefined ? null : await countHooksDue({ store, state });
-    return { nowMs, maxStalenessMs: policy.maxStalenessMs, lastPass, leases, hooksDue, targets };
+    const { maxStalenessMs } = policy;
+    return { nowMs, maxStalenessMs, lastPass, leases, hooksDue, slowPulls, targets };
   } finally {
     await state.close();
   }
@@ -102,9 +106,22 @@ export function describeStatus(report: StatusReport): string {
     describeLastPass(report, ago),
     ...describeHooksDue(report),
     ...report.leases.map(describeLease),
+    ...describeSlowPulls(report, ago),
     '',
     body,
+    ...describeSharing(report),
   ].join('\n');
+}
+
+/** How much need not be stored twice, if anything. */
+function describeSharing({ targets }: StatusReport): string[] {
+  const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
+  const sharedBytes = targets.reduce((sum, target) => sum + target.sharedBytes, 0);
+  if (sharedBytes === 0) return [];
+  return [
+    '',
+    `${roughSize(sharedBytes)} of ${roughSize(sizeBytes)} share their storage with files of other targets.`,
+  ];
 }
 
 function describeHooksDue({ hooksDue }: StatusReport): string[] {
@@ -112,6 +129,12 @@ function describeHooksDue({ hooksDue }: StatusReport): string[] {
   return [
     `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run until it does`,
   ];
+}
+
+function describeSlowPulls({ slowPulls }: StatusReport, ago: (timeMs: number) => string): string[] {
+  return Object.entries(slowPulls).map(([target, sinceMs]) =>
+    printable(`${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})`),
+  );
 }
 
 function describeLease(lease: Lease): string {

@@ -6,7 +6,6 @@ import { mayRedraw } from '../model/terminal.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
 import { printData, printJson } from './output.ts';
-import { settingsOf } from './settings-flags.ts';
 import type { VerifyReport } from './verify.ts';
 
 interface VerifyFlags {
@@ -32,6 +31,7 @@ export function addVerifyCommand(program: Command, setExitCode: SetExitCode): vo
     .option('--resume', 'go on from a verification that was interrupted')
     .option('--json', 'print the report as JSON')
     .action(async (targets: string[], flags: VerifyFlags, command: Command) => {
+      const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
       const needService = (): SettingsFor<'service' | 'directory'> =>
         settingsOf(command, ['service', 'directory']).settings;

@@ -9,7 +9,7 @@ import { manifestPaths, manifestStamp } from '../store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
 import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from '../store/strays.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
-import { refuseMissing } from './compose.ts';
+import { refuseMissing } from './reader.ts';
 import { namedPath } from './target-name.ts';
 
 /** How a target stands to its manifest. */

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-import { z } from 'zod';
-
 const packageFile = new URL('../../package.json', import.meta.url);
 
 /** The version of this package. */
 export function packageVersion(): string {
-  return z.object({ version: z.string() }).parse(JSON.parse(readFileSync(packageFile, 'utf8'))).version;
+  const content: unknown = JSON.parse(readFileSync(packageFile, 'utf8'));
+  const hasVersion = typeof content === 'object' && content !== null && 'version' in content;
+  if (!hasVersion || typeof content.version !== 'string') throw new Error('package.json names no version');
+  return content.version;
 }

@@ -13,10 +13,10 @@ import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
-import { statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openReader, refuseMissing, statusPolicyOf } from './compose.ts';
+import { openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 
@@ -27,6 +27,8 @@ export interface Explanation {
   /** The file that was asked for; null when a whole target was. */
   readonly file: ManifestFile | null;
   readonly path: string | null;
+  /** Since when it is being pulled, if that takes long. Milliseconds since the epoch. */
+  readonly slowSinceMs: number | null;
   /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
 }
@@ -52,6 +54,7 @@ export async function why(
       new Map<string, TargetRecord>(),
     );
     const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
+    const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
     const statuses = statusOfTargets(published, records, drift, statusPolicyOf(settings), Date.now());
     const target = statuses
       .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
@@ -71,6 +74,7 @@ export async function why(
       record,
       file,
       path: inner,
+      slowSinceMs: slowPulls[target.target] ?? null,
       nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
     };
   } finally {
@@ -103,12 +107,17 @@ async function nextPass(settings: SettingsFor<'directory'>): Promise<number | nu
 
 /** The explanation for a person. */
 export function describeExplanation(explanation: Explanation): string {
-  const { target, record, nextPassAtMs } = explanation;
+  const { target, record, slowSinceMs, nextPassAtMs } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
   const lines = [
     `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
     `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
     `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
+    ...(slowSinceMs === null
+      ? []
+      : [
+          `  being pulled since ${time(slowSinceMs)}, which takes long; passes leave it alone until that is over`,
+        ]),
     ...describeFile(explanation),
     '',
     record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',

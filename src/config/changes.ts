@@ -28,6 +28,7 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
     directory: before.directory,
     state: before.state,
     publish: before.publish,
+    dedup: before.dedup,
     readerGrace: before.readerGrace,
     drift: before.drift,
     history: before.history,

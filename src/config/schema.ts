@@ -45,13 +45,14 @@ export const settingsSchema = z.strictObject({
   content: setting(choice(['auto', 'workbooks', 'all']).prefault('auto'), {
     description:
       'what is downloaded when workbooks have new versions: `workbooks` just those, each by its path, `all` the whole' +
-      ' contents, `auto` the former for drag-and-drop repositories and the latter for Git repositories',
-    comment: 'Other files of a Git repository are then only renewed by the full check.',
+      ' contents, `auto` the former for drag-and-drop repositories of nothing but workbooks and the latter for all others',
+    comment: 'With workbooks, other files are only renewed by the full check.',
   }),
   dedup: setting(choice(['auto', 'reflink', 'off']).prefault('auto'), {
     description:
       'how files that several targets have in common are stored: as clones that share their blocks (`reflink`), where the' +
       ' file system has none also as hard links (`auto`), or each for itself (`off`)',
+    needsRestart: true,
   }),
   publish: setting(choice(['auto', 'exchange', 'rename']).prefault('auto'), {
     description:

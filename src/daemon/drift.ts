@@ -11,6 +11,8 @@ export interface DriftOptions {
   readonly targets: () => Promise<readonly string[]>;
   /** How a tree differs from its manifest; `changing` while it is being published. */
   readonly findDrift: (target: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  /** The other targets that have a modified file in common with a tree. */
+  readonly sharersOf: (target: string, differences: readonly Difference[]) => Promise<readonly string[]>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
@@ -47,7 +49,12 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const lookAt = async (target: string): Promise<boolean> => {
     try {
       const found = await options.findDrift(target, abort.signal);
-      if (found !== 'changing') return await tell(target, found, known, options);
+      if (found !== 'changing') {
+        const isNews = await tell(target, found, known, options);
+        // Nobody may have touched those names, and so nothing hinted at them.
+        if (isNews) for (const other of await options.sharersOf(target, found)) waiting.targets.add(other);
+        return isNews;
+      }
       waiting.targets.add(target);
     } catch (error) {
       if (!abort.signal.aborted) options.onError(error);

@@ -25,6 +25,7 @@ export type HoldReason =
   | 'manifest-unreadable'
   | 'superseded'
   | 'lease'
+  | 'still-pulling'
   | 'repository-missing'
   | 'no-repositories-listed'
   | 'listing-incomplete'
@@ -61,8 +62,11 @@ export interface PullAction extends ActionOf<'pull', PullReason> {
   readonly settled: boolean;
   /** Whether a conditional request will do, if the tree is found to be whole. */
   readonly conditional: boolean;
-  /** Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents. */
-  readonly byWorkbook: boolean;
+  /**
+   * Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a
+   * tree of nothing but workbooks, or also where other files may wait for the full check.
+   */
+  readonly byWorkbook: 'no' | 'in-trees-of-workbooks' | 'yes';
   /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
   readonly depth: 'facts' | 'bytes';
 }

@@ -18,3 +18,36 @@ export async function forEachConcurrently<T>(
   await Promise.all(Array.from({ length: concurrency }, worker));
   if (failures.length > 0) throw failures[0];
 }
+
+/**
+ * Joins two signals: the one that is given fires with whichever of them fires first. `leave` ends that, and is to be called when
+ * nothing listens any more, as a signal that lives for as long as the program would keep what `AbortSignal.any` makes of it.
+ */
+export function joinSignals(
+  one: AbortSignal,
+  other: AbortSignal,
+): { readonly signal: AbortSignal; readonly leave: () => void } {
+  const joined = new AbortController();
+  const links = [one, other].map((signal) => ({ signal, fire: () => joined.abort(signal.reason) }));
+  for (const { signal, fire } of links) {
+    if (signal.aborted) fire();
+    else signal.addEventListener('abort', fire);
+  }
+  return {
+    signal: joined.signal,
+    leave: () => {
+      for (const { signal, fire } of links) signal.removeEventListener('abort', fire);
+    },
+  };
+}
+
+/** Waits for work that others may wait for too, but no longer than a signal lets. @throws the reason of `signal`; what the work throws */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason);
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
+}

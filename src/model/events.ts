@@ -50,6 +50,10 @@ export interface EventFields {
   };
   'listing.problem': { problem: string };
   'target.started': { target: string; reason: string };
+  /** A pull takes long: others have its place now, and passes end without it where the program goes on after them. */
+  'target.slow': { target: string; startedAtMs: number };
+  /** Such a pull is over. `result`: what became of it, in a word or by the code of an error. */
+  'target.slow_ended': { target: string; result: string; durationMs: number };
   'target.pulled': TargetPulled;
   'target.moved': { from: string; target: string };
   'target.retired': { target: string; reason: string };
@@ -69,7 +73,8 @@ export interface EventFields {
   'publish.recovered': { target: string };
   'publish.fallback': { directory: string };
   'publish.sweep_failed': EventFailure;
-  'service.retry': EventFailure & { delayMs: number };
+  /** `fromBytes`: where a download goes on; 0 for what begins anew. */
+  'service.retry': EventFailure & { delayMs: number; fromBytes: number };
   'credentials.refused': { credential: CredentialKind; place: CredentialPlace; nextAttemptAtMs: number };
   'credentials.accepted': { credential: CredentialKind; place: CredentialPlace };
   'settings.reloaded': { changed: readonly string[] };
@@ -101,6 +106,10 @@ export interface PassFinished {
   held: number;
   downloadedBytes: number;
   changedFiles: number;
+  /** Pulls that go on beside the passes that follow. */
+  pulling: number;
+  /** Pulls that wait for a place among those. */
+  waiting: number;
   /** Workbooks that the service is still processing. */
   processing: number;
 }
@@ -160,6 +169,8 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'listing.read': 'debug',
   'listing.problem': 'warn',
   'target.started': 'debug',
+  'target.slow': 'info',
+  'target.slow_ended': 'debug',
   'target.pulled': 'info',
   'target.moved': 'info',
   'target.retired': 'warn',

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
-import type { WorkbookRow } from './service.ts';
+import { byBranch, type WorkbookRow } from './service.ts';
 
 /** The state of a target as the list of workbooks shows it. Two equal fingerprints mean that there is nothing to do. */
 export interface Fingerprint {
@@ -20,9 +20,13 @@ export interface Fingerprint {
 /** The digest of nothing but the pairs given; their order and repetitions do not matter. */
 function digestOf(rows: readonly WorkbookRow[]): string {
   const pairs = new Set(rows.map((row) => JSON.stringify([row.path, row.versionId])));
-  const hash = createHash('sha256');
-  for (const pair of [...pairs].sort()) hash.update(pair).update('\n');
-  return hash.digest('hex');
+  return hash(
+    'sha256',
+    [...pairs]
+      .sort()
+      .map((pair) => `${pair}\n`)
+      .join(''),
+  );
 }
 
 /**
@@ -46,7 +50,8 @@ export function fingerprintOfTree(
 }
 
 /**
- * The digest that a target has under a listing, counting the workbooks that it borrowed when it was published.
+ * The digest that a target has under a listing, counting the workbooks that it borrowed when it was published. It is computed
+ * once for the same rows.
  * @param rows all rows of the target's repository
  */
 export function fingerprintDigest(
@@ -54,13 +59,43 @@ export function fingerprintDigest(
   branch: string,
   borrowed: readonly string[] = [],
 ): string {
-  const borrowedPaths = new Set(borrowed);
-  const own = rows.filter((row) => row.branch === branch);
+  const own = byBranch(rows).get(branch) ?? NO_ROWS;
+  if (borrowed.length === 0) {
+    const digest = plainDigests.get(own) ?? digestOf(own);
+    plainDigests.set(own, digest);
+    return digest;
+  }
+  const known = borrowingDigests.get(borrowed);
+  if (known?.rows === rows && known.branch === branch) return known.digest;
   const ownPaths = new Set(own.map((row) => row.path));
-  const others = rows.filter(
-    (row) => row.branch !== branch && !ownPaths.has(row.path) && borrowedPaths.has(row.path),
+  const others = [...new Set(borrowed)].flatMap((path) =>
+    ownPaths.has(path) ? [] : (byPath(rows).get(path) ?? []).filter((row) => row.branch !== branch),
   );
-  return digestOf([...own, ...others]);
+  const digest = digestOf([...own, ...others]);
+  borrowingDigests.set(borrowed, { rows, branch, digest });
+  return digest;
+}
+
+const NO_ROWS: readonly WorkbookRow[] = [];
+
+/** Digests by the rows of the branch alone. */
+const plainDigests = new WeakMap<readonly WorkbookRow[], string>();
+
+/** The last digest by what was borrowed, which belongs to one tree. */
+const borrowingDigests = new WeakMap<
+  readonly string[],
+  { readonly rows: readonly WorkbookRow[]; readonly branch: string; readonly digest: string }
+>();
+
+/** The rows by path of the repository that was asked about last: its branches are asked about one after the other. */
+let pathsOf: { readonly rows: readonly WorkbookRow[]; readonly paths: Map<string, WorkbookRow[]> } | null =
+  null;
+
+function byPath(rows: readonly WorkbookRow[]): ReadonlyMap<string, readonly WorkbookRow[]> {
+  if (pathsOf?.rows === rows) return pathsOf.paths;
+  const paths = Map.groupBy(rows, (row) => row.path);
+  pathsOf = { rows, paths };
+  return paths;
 }
 
 /** Values of a version's status that say that the service has finished with it, well or badly. */
@@ -72,9 +107,15 @@ const FINISHED_STATUS =
  * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
  */
 export function isSettled(rows: readonly WorkbookRow[], branch: string): boolean {
-  return rows.every(
-    (row) =>
-      row.branch !== branch ||
-      (row.processing === 0 && (row.versionStatus === null || FINISHED_STATUS.test(row.versionStatus))),
-  );
+  const own = byBranch(rows).get(branch) ?? NO_ROWS;
+  const settled =
+    settledBranches.get(own) ??
+    own.every(
+      (row) =>
+        row.processing === 0 && (row.versionStatus === null || FINISHED_STATUS.test(row.versionStatus)),
+    );
+  settledBranches.set(own, settled);
+  return settled;
 }
+
+const settledBranches = new WeakMap<readonly WorkbookRow[], boolean>();

@@ -46,7 +46,7 @@ export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
 export interface Liveness {
   readonly isAlive: boolean;
   readonly state: LoopState;
-  /** How long the pass in hand has made no progress, in milliseconds; 0 between passes. */
+  /** How long the work in hand has made no progress, in milliseconds; 0 while there is none. Pulls that outlast their pass count. */
   readonly silentMs: number;
 }
 

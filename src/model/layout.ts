@@ -45,10 +45,10 @@ export function assignRepositoryPaths(
     const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
     claims.add(path, { owner: repositoryId, givesWayTo: heir ?? null });
   }
+  const trees = Map.groupBy(occupied, (place) => place.repositoryId);
   for (const repository of oldestFirst) {
     if (assigned.has(repository.id)) continue;
-    const ownTrees = occupied.filter((place) => place.repositoryId === repository.id);
-    const path = freePath(repository, claims, ownTrees);
+    const path = freePath(repository, claims, trees.get(repository.id) ?? []);
     assigned.set(repository.id, path);
     claims.add(path, { owner: repository.id, givesWayTo: null });
   }
@@ -106,7 +106,8 @@ class Claims {
     const folded = segments.join('/');
     const claim = this.paths.get(folded);
     const isOpen = claim === undefined || claim.owner === id || claim.givesWayTo === id;
-    const isAbove = [...(this.below.get(folded) ?? [])].some((owner) => owner !== id);
+    const owners = this.below.get(folded);
+    const isAbove = owners !== undefined && (owners.size > 1 || !owners.has(id));
     return isOpen && !isAbove ? null : segments.length;
   }
 }
@@ -139,18 +140,31 @@ function freePath(repository: Repository, claims: Claims, ownTrees: readonly Occ
 }
 
 /**
- * Gives a branch its segment below its repository's path: of two that differ only in case or Unicode form, the later one
- * gets `~` and the first digits of a hash of its name.
- * @param taken segments of the repository that are in use, by branch
+ * Gives the branches of a repository their segments below its path: of two that differ only in case or Unicode form, the later
+ * one gets `~` and the first digits of a hash of its name.
  */
-export function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {
-  const present = taken.get(branch);
-  if (present !== undefined) return present;
-  const inUse = new Set([...taken.values()].map(foldName));
-  const digits = createHash('sha256').update(branch).digest('hex');
-  let segment = encodeSegment(branch);
-  for (let length = 8; inUse.has(foldName(segment)) && length <= digits.length; length += 8) {
-    segment = markSegment(encodeSegment(branch), digits.slice(0, length));
+export class BranchSegments {
+  private readonly segments: Map<string, string>;
+  private readonly inUse: Set<string>;
+
+  /** @param taken segments of the repository that are in use, by branch */
+  constructor(taken: ReadonlyMap<string, string>) {
+    this.segments = new Map(taken);
+    this.inUse = new Set([...taken.values()].map(foldName));
   }
-  return segment;
+
+  /** The segment of a branch: the one that it has or, from now on, a free one. */
+  assign(branch: string): string {
+    const present = this.segments.get(branch);
+    if (present !== undefined) return present;
+    const plain = encodeSegment(branch);
+    const digits = createHash('sha256').update(branch).digest('hex');
+    let segment = plain;
+    for (let length = 8; this.inUse.has(foldName(segment)) && length <= digits.length; length += 8) {
+      segment = markSegment(plain, digits.slice(0, length));
+    }
+    this.segments.set(branch, segment);
+    this.inUse.add(foldName(segment));
+    return segment;
+  }
 }

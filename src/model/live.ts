@@ -24,8 +24,15 @@ export interface CurrentPass {
   } | null;
   /** Targets of which the pull came to an end. */
   readonly done: number;
-  /** Targets that are being pulled. */
+  /** Targets that are being pulled, but for those that take long. */
   readonly pulling: readonly string[];
+}
+
+/** A pull that takes long. */
+export interface SlowPull {
+  readonly target: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
 }
 
 /** A pass that came to its end. Times in milliseconds since the epoch, durations in milliseconds. */
@@ -76,6 +83,8 @@ export interface Live {
   readonly startedAtMs: number;
   readonly isStopping: boolean;
   readonly pass: CurrentPass | null;
+  /** The pulls that take long, the first one first: some of the pass that is going on, the others beside it. */
+  readonly slow: readonly SlowPull[];
   /** The latest last. */
   readonly passes: readonly PassNote[];
   /** Whether a pass of this process came to its end. */
@@ -99,6 +108,7 @@ export function initialLive(nowMs: number): Live {
     startedAtMs: nowMs,
     isStopping: false,
     pass: null,
+    slow: [],
     passes: [],
     hasFinishedPass: false,
     nextPassAtMs: null,
@@ -160,6 +170,9 @@ function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
     }
     case 'target.started':
       return pass === null ? live : { ...live, pass: { ...pass, pulling: [...pass.pulling, event.target] } };
+    case 'target.slow':
+    case 'target.slow_ended':
+      return nextSlow(live, event);
     case 'pass.finished': {
       const { name, trigger, durationMs, ...summary } = event;
       const ended = { trigger, durationMs, result: 'finished', summary, failure: null } as const;
@@ -184,6 +197,25 @@ function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
     default:
       return endsPull(event) ? withoutPull(live, event.target) : live;
   }
+}
+
+/** A slow pull counts as done in the pass that it belongs to, if it ends in time. */
+function nextSlow(
+  live: Live,
+  event: Extract<MirrorEvent, { name: 'target.slow' | 'target.slow_ended' }>,
+): Live {
+  const { pass } = live;
+  const isOther = ({ target }: SlowPull): boolean => target !== event.target;
+  if (event.name === 'target.slow') {
+    const { target, startedAtMs } = event;
+    const pulling = pass?.pulling.filter((each) => each !== target) ?? [];
+    const slow = [...live.slow.filter(isOther), { target, startedAtMs }];
+    return { ...live, slow, pass: pass === null ? null : { ...pass, pulling } };
+  }
+  const ended = live.slow.find(({ target }) => target === event.target);
+  const slow = live.slow.filter(isOther);
+  if (pass === null || ended === undefined || ended.startedAtMs < pass.startedAtMs) return { ...live, slow };
+  return { ...live, slow, pass: { ...pass, done: pass.done + 1 } };
 }
 
 /** The ends that a pull may have. */

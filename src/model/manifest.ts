@@ -11,6 +11,8 @@ export interface ManifestFile {
   readonly mtimeMs: number;
   /** CRC-32 of the bytes, as zip archives have it; left out where it is not known. */
   readonly crc32?: number;
+  /** Whether it was made to share its storage with a file of another target; left out where it was not. */
+  readonly isShared?: boolean;
   /** The version as last listed, where the file is a workbook that the listing shows. */
   readonly workbook?: ManifestWorkbook;
 }
@@ -64,6 +66,11 @@ export interface Manifest {
   readonly settled: boolean;
   /** Strong entity tag of the contents, for conditional requests; null where the service gives none. */
   readonly etag: string | null;
+  /**
+   * False where files were taken for the same by size and CRC-32 alone, so that the entity tag vouches for contents of which not
+   * every byte was compared. Left out by versions of this program that always compared them.
+   */
+  readonly isThorough?: boolean;
   /** Bytes of the archive that the tree came from. */
   readonly archiveBytes: number;
   readonly skipped: readonly SkippedEntry[];
@@ -83,17 +90,64 @@ export interface TreeChanges {
 
 /** Compares two inventories by path and bytes. */
 export function treeChanges(before: readonly ManifestFile[], after: readonly ManifestFile[]): TreeChanges {
-  const old = new Map(before.map((file) => [file.path, file]));
   const added: string[] = [];
   const changed: string[] = [];
-  for (const file of after) {
-    const previous = old.get(file.path);
+  // Of two states of a great tree most paths stand at the same place, from its start or from its end.
+  const start = commonStart(before, after);
+  const tail = commonEnd(before.slice(start), after.slice(start));
+  const old = new Map(before.slice(start, before.length - tail).map((file) => [file.path, file]));
+  for (const [index, file] of after.entries()) {
+    const isInTail = index >= after.length - tail;
+    const sameAt = index < start ? index : isInTail ? index - after.length + before.length : null;
+    const previous = sameAt === null ? old.get(file.path) : before[sameAt];
     if (previous === undefined) added.push(file.path);
     else if (previous.sha256 !== file.sha256 || previous.sizeBytes !== file.sizeBytes)
       changed.push(file.path);
-    old.delete(file.path);
+    if (sameAt === null) old.delete(file.path);
   }
   return { added, changed, removed: [...old.keys()] };
+}
+
+/** How many files at the start of two lists have the same paths. */
+function commonStart(a: readonly ManifestFile[], b: readonly ManifestFile[]): number {
+  const index = a.findIndex((file, at) => file.path !== b[at]?.path);
+  return index === -1 ? a.length : index;
+}
+
+/** How many files at the end of two lists have the same paths. */
+function commonEnd(a: readonly ManifestFile[], b: readonly ManifestFile[]): number {
+  const last = a.findLastIndex((file, at) => file.path !== b[at - a.length + b.length]?.path);
+  return a.length - 1 - last;
+}
+
+/** Whether two manifests say the same, and so would be written as the same text. */
+export function sameManifest(a: Manifest, b: Manifest): boolean {
+  return isSame(a, b);
+}
+
+/** Compares plain data; what is undefined is left out of a text, and so is the same as nothing. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => isSame(item, b[index]));
+  }
+  return isObject(a) && isObject(b) && !Array.isArray(b) && hasAllOf(a, b) && hasNoMore(b, a);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Whether every member of an object is in another one, and the same there. */
+function hasAllOf(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  for (const key in a) if (!isSame(a[key], b[key])) return false;
+  return true;
+}
+
+/** Whether an object has no member that another one has not. */
+function hasNoMore(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  for (const key in a) if (a[key] !== undefined && b[key] === undefined) return false;
+  return true;
 }
 
 /** Orders texts by their UTF-16 units: the same everywhere, whatever the locale. */

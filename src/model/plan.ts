@@ -3,12 +3,18 @@ import { fingerprintDigest, isSettled } from './fingerprint.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, isRestored } from './retirements.ts';
-import { HEAD_BRANCH, targetKey, type TargetId } from './service.ts';
+import { byBranch, HEAD_BRANCH, targetKey, type TargetId } from './service.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published } from './targets.ts';
 
 /** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
-export function makePlan(input: PlanInput): Action[] {
+export function makePlan(facts: PlanInput): Action[] {
+  const { repositories } = facts.listing;
+  const input = {
+    ...facts,
+    listedIds: new Set(repositories.map(({ id }) => id)),
+    listedNames: new Set(repositories.map(({ fullName }) => fullName)),
+  };
   const candidates = findCandidates(input.listing, input.published, input.policy.selection);
   const plan = candidates.flatMap((candidate) => {
     const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
@@ -19,7 +25,13 @@ export function makePlan(input: PlanInput): Action[] {
   return guardRetirements(plan, input);
 }
 
-function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
+/** The facts, with what is asked of them again and again. */
+interface PlanFacts extends PlanInput {
+  readonly listedIds: ReadonlySet<string>;
+  readonly listedNames: ReadonlySet<string>;
+}
+
+function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action | null {
   if (!candidate.selected) {
     return candidate.published === null ? null : hold(candidate, 'not-selected');
   }
@@ -43,11 +55,11 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanInput): A
 }
 
 /** A repository that the service no longer lists; only a complete answer counts. */
-function decideGone(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
+function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
   const { listing, policy } = input;
   if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
   if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
-  const renamedAway = listing.repositories.some((each) => each.fullName === candidate.repository.fullName);
+  const renamedAway = input.listedNames.has(candidate.repository.fullName);
   if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
   if (isRestored(candidate.published, record, input.approvals)) return holdRestored(candidate, input);
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
@@ -68,13 +80,13 @@ function holdRestored(candidate: Candidate, { published }: PlanInput): Action {
 }
 
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
-function decideOccupied(candidate: Candidate, input: PlanInput): Action | null {
+function decideOccupied(candidate: Candidate, input: PlanFacts): Action | null {
   const { occupant } = candidate;
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
   const record = input.records.get(key) ?? emptyRecord(candidate.target);
   const { missingPasses } = record;
-  const isListed = input.listing.repositories.some((each) => each.id === occupant.repository.id);
+  const isListed = input.listedIds.has(occupant.repository.id);
   const isDue =
     !isRestored(occupant, record, input.approvals) &&
     !isListed &&
@@ -118,7 +130,7 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
   const isExaminationDue = isCheckDue(candidate.target, record, published, input);
   const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
-  const byWorkbook = depth === 'facts' && answersByWorkbook(candidate, reason, input);
+  const byWorkbook = depth === 'facts' ? answersByWorkbook(candidate, reason, input) : 'no';
   return { ...pull(candidate, reason, input, settled), depth, byWorkbook };
 }
 
@@ -190,23 +202,28 @@ function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settle
     settled,
     conditional: candidate.published?.treePresent === true,
     depth: 'facts',
-    byWorkbook: false,
+    byWorkbook: 'no',
   };
 }
 
 /**
- * Whether new versions are all that may have changed, so that the workbooks that have them answer for the whole. A Git
- * repository holds other files, too, of which no listing tells.
+ * Whether the workbooks that have new versions answer for the whole. A Git repository holds other files, too, of which no listing
+ * tells; a drag-and-drop repository may.
  */
 function answersByWorkbook(
-  { listed, target }: Candidate,
+  { listed, published, target }: Candidate,
   reason: PullReason,
   { listing, policy }: PlanInput,
-): boolean {
-  const isAskedFor = policy.content === 'workbooks' || (policy.content === 'auto' && listed?.url === null);
-  return (
-    isAskedFor && reason === 'versions-changed' && listing.workbooksComplete && target.branch !== HEAD_BRANCH
-  );
+): PullAction['byWorkbook'] {
+  // What was pulled while the service was still processing it is pulled once more, whichever version changed since.
+  const isPlain =
+    published?.settled === true &&
+    reason === 'versions-changed' &&
+    listing.workbooksComplete &&
+    target.branch !== HEAD_BRANCH;
+  if (!isPlain || policy.content === 'all') return 'no';
+  if (policy.content === 'workbooks') return 'yes';
+  return listed?.url === null ? 'in-trees-of-workbooks' : 'no';
 }
 
 /** What it means when the service has no contents for a target: a branch that a version names must be there. */
@@ -218,7 +235,7 @@ function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbs
 }
 
 function hasRows(candidate: Candidate): boolean {
-  return (candidate.rows ?? []).some((row) => row.branch === candidate.target.branch);
+  return candidate.rows !== null && byBranch(candidate.rows).has(candidate.target.branch);
 }
 
 function hold(candidate: Candidate, reason: HoldReason): HoldAction {

@@ -68,13 +68,53 @@ export function targetKey(target: TargetId): string {
   return `${target.repositoryId}\n${target.branch}`;
 }
 
-/** Groups rows by the full name of their repository. */
-export function byRepository(rows: readonly WorkbookRow[]): Map<string, WorkbookRow[]> {
+/**
+ * Groups rows by the full name of their repository. What is computed from a group is worth keeping from listing to listing: a
+ * group of the very same rows is the same value.
+ */
+export function byRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, readonly WorkbookRow[]> {
+  const known = groupings.get(rows);
+  if (known !== undefined) return known;
   const groups = new Map<string, WorkbookRow[]>();
   for (const row of rows) {
     const group = groups.get(row.repository);
     if (group === undefined) groups.set(row.repository, [row]);
     else group.push(row);
   }
-  return groups;
+  const grouping = new Map([...groups].map(([name, group]) => [name, knownGroup(group)]));
+  groupings.set(rows, grouping);
+  return grouping;
 }
+
+const groupings = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, readonly WorkbookRow[]>>();
+
+/** Groups by their first row, for as long as that is in use. */
+const groupsByFirst = new WeakMap<WorkbookRow, readonly WorkbookRow[]>();
+
+function knownGroup(group: readonly WorkbookRow[]): readonly WorkbookRow[] {
+  const [first] = group;
+  if (first === undefined) return group;
+  const known = groupsByFirst.get(first);
+  if (known?.length === group.length && group.every((row, index) => row === known[index])) return known;
+  groupsByFirst.set(first, group);
+  return group;
+}
+
+/** Groups the rows of a repository by their branches. */
+export function byBranch(rows: readonly WorkbookRow[]): ReadonlyMap<string, readonly WorkbookRow[]> {
+  const known = branchGroupings.get(rows);
+  if (known !== undefined) return known;
+  const [first] = rows;
+  const groups = new Map<string, WorkbookRow[]>();
+  for (const row of rows) {
+    const group = groups.get(row.branch);
+    if (group === undefined) groups.set(row.branch, [row]);
+    else group.push(row);
+  }
+  // Most often there is one branch only, and no need for a second array.
+  const grouping = first !== undefined && groups.size === 1 ? new Map([[first.branch, rows]]) : groups;
+  branchGroupings.set(rows, grouping);
+  return grouping;
+}
+
+const branchGroupings = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, readonly WorkbookRow[]>>();

@@ -48,6 +48,8 @@ export interface TargetStatus {
   readonly fingerprint: string | null;
   readonly files: number;
   readonly sizeBytes: number;
+  /** Size of the files that were made to share their storage with files of other targets. */
+  readonly sharedBytes: number;
   readonly failure: Failure | null;
   readonly held: Held | null;
   readonly drift: DriftNote | null;
@@ -63,6 +65,9 @@ export interface DriftNote extends DriftSummary {
 
 /** Notes of drift, by target as below `mirror/`. */
 export type DriftNotes = Readonly<Record<string, DriftNote>>;
+
+/** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
+export type SlowPulls = Readonly<Record<string, number>>;
 
 /** What the judgement of states goes by. Durations in milliseconds. */
 export interface StatusPolicy {
@@ -101,7 +106,7 @@ function publishedStatus(
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
   const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
   const verifiedAtMs = Math.max(record.verifiedAtMs ?? 0, tree.verifiedAtMs);
-  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.verifiedAtMs);
+  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.comparedAtMs ?? tree.verifiedAtMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
   // Who compared the whole tree later than the note was made put it right.
@@ -121,6 +126,7 @@ function publishedStatus(
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
+    sharedBytes: tree.sharedBytes,
     failure: record.failure,
     held: record.held,
     drift,
@@ -148,6 +154,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     fingerprint: null,
     files: 0,
     sizeBytes: 0,
+    sharedBytes: 0,
     failure: record.failure,
     held: record.held,
     drift: null,

@@ -1,6 +1,7 @@
 import { encodeSegment, repositoryPath } from './safe-path.ts';
-import { assignBranchSegment, assignRepositoryPaths, type OccupiedPath } from './layout.ts';
+import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './layout.ts';
 import {
+  byBranch,
   byRepository,
   HEAD_BRANCH,
   targetKey,
@@ -31,6 +32,8 @@ export interface Published {
   readonly archiveBytes: number;
   readonly fileCount: number;
   readonly sizeBytes: number;
+  /** Size of the files among them that were made to share their storage with files of other targets. */
+  readonly sharedBytes: number;
   /** False when the manifest is there and the tree is not. */
   readonly treePresent: boolean;
 }
@@ -81,7 +84,8 @@ export function findCandidates(
   selection: Selection,
 ): Candidate[] {
   // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
-  const inOrder = [...published].sort((a, b) => Number(isAtHome(b)) - Number(isAtHome(a)));
+  const { home = [], away = [] } = Object.groupBy(published, (tree) => (isAtHome(tree) ? 'home' : 'away'));
+  const inOrder = [...home, ...away];
   const occupied: OccupiedPath[] = inOrder.map((tree) => ({
     repositoryId: tree.repository.id,
     fullName: tree.repository.fullName,
@@ -118,21 +122,27 @@ interface RepositoryContext {
 
 function candidatesOf(repository: Repository, context: RepositoryContext): Candidate[] {
   const { trees, rows, selection } = context;
-  const configured = selection.configuredBranches(repository.fullName);
+  const configured = new Map(
+    // Of several of one branch the first counts.
+    selection
+      .configuredBranches(repository.fullName)
+      .toReversed()
+      .map((each) => [each.branch, each]),
+  );
   const treesByBranch = chooseTrees(trees, context.path);
   const named = new Set([
-    ...(rows ?? []).map((row) => row.branch),
-    ...configured.map((each) => each.branch),
+    ...(rows === null ? [] : byBranch(rows).keys()),
+    ...configured.keys(),
     ...treesByBranch.keys(),
   ]);
   named.delete(HEAD_BRANCH);
-  const segments = new Map([...treesByBranch].map(([branch, tree]) => [branch, lastSegment(tree.path)]));
+  const segments = new BranchSegments(
+    new Map([...treesByBranch].map(([branch, tree]) => [branch, lastSegment(tree.path)])),
+  );
   const branches = [...named].sort();
   const withHead = named.size === 0 || treesByBranch.has(HEAD_BRANCH) ? [...branches, HEAD_BRANCH] : branches;
   const candidates = withHead.map((branch): Candidate => {
-    const segment = assignBranchSegment(branch, segments);
-    segments.set(branch, segment);
-    const path = `${context.path}/${segment}`;
+    const path = `${context.path}/${segments.assign(branch)}`;
     const occupant = context.treesByPath.get(path) ?? null;
     return {
       target: { repositoryId: repository.id, branch },
@@ -142,7 +152,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       rows,
       published: treesByBranch.get(branch) ?? null,
       occupant: occupant !== null && occupant.repository.id !== repository.id ? occupant : null,
-      configured: configured.find((each) => each.branch === branch) ?? null,
+      configured: configured.get(branch) ?? null,
       selected: selection.selects(repository.fullName, branch),
       duplicate: false,
       superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch, repository, selection) : 'no',
@@ -165,7 +175,7 @@ function supersededBy(
 
 function goneCandidate(
   tree: Published,
-  rowsByRepository: ReadonlyMap<string, WorkbookRow[]> | null,
+  rowsByRepository: ReadonlyMap<string, readonly WorkbookRow[]> | null,
   selection: Selection,
 ): Candidate {
   return {

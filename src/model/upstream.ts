@@ -22,7 +22,7 @@ export function reportFailures(
 ): { readonly events: readonly MirrorEvent[]; readonly reported: ReportedFailures } {
   const events: MirrorEvent[] = [];
   const next: Record<string, ReportedFailure> = isComplete ? {} : { ...reported };
-  for (const row of rows) {
+  for (const row of rowsToReport(reported, rows)) {
     const key = JSON.stringify([row.id, row.branch]);
     const before = reported[key];
     const workbook = { workbookId: row.id, versionId: row.versionId, branch: row.branch };
@@ -38,6 +38,42 @@ export function reportFailures(
   return { events, reported: next };
 }
 
+/** Rows of which there may be something to report: those that failed, and those that were reported. */
+function rowsToReport(reported: ReportedFailures, rows: readonly WorkbookRow[]): readonly WorkbookRow[] {
+  const ids = new Set(Object.keys(reported).map(workbookIn));
+  if (ids.size === 0) return flaggedRows(rows).failed;
+  return rows.filter((row) => row.failure > 0 || ids.has(row.id));
+}
+
+/** The workbook of a key of {@link ReportedFailures}; null where it is none. */
+function workbookIn(key: string): string | null {
+  try {
+    const parts: unknown = JSON.parse(key);
+    return Array.isArray(parts) && typeof parts[0] === 'string' ? parts[0] : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The rows that the service flags; they are looked for once in the same rows. */
+function flaggedRows(rows: readonly WorkbookRow[]): FlaggedRows {
+  const known = flaggedByRows.get(rows);
+  if (known !== undefined) return known;
+  const flagged = {
+    processing: rows.filter((row) => row.processing > 0),
+    failed: rows.filter((row) => row.failure > 0),
+  };
+  flaggedByRows.set(rows, flagged);
+  return flagged;
+}
+
+interface FlaggedRows {
+  readonly processing: readonly WorkbookRow[];
+  readonly failed: readonly WorkbookRow[];
+}
+
+const flaggedByRows = new WeakMap<readonly WorkbookRow[], FlaggedRows>();
+
 /** How many flagged workbooks are named; of the others there is the number. */
 const FLAGGED_NAMED = 100;
 
@@ -47,19 +83,20 @@ export function flaggedIn({
   repositoriesComplete,
   workbooks,
 }: Listing): EventFields['listing.read'] {
-  const flagged = (isFlagged: (row: WorkbookRow) => boolean): FlaggedWorkbooks => {
-    const rows = (workbooks ?? []).filter(isFlagged);
-    const first = rows.slice(0, FLAGGED_NAMED);
-    return {
-      count: rows.length,
-      first: first.map(({ id, versionId, branch }) => ({ workbookId: id, versionId, branch })),
-    };
-  };
+  const { processing, failed } = flaggedRows(workbooks ?? []);
   return {
     isWhole: repositoriesComplete,
     repositories: repositories.length,
     workbooks: workbooks?.length ?? null,
-    processing: flagged((row) => row.processing > 0),
-    failed: flagged((row) => row.failure > 0),
+    processing: named(processing),
+    failed: named(failed),
+  };
+}
+
+function named(rows: readonly WorkbookRow[]): FlaggedWorkbooks {
+  const first = rows.slice(0, FLAGGED_NAMED);
+  return {
+    count: rows.length,
+    first: first.map(({ id, versionId, branch }) => ({ workbookId: id, versionId, branch })),
   };
 }

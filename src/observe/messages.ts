@@ -29,6 +29,10 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the service lists ${counted(event.repositories, 'repository', 'repositories')}${event.workbooks === null ? '' : ` and ${counted(event.workbooks, 'workbook')}`}`,
   'listing.problem': (event) => event.problem,
   'target.started': (event) => `${event.target}: pulling (${event.reason})`,
+  'target.slow': (event) =>
+    `${event.target}: takes long, being pulled since ${utcTime(event.startedAtMs)}; the others do not wait for it`,
+  'target.slow_ended': (event) =>
+    `${event.target}: the pull that took long is over (${event.result}), after ${roughDuration(event.durationMs)}`,
   'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
   'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
   'target.retired': (event) =>
@@ -58,7 +62,10 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'publish.fallback': (event) =>
     `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
-  'service.retry': (event) => `trying again in ${roughDuration(event.delayMs)}: ${event.message}`,
+  'service.retry': (event) => {
+    const from = event.fromBytes === 0 ? '' : `, going on after ${roughSize(event.fromBytes)}`;
+    return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
+  },
   'credentials.refused': (event) =>
     `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as it is another one`,
   'credentials.accepted': (event) =>
@@ -117,6 +124,8 @@ function describePass(pass: PassFinished): string {
       : `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
     ...(pass.failed > 0 ? [`${pass.failed} failed`] : []),
     ...(pass.held > 0 ? [`${pass.held} held`] : []),
+    ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
+    ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting for a place`] : []),
     ...(pass.processing > 0
       ? [`${counted(pass.processing, 'workbook')} still being processed by the service`]
       : []),

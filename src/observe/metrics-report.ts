@@ -1,5 +1,5 @@
 import type { NotReadyReason } from '../model/health.ts';
-import type { CredentialState, PassNote } from '../model/live.ts';
+import type { CredentialState, PassNote, SlowPull } from '../model/live.ts';
 import type { DaemonReport } from '../model/report.ts';
 import type { TargetState, TargetStatus } from '../model/status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
@@ -67,6 +67,16 @@ const DAEMON: readonly GaugeFamily[] = [
     (report) => inSeconds(report.liveness.silentMs),
   ),
   plain('pass_in_progress', '1 while a pass is going on, else 0.', ({ live }) => flag(live.pass !== null)),
+  plain(
+    'slow_pulls',
+    'Pulls that take longer than the setting slowAfter; passes end without them.',
+    ({ live }) => live.slow.length,
+  ),
+  plain(
+    'oldest_slow_pull_start_timestamp_seconds',
+    'When the first one of them was begun; no value while there is none.',
+    ({ live }) => inSeconds(earliestStartMs(live.slow)),
+  ),
   plain('next_pass_timestamp_seconds', 'When the next pass starts.', ({ live }) =>
     inSeconds(live.nextPassAtMs),
   ),
@@ -174,6 +184,11 @@ const MIRROR: readonly GaugeFamily[] = [
   plain('size_bytes', 'Size of the files in all published trees.', ({ targets }) =>
     sum(targets, ({ sizeBytes }) => sizeBytes),
   ),
+  plain(
+    'shared_bytes',
+    'Size of the files that were made to share their storage with files of other targets.',
+    ({ targets }) => sum(targets, ({ sharedBytes }) => sharedBytes),
+  ),
 ];
 
 /** The gauges of the daemon as a whole: as many series, however many targets there are. */
@@ -195,6 +210,10 @@ function count({ targets }: DaemonReport, matches: (target: TargetStatus) => boo
 
 function sum(targets: readonly TargetStatus[], of: (target: TargetStatus) => number): number {
   return targets.reduce((total, target) => total + of(target), 0);
+}
+
+function earliestStartMs(slow: readonly SlowPull[]): number | null {
+  return slow.length === 0 ? null : Math.min(...slow.map(({ startedAtMs }) => startedAtMs));
 }
 
 function oldestVerifiedMs(targets: readonly TargetStatus[]): number | null {

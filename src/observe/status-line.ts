@@ -7,15 +7,25 @@ const NAMED = 3;
 /** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
 export function describeLive(live: Live): string {
   return printable(
-    live.isStopping ? 'stopping' : live.pass === null ? describeRest(live) : describePass(live.pass),
+    live.isStopping
+      ? 'stopping'
+      : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}`,
   );
 }
 
 function describePass({ trigger, planned, done, pulling }: CurrentPass): string {
   if (planned === null) return `pass (${trigger}): asking the service`;
-  const more = pulling.length > NAMED ? ', …' : '';
-  const now = pulling.length === 0 ? '' : `; pulling ${pulling.slice(0, NAMED).join(', ')}${more}`;
+  const now = pulling.length === 0 ? '' : `; pulling ${named(pulling)}`;
   return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done${now}`;
+}
+
+/** The pulls that take long, of whatever pass they are. */
+function describeSlow({ slow }: Live): string {
+  return slow.length === 0 ? '' : `; still pulling ${named(slow.map(({ target }) => target))}`;
+}
+
+function named(targets: readonly string[]): string {
+  return `${targets.slice(0, NAMED).join(', ')}${targets.length > NAMED ? ', …' : ''}`;
 }
 
 function describeRest({ passes, nextPassAtMs, settings }: Live): string {

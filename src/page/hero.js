@@ -59,11 +59,12 @@ function shareBar(counts, total) {
  * @param {Report} report
  */
 export function showPass({ live, liveness, maxStalenessMs }) {
-  const { pass, passes, nextPassAtMs } = live;
+  const { pass, slow, passes, nextPassAtMs } = live;
   const last = passes.at(-1) ?? null;
   setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
-  fill(byId('pass-now'), [pass, last, nextPassAtMs, liveness.state, maxStalenessMs], () => [
+  fill(byId('pass-now'), [pass, slow, last, nextPassAtMs, liveness.state, maxStalenessMs], () => [
     ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
+    slowPulls(slow),
     lastPass(last),
   ]);
 }
@@ -106,6 +107,29 @@ function passInHand({ trigger, startedAtMs, planned, done, pulling }) {
           others > 0 ? element('li', { class: 'dim' }, `and ${others} more`) : null,
         ),
   ];
+}
+
+/** @param {Report['live']['slow']} slow @returns {HTMLElement | null} */
+function slowPulls(slow) {
+  if (slow.length === 0) return null;
+  const others = slow.length - PULLING_SHOWN;
+  return element(
+    'ul',
+    { class: 'pulling', 'aria-label': 'Taking long' },
+    ...slow
+      .slice(0, PULLING_SHOWN)
+      .map(({ target, startedAtMs }) =>
+        element(
+          'li',
+          { title: `${target} takes long; the others do not wait for it` },
+          'for ',
+          timeNode(startedAtMs, 'elapsed'),
+          ': ',
+          element('bdi', {}, target),
+        ),
+      ),
+    others > 0 ? element('li', { class: 'dim' }, `and ${others} more that take long`) : null,
+  );
 }
 
 /** @param {Report['live']['passes'][number] | null} last @returns {HTMLElement} */

@@ -4,7 +4,7 @@ import type { Action, PullAction, RetireReason } from '../model/actions.ts';
 import { isRestored, mirroredTargets } from '../model/retirements.ts';
 import { emptyRecord } from '../model/record.ts';
 import { HEAD_BRANCH, targetKey } from '../model/service.ts';
-import { type ActionResult, type Execution, failed, resultOf } from './execution.ts';
+import { type EndedResult, type Execution, failed, type PullWork, resultOf } from './execution.ts';
 import type { StagePort } from './ports.ts';
 
 /** A tree that is to leave the mirror. */
@@ -19,17 +19,17 @@ export interface Retirement {
  * @returns null when the target's time has come
  */
 export async function notFound<Stage extends StagePort>(
-  execution: Execution<Stage>,
-  action: PullAction,
+  work: PullWork<Stage>,
   isCertain: boolean,
-): Promise<ActionResult | null> {
+): Promise<EndedResult | null> {
+  const { action } = work;
   switch (action.whenAbsent) {
     case 'accept':
       return resultOf(action, { kind: 'absent' });
     case 'count-as-missing': {
-      if (!isCertain || !(await isRepositoryReachable(execution, action))) throw notFoundError(action);
-      const before = execution.records.get(targetKey(action.target))?.missingPasses ?? 0;
-      const isDue = before + 1 >= execution.policy.retireAfterPasses;
+      if (!isCertain || !(await isRepositoryReachable(work))) throw notFoundError(action);
+      const before = work.records.get(targetKey(action.target))?.missingPasses ?? 0;
+      const isDue = before + 1 >= work.policy.retireAfterPasses;
       return isDue ? null : resultOf(action, { kind: 'missing' });
     }
     case 'fail':
@@ -38,17 +38,14 @@ export async function notFound<Stage extends StagePort>(
 }
 
 /** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
-async function isRepositoryReachable<Stage extends StagePort>(
-  { context, repositories, plan, signal }: Execution<Stage>,
-  { target }: PullAction,
-): Promise<boolean> {
-  const repository = repositories.get(target.repositoryId);
-  if (repository === undefined) return false;
-  const others = plan
-    .filter(
-      (each) => each.target.repositoryId === target.repositoryId && each.target.branch !== target.branch,
-    )
-    .map((each) => each.target.branch);
+async function isRepositoryReachable<Stage extends StagePort>({
+  context,
+  action,
+  repository,
+  branches,
+  signal,
+}: PullWork<Stage>): Promise<boolean> {
+  const others = branches.filter((branch) => branch !== action.target.branch);
   for (const branch of [HEAD_BRANCH, ...others]) {
     if (await context.service.exists({ repository, branch, path: '', signal })) return true;
   }
@@ -70,7 +67,7 @@ function notFoundError(action: PullAction): MirrorError {
 export async function retireAll<Stage extends StagePort>(
   execution: Execution<Stage>,
   retirements: readonly Retirement[],
-): Promise<ActionResult[]> {
+): Promise<EndedResult[]> {
   const { plan, policy, records, approvals } = execution;
   const total = mirroredTargets(plan);
   // The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double: the target stays.
@@ -79,7 +76,7 @@ export async function retireAll<Stage extends StagePort>(
     records.get(targetKey(target))?.held ?? null;
   const limit = policy.guard.targets;
   const held = new Set(holdRetirements(deletions, { total, others: 0, limit, approvals, heldBefore }));
-  const results: ActionResult[] = [];
+  const results: EndedResult[] = [];
   for (const retirement of retirements) {
     const { action, target } = retirement;
     const record = records.get(targetKey(target)) ?? emptyRecord(target);
@@ -98,7 +95,7 @@ export async function retireAll<Stage extends StagePort>(
 async function retireOne<Stage extends StagePort>(
   execution: Execution<Stage>,
   { action, target, reason }: Retirement,
-): Promise<ActionResult> {
+): Promise<EndedResult> {
   const { context, approvals, signal } = execution;
   try {
     const manifest = await context.store.manifest(action.path);

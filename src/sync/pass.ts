@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
 import { eventFailure } from '../model/event-failure.ts';
 import type { PassFinished, Trigger } from '../model/events.ts';
-import type { Action } from '../model/actions.ts';
+import type { Action, PullAction } from '../model/actions.ts';
+import { leaveAlone } from '../model/carried.ts';
 import { makePlan } from '../model/plan.ts';
 import type { PlanPolicy } from '../model/plan-input.ts';
 import type { Listing } from '../model/service.ts';
@@ -45,9 +46,11 @@ export async function runPass<Stage extends StagePort>(
     const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
-    const planned = await planPass(context, policy, listing, URGENT.has(trigger));
+    // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
+    const planContext = { ...context, drifted: new Set(stillToRepair(context)) };
+    const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
     const results = await executePlan(context, policy, listing, planned, signal);
-    await context.store.noteDrifted([...context.drifted]);
+    await context.store.noteDrifted(stillToRepair(context));
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
@@ -59,17 +62,36 @@ export async function runPass<Stage extends StagePort>(
   }
 }
 
+/**
+ * Takes back the pulls that have not begun, to be decided about anew, and gives those that go on. To be called before anything else
+ * is looked at that they change: what ends meanwhile is then left alone for this once.
+ */
+function takeOver({ line }: Pick<PassContext, 'line'>): Map<string, PullAction> {
+  line.clear();
+  return new Map([...line.inHand()].map(([key, { action }]) => [key, action]));
+}
+
+/** The trees that are to be put right, also those of which the pull that does it goes on. */
+function stillToRepair({ drifted, line }: Pick<PassContext, 'drifted' | 'line'>): string[] {
+  const repairs = [...line.inHand().values()].filter(({ isRepair }) => isRepair);
+  return [...new Set([...drifted, ...repairs.map(({ action }) => action.published?.path ?? action.path)])];
+}
+
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
   readonly store: Pick<StorePort, 'inventory' | 'approvals'>;
   readonly state: Pick<StatePort, 'records'>;
 }
 
-/** Computes what a pass would do, from a listing and from what is on disk and remembered. */
+/**
+ * Computes what a pass would do, from a listing and from what is on disk and remembered.
+ * @param carried pulls of earlier passes that go on, by target key
+ */
 export async function planPass(
   context: PlanContext,
   policy: PlanPolicy,
   listing: Listing,
+  carried: ReadonlyMap<string, PullAction>,
   urgent: boolean,
 ): Promise<PlannedPass & { readonly plan: Action[] }> {
   const { published, unreadable } = await context.store.inventory();
@@ -78,7 +100,7 @@ export async function planPass(
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const { drifted } = context;
   const nowMs = context.now();
-  const plan = makePlan({
+  const whole = makePlan({
     listing,
     published,
     unreadable: new Set(unreadable),
@@ -89,6 +111,7 @@ export async function planPass(
     nowMs,
     urgent,
   });
+  const plan = leaveAlone(whole, carried, listing);
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
     name: 'pass.planned',
@@ -165,6 +188,8 @@ function summarise(
     held: count(({ outcome }) => HELD.has(outcome.kind)),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
+    pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
+    waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
     processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
   };
 }

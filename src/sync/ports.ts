@@ -3,7 +3,8 @@ import type { Difference } from '../model/drift.ts';
 import type { ChangeSpan } from '../model/due-hooks.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import type { Lease } from '../model/lease.ts';
-import type { Manifest, ManifestFile, SkippedEntry } from '../model/manifest.ts';
+import type { Manifest, SkippedEntry } from '../model/manifest.ts';
+import type { PullLine } from './line.ts';
 import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
@@ -16,6 +17,7 @@ export interface ServicePort {
   /** `isUrgent`: a person waits, so that a key which the service refused is tried once more. */
   readonly poll: (signal: AbortSignal, isUrgent: boolean) => Promise<Listing>;
   readonly download: (request: DownloadRequest) => Promise<DownloadAnswer>;
+  readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
   /** Whether a path exists in the contents of a branch. */
   readonly exists: (
     request: Omit<DownloadRequest, 'etag' | 'destination'> & { path: string },
@@ -44,39 +46,120 @@ export type DownloadAnswer =
   /** `isCertain`: the service said plainly that there is nothing. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
+/** A single file that is to be downloaded, and what the list of workbooks says of it. */
+export interface FileRequest extends Omit<DownloadRequest, 'etag'> {
+  readonly path: string;
+  readonly expected: { readonly sizeBytes?: number; readonly sha256?: string };
+}
+
+/** What the service gave for a path. */
+export type FileAnswer =
+  | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }
+  | { readonly kind: 'not-found' }
+  /** Another file than was expected. */
+  | { readonly kind: 'different' };
+
 /** An archive under the entry policy. */
 export interface ArchivePort {
   readonly entries: readonly ArchiveEntryPort[];
   readonly skipped: readonly SkippedEntry[];
+  /** Brings entries to files, checked; gives what became of them, in the order of the orders. */
+  readonly extract: (
+    orders: readonly ExtractionOrder[],
+    options: {
+      readonly sharing: Sharing;
+      readonly signal: AbortSignal;
+      readonly onProgress: () => void;
+    },
+  ) => Promise<readonly Extracted[]>;
   readonly close: () => Promise<void>;
 }
 
-/** A file in an archive; its bytes are checked by the time the last of them is given. */
+/** A file in an archive. */
 export interface ArchiveEntryPort {
   readonly path: string;
   readonly sizeBytes: number;
+  readonly crc32: number;
   readonly modifiedAtMs: number;
-  readonly read: () => AsyncIterable<Uint8Array>;
-  /** Null for entries too great for memory. */
-  readonly readWhole: () => Promise<Uint8Array | null>;
 }
+
+/** What is to become of an entry. Places are absolute paths; times are whole milliseconds since the epoch. */
+export interface ExtractionOrder {
+  readonly entry: ArchiveEntryPort;
+  /** Where its file is made, unless the known one is the same. */
+  readonly destination: string;
+  /** For a file with other bytes than the known one. */
+  readonly mtimeMs: number;
+  /** For a file with the bytes that the known one should have. */
+  readonly keptTimeMs: number;
+  /** The published file of this path, where it has this size. */
+  readonly known: {
+    readonly place: string;
+    readonly sha256: string;
+    readonly mode: number;
+    readonly mtimeMs: number;
+    /** Whether it may stay where it has the same bytes. */
+    readonly mayStay: boolean;
+    /** Whether the same size and CRC-32 say that it has the same bytes. */
+    readonly isSameByChecksum: boolean;
+  } | null;
+  /** Published files elsewhere that may have the same bytes. */
+  readonly twins: readonly TwinFile[];
+}
+
+/** A published file that may have the bytes of another one. */
+export interface TwinFile {
+  readonly place: string;
+  readonly sha256: string;
+}
+
+/** How files with the same bytes may be stored once: not at all, by shared blocks alone, or else as hard links, too. */
+export type Sharing = 'none' | 'blocks' | 'blocks-or-links';
+
+/** What became of an entry: the known file stays, or a file was made. */
+export type Extracted =
+  /** `isRead`: its bytes were compared, and not just its size and CRC-32. */
+  | { readonly kind: 'kept'; readonly isRead: boolean }
+  | {
+      readonly kind: 'written';
+      readonly sha256: string;
+      readonly mode: number;
+      /** Whether its bytes are those that the known file should have. */
+      readonly isRewritten: boolean;
+      /** Whether it shares its storage with a twin. */
+      readonly isShared: boolean;
+    };
 
 /** A private place in which a target's new state is made ready. */
 export interface StagePort {
   readonly archivePath: string;
-  readonly write: (
-    path: string,
-    mtimeMs: number,
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  ) => Promise<ManifestFile>;
+  /** Where a file of the new tree is to be made: an absolute path. */
+  readonly placeOf: (path: string) => string;
+  /** Where the published file of a path stands: an absolute path. */
+  readonly publishedPlaceOf: (path: string) => string;
+  /** Makes the folders around the place of a file. */
+  readonly makeRoom: (path: string) => Promise<void>;
+  /** Removes what was made at the place of a file, if anything was. */
   readonly drop: (path: string) => Promise<void>;
-  readonly isIntact: (file: ManifestFile) => Promise<boolean>;
+  /** Removes all that was made for the new tree. */
+  readonly startAnew: () => Promise<void>;
+  /** Takes a file into the new tree that was made at its place. @param isShared whether it is a name of another target's file */
+  readonly adopt: (path: string, isShared?: boolean) => void;
+  /** Gives an adopted file its time. @returns its permission bits */
+  readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
+  /** Removes the archive, of which nothing is needed any more: so it need not be flushed with what came from it. */
+  readonly dropArchive: () => Promise<void>;
+  /** Published files that may have the same bytes as entries, for each of them, to be shared as `sharing` says. */
+  readonly twinsOf: (
+    entries: readonly Pick<ArchiveEntryPort, 'sizeBytes' | 'crc32'>[],
+  ) => Promise<readonly (readonly TwinFile[])[]>;
+  readonly sharing: Sharing;
   readonly discard: () => Promise<void>;
 }
 
 /** The mirror directory, as a pass needs it. */
 export interface StorePort<Stage extends StagePort = StagePort> {
-  /** Completes what errors interrupted before, while no stage is in use; gives the targets that it completed. */
+  /** Completes what errors interrupted before, and leaves alone the stages that are in use; gives the targets that it completed. */
   readonly settle: (signal: AbortSignal) => Promise<readonly string[]>;
   /** What is published, and the paths of which that cannot be said. */
   readonly inventory: () => Promise<{
@@ -91,6 +174,8 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     depth: 'facts' | 'bytes',
     signal: AbortSignal,
   ) => Promise<readonly Difference[] | null>;
+  /** The other targets that have a modified file in common with a tree, as a hard link. */
+  readonly sharersOf: (path: string, differences: readonly Difference[]) => Promise<readonly string[]>;
   readonly stage: (currentPath: string) => Promise<Stage>;
   /** Shows someone the whole new tree of a stage, to be read only. Gives whether it still is what its manifest says. */
   readonly show: (
@@ -153,12 +238,16 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   /** Is told of every new state once it is durable and visible, and how it differs from the one before. */
   readonly onPublished: (target: string, span: ChangeSpan) => void;
   readonly emit: (event: MirrorEvent) => void;
+  /** Called whenever bytes were written for the pass. */
+  readonly onProgress: () => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
   /** What was wrong with the answers of the pass before, and is reported. */
   readonly knownProblems: Set<string>;
+  /** Where pulls wait for their turns, and go on. */
+  readonly line: PullLine;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
   readonly drifted: Set<string>;
 }

@@ -1,23 +1,16 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import { changedFiles } from '../model/changed-files.ts';
-import { summariseDrift, trustOf } from '../model/drift.ts';
+import { type Difference, summariseDrift, trustOf } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
-import {
-  type Approvals,
-  type DeletionLimit,
-  type HeldDeletion,
-  heldFiles,
-  isApproved,
-} from '../model/guard.ts';
-import { type Manifest, type ManifestFile, treeChanges } from '../model/manifest.ts';
+import { type HeldDeletion, heldFiles, isApproved } from '../model/guard.ts';
+import { type Manifest, type ManifestFile, sameManifest, treeChanges } from '../model/manifest.ts';
 import type { PullAction } from '../model/actions.ts';
-import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
+import type { WorkbookRow } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
-import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
-import { type Unpacked, unpack } from './unpack.ts';
+import type { PassContext, StagePort } from './ports.ts';
+import type { Before, PullRequest } from './pull-request.ts';
+import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
 
 /** What a pull came to. */
 export type Pulled =
@@ -27,55 +20,38 @@ export type Pulled =
       readonly manifest: Manifest;
       /** Whether every byte of the tree was read or written. */
       readonly isExamined: boolean;
+      /** Whether the whole contents were compared, and not just the workbooks with new versions. */
+      readonly isWhole: boolean;
     }
   | { readonly kind: 'not-found'; readonly isCertain: boolean }
   /** Too many files would be deleted; nothing was published. */
   | { readonly kind: 'guarded'; readonly held: HeldDeletion; readonly downloadedBytes: number };
 
-/** What a pull is about. */
-export interface PullRequest {
-  readonly action: PullAction;
-  readonly repository: Repository;
-  /** Rows of the whole repository; null where the service has no list of workbooks. */
-  readonly rows: readonly WorkbookRow[] | null;
-  readonly listing: Listing;
-  /** How many files may be deleted without a person's word. */
-  readonly guard: DeletionLimit;
-  readonly approvals: Approvals;
-  readonly signal: AbortSignal;
-}
-
 /**
- * Downloads a target's contents, compares them with what is published, and publishes what differs.
+ * Downloads what may have changed of a target's contents, compares it with what is published, and publishes what differs.
  * @throws MirrorError whatever went wrong; what is published is as it was
  */
 export async function pullTarget<Stage extends StagePort>(
   context: PassContext<Stage>,
   request: PullRequest,
 ): Promise<Pulled> {
-  const { action, repository, signal } = request;
+  const { action, signal } = request;
   const startedAtMs = context.now();
   const before = await lookAtPublished(context, action, signal);
   const stage = await context.store.stage(action.path);
   try {
-    const answer = await context.service.download({
-      repository,
-      branch: action.target.branch,
-      etag: action.conditional && !before.isDamaged ? (before.manifest?.etag ?? null) : null,
-      destination: stage.archivePath,
-      signal,
-    });
-    if (answer.kind === 'not-found') return answer;
-    const unpacked = await receive(context, request, stage, answer, before);
-    const manifest = manifestOf(request, unpacked, answer, before.manifest, context.now());
-    const downloadedBytes = answer.kind === 'archive' ? answer.sizeBytes : 0;
+    const received =
+      (await receiveNewVersions(context, request, stage, before)) ??
+      (await receiveWhole(context, request, stage, before));
+    if (received.kind === 'not-found') return received;
+    const { rewritten, downloadedBytes, isWhole } = received;
+    const manifest = manifestOf(request, received, before.manifest, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, request.guard);
     if (held !== null) {
       if (!isApproved(request.approvals, action.target, held))
         return { kind: 'guarded', held, downloadedBytes };
       context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     }
-    const { rewritten } = unpacked;
     const method = await publishChanges(context, request, stage, manifest, before, rewritten);
     const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
     const facts: TargetPulled = {
@@ -89,35 +65,42 @@ export async function pullTarget<Stage extends StagePort>(
       removed: changes.removed.length,
       durationMs: context.now() - startedAtMs,
     };
-    const isExamined = before.manifest === null || action.depth === 'bytes';
-    return { kind: 'pulled', facts, manifest, isExamined };
+    const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
+    return { kind: 'pulled', facts, manifest, isExamined, isWhole };
   } finally {
     await stage.discard();
   }
 }
 
-/** The published tree, and how far it may be believed. */
-interface Before {
-  /** Null when nothing is published. */
-  readonly manifest: Manifest | null;
-  /** Whether the tree differs from its manifest. */
-  readonly isDamaged: boolean;
-  /** Whether the published copy of a file may be taken for what its manifest says. */
-  readonly isTrusted: (path: string) => boolean;
-}
-
 async function lookAtPublished<Stage extends StagePort>(
-  { store }: PassContext<Stage>,
+  context: PassContext<Stage>,
   { path, target, depth }: PullAction,
   signal: AbortSignal,
 ): Promise<Before> {
+  const { store } = context;
   // The plan may not have known of it: what counts is what stands there now.
   const manifest = await store.manifest(path);
   const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
   if (!isOurs) return { manifest: null, isDamaged: false, isTrusted: () => false };
   const differences = await store.examine(path, manifest, depth, signal);
+  await noteSharers(context, path, differences ?? []);
   if (differences === null) return { manifest, isDamaged: true, isTrusted: () => false };
   return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
+}
+
+/** What was done to a file that other targets have in common with this one was done to theirs: they are put right, too. */
+async function noteSharers<Stage extends StagePort>(
+  { store, drifted, emit }: PassContext<Stage>,
+  path: string,
+  differences: readonly Difference[],
+): Promise<void> {
+  if (differences.length === 0) return;
+  for (const target of await store.sharersOf(path, differences)) {
+    if (drifted.has(target)) continue;
+    drifted.add(target);
+    const { modified, first } = summariseDrift(differences);
+    emit({ name: 'target.drifted', target, added: 0, missing: 0, modified, first });
+  }
 }
 
 /** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
@@ -182,69 +165,33 @@ async function noteDamage<Stage extends StagePort>(
   emit({ name: 'target.drifted', target, ...summariseDrift(differences) });
 }
 
-/** The new state: from the archive, or, where the service says that nothing changed, from what is published. */
-async function receive<Stage extends StagePort>(
-  context: PassContext<Stage>,
-  request: PullRequest,
-  stage: Stage,
-  answer: Extract<DownloadAnswer, { kind: 'archive' | 'unchanged' }>,
-  { manifest: previous, isTrusted }: Before,
-): Promise<Unpacked> {
-  if (answer.kind === 'unchanged') {
-    if (previous === null) {
-      throw new MirrorError(
-        'contents.wrong_kind',
-        'The service says "not modified" to an unconditional request.',
-      );
-    }
-    return { files: previous.files, skipped: previous.skipped, rewritten: [] };
-  }
-  const { repository, signal, action } = request;
-  const archive = await context.openArchive(stage.archivePath);
-  try {
-    return await unpack({
-      archive,
-      stage,
-      branch: action.target.branch,
-      rows: request.rows ?? [],
-      previous,
-      isTrusted,
-      hasFileTimes: answer.hasFileTimes,
-      exists: (path) => context.service.exists({ repository, branch: action.target.branch, path, signal }),
-      signal,
-    });
-  } finally {
-    await archive.close();
-  }
-}
-
 function manifestOf(
   request: PullRequest,
-  unpacked: Unpacked,
-  answer: DownloadAnswer,
+  received: Received,
   previous: Manifest | null,
   nowMs: number,
 ): Manifest {
   const { action, repository, rows, listing } = request;
   const { branch } = action.target;
-  const paths = new Set(unpacked.files.map((file) => file.path));
+  const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
+  const paths = new Set(received.files.map((file) => file.path));
   const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
   const { id, name, fullName, url, createdAt } = repository;
   return {
     repository: { id, name, fullName, url, createdAt },
     branch,
     verifiedAtMs: listing.takenAtMs,
-    comparedAtMs: listing.takenAtMs,
-    publishedAtMs: previous !== null && isSameTree(previous, unpacked) ? previous.publishedAtMs : nowMs,
+    comparedAtMs,
+    publishedAtMs: previous !== null && isSameTree(previous, received) ? previous.publishedAtMs : nowMs,
     restoredAtMs: null,
     fingerprint: fingerprint?.digest ?? null,
     borrowed: fingerprint?.borrowed ?? [],
     settled: action.settled,
-    ...(answer.kind === 'archive'
-      ? { etag: answer.etag, archiveBytes: answer.sizeBytes }
-      : { etag: previous?.etag ?? null, archiveBytes: previous?.archiveBytes ?? 0 }),
-    skipped: unpacked.skipped,
-    files: withVersions(unpacked.files, rows ?? [], branch),
+    etag,
+    ...(isThorough ? {} : { isThorough }),
+    archiveBytes,
+    skipped,
+    files: withVersions(received.files, rows ?? [], branch),
   };
 }
 
@@ -255,9 +202,8 @@ function withVersions(
   branch: string,
 ): ManifestFile[] {
   const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
-  return files.map(({ path, sizeBytes, sha256, mode, mtimeMs }) => {
-    const file = { path, sizeBytes, sha256, mode, mtimeMs };
-    const row = own.get(path);
+  return files.map(({ workbook: _workbook, ...file }) => {
+    const row = own.get(file.path);
     if (row === undefined) return file;
     const { id, versionId, author, message, createdAt, action, parentId } = row;
     const change = {
@@ -282,5 +228,5 @@ function needsPublishing(manifest: Manifest, previous: Manifest | null): boolean
     comparedAtMs: 0,
     archiveBytes: 0,
   });
-  return !isDeepStrictEqual(facts(manifest), facts(previous));
+  return !sameManifest(facts(manifest), facts(previous));
 }

@@ -2,7 +2,7 @@ import type { Action } from '../model/actions.ts';
 import type { Approval } from '../model/guard.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
-import type { ActionResult, Execution } from './execution.ts';
+import type { ActionResult, EndedResult, Execution, TargetWork } from './execution.ts';
 import type { PassContext, StagePort } from './ports.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 
@@ -35,20 +35,23 @@ export async function withdraw<Stage extends StagePort>(
   if (used.length > 0) await context.store.withdrawApprovals(used);
 }
 
+/** Outcomes that leave an approval what it was. */
+const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 'unfinished']);
+
 /** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
-  if (outcome.kind === 'guarded' || outcome.kind === 'missing' || outcome.kind === 'held') return true;
+  if (MEANT_LATER.has(outcome.kind)) return true;
   const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
   return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
 }
 
-/** Remembers what became of actions. */
+/** Remembers what became of actions, and reports it then. */
 export async function record<Stage extends StagePort>(
-  { context, policy, listing, records }: Execution<Stage>,
-  results: readonly ActionResult[],
+  { context, policy, listing, records }: Omit<TargetWork<Stage>, 'approvals' | 'signal' | 'noteLease'>,
+  results: readonly EndedResult[],
 ): Promise<void> {
   const nowMs = context.now();
-  const next = results.map(({ action, outcome }) => {
+  const steps = results.map(({ action, outcome }) => {
     const before = records.get(targetKey(action.target)) ?? emptyRecord(action.target);
     const { kind, reason } = action;
     const repository = action.path.slice(0, action.path.lastIndexOf('/'));
@@ -63,10 +66,12 @@ export async function record<Stage extends StagePort>(
       random: context.random(),
     };
     const after = nextRecord(before, step, policy.retry);
-    report(context, action, outcome, before, after);
-    return after;
+    return { action, outcome, before, after };
   });
+  const next = steps.map(({ after }) => after);
   await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
+  // Who looks at the records when an event comes is to find there what it tells.
+  for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
 }
 
 /** Holds that an event of their own tells of. */

@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto';
-
 import { MirrorError } from '../model/errors.ts';
 import { findLeadingFolder } from '../model/leading-folder.ts';
 import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../model/manifest.ts';
 import type { WorkbookRow } from '../model/service.ts';
-import { forEachConcurrently } from '../model/concurrency.ts';
-import type { ArchiveEntryPort, ArchivePort, StagePort } from './ports.ts';
+import type { ArchiveEntryPort, ArchivePort, Extracted, ExtractionOrder, StagePort } from './ports.ts';
 
 /** What unpacking works with. */
 export interface UnpackRequest {
@@ -18,10 +15,17 @@ export interface UnpackRequest {
   readonly previous: Manifest | null;
   /** Whether the published copy of a file may be taken for what its manifest says. */
   readonly isTrusted: (path: string) => boolean;
+  /**
+   * Whether every byte is compared with what is published. Otherwise the same size and CRC-32 will do, except for workbooks that
+   * have a new version.
+   */
+  readonly isThorough: boolean;
   /** Whether the archive's times are those that the files are to have, also where their bytes did not change. */
   readonly hasFileTimes: boolean;
   /** Asks the service whether a path exists in the contents. */
   readonly exists: (path: string) => Promise<boolean>;
+  /** Called whenever bytes were written. */
+  readonly onProgress: () => void;
   readonly signal: AbortSignal;
 }
 
@@ -32,44 +36,114 @@ export interface Unpacked {
   readonly skipped: readonly SkippedEntry[];
   /** Files whose bytes are what the manifest says and whose published copy is not: someone changed it. */
   readonly rewritten: readonly string[];
+  /** Whether every byte was compared or written. */
+  readonly isThorough: boolean;
 }
-
-const ENTRIES_AT_ONCE = 4;
 
 /** Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. */
 export async function unpack(request: UnpackRequest): Promise<Unpacked> {
+  const { archive, stage, signal, onProgress } = request;
   const strip = await leadingFolder(request);
-  const own = request.rows.filter((row) => row.branch === request.branch);
-  if (request.archive.entries.length === 0 && own.length > 0) {
-    throw new MirrorError(
-      'contents.empty',
-      `The service gives an archive without files, although it lists ${own.length} workbooks there.`,
-      { hint: 'Nothing was replaced. It is tried again by itself.' },
-    );
-  }
-  const rowsByPath = new Map(own.map((row) => [row.path, row]));
-  const previous = new Map(request.previous?.files.map((file) => [file.path, file]));
+  refuseEmpty(request);
+  const orders = await ordersFor(request, strip);
+  const extracted = await archive.extract(
+    orders.map(({ order }) => order),
+    { sharing: stage.sharing, signal, onProgress },
+  );
   const files: ManifestFile[] = [];
   const rewritten: string[] = [];
-  await forEachConcurrently(request.archive.entries, ENTRIES_AT_ONCE, async (entry) => {
-    request.signal.throwIfAborted();
-    const path = entry.path.slice(strip.length);
-    const known = previous.get(path);
-    const mtimeMs = request.hasFileTimes ? entry.modifiedAtMs : timeOf(rowsByPath.get(path), entry);
-    const isIntact = async (): Promise<boolean> =>
-      known !== undefined &&
-      (!request.hasFileTimes || known.mtimeMs === mtimeMs) &&
-      request.isTrusted(path) &&
-      (await request.stage.isIntact(known));
-    const keptTimeMs = request.hasFileTimes ? mtimeMs : (known?.mtimeMs ?? mtimeMs);
-    const staged = await stageEntry(request.stage, entry, path, { mtimeMs, keptTimeMs }, known, isIntact);
-    files.push(staged.file);
-    if (staged.isRewritten) rewritten.push(path);
-  });
+  for (const [index, { path, order, previous }] of orders.entries()) {
+    const outcome = extracted[index];
+    if (outcome === undefined) throw new MirrorError('internal.defect', `Nothing became of ${path}.`);
+    files.push(fileOf(path, order, outcome, previous));
+    if (outcome.kind === 'kept') continue;
+    stage.adopt(path, outcome.isShared);
+    if (outcome.isRewritten) rewritten.push(path);
+  }
   return {
     files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
-    skipped: request.archive.skipped.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) })),
+    skipped: archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason })),
     rewritten,
+    isThorough: extracted.every((outcome) => outcome.kind !== 'kept' || outcome.isRead),
+  };
+}
+
+function refuseEmpty({ archive, rows, branch }: UnpackRequest): void {
+  const listed = rows.filter((row) => row.branch === branch).length;
+  if (archive.entries.length > 0 || listed === 0) return;
+  throw new MirrorError(
+    'contents.empty',
+    `The service gives an archive without files, although it lists ${listed} workbooks there.`,
+    { hint: 'Nothing was replaced. It is tried again by itself.' },
+  );
+}
+
+/** What is to become of a file of the new tree. */
+interface FileOrder {
+  readonly path: string;
+  readonly order: ExtractionOrder;
+  /** The published file of this path; undefined where there is none. */
+  readonly previous: ManifestFile | undefined;
+}
+
+async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrder[]> {
+  const { archive, stage, branch, rows, hasFileTimes } = request;
+  const rowsByPath = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
+  const published = new Map(request.previous?.files.map((file) => [file.path, file]));
+  const twins = await stage.twinsOf(archive.entries);
+  return archive.entries.map((entry, index) => {
+    const path = entry.path.slice(strip.length);
+    const row = rowsByPath.get(path);
+    const previous = published.get(path);
+    const mtimeMs = hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs);
+    const known =
+      previous?.sizeBytes === entry.sizeBytes ? knownFile(request, entry, previous, row, mtimeMs) : null;
+    const keptTimeMs = hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs);
+    const destination = stage.placeOf(path);
+    const own = stage.publishedPlaceOf(path);
+    const others = (twins[index] ?? []).filter(({ place }) => place !== own);
+    const order = { entry, destination, mtimeMs, keptTimeMs, known, twins: others };
+    return { path, order, previous };
+  });
+}
+
+function knownFile(
+  { stage, isTrusted, isThorough, hasFileTimes }: UnpackRequest,
+  entry: ArchiveEntryPort,
+  previous: ManifestFile,
+  row: WorkbookRow | undefined,
+  mtimeMs: number,
+): ExtractionOrder['known'] {
+  const isNewVersion = row !== undefined && row.versionId !== previous.workbook?.versionId;
+  return {
+    place: stage.publishedPlaceOf(previous.path),
+    sha256: previous.sha256,
+    mode: previous.mode,
+    mtimeMs: previous.mtimeMs,
+    mayStay: isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs),
+    isSameByChecksum: !isThorough && !isNewVersion && previous.crc32 === entry.crc32,
+  };
+}
+
+function fileOf(
+  path: string,
+  { entry, mtimeMs, keptTimeMs }: ExtractionOrder,
+  outcome: Extracted,
+  previous: ManifestFile | undefined,
+): ManifestFile {
+  const { sizeBytes, crc32 } = entry;
+  if (outcome.kind === 'kept' && previous !== undefined)
+    return previous.crc32 === crc32 ? previous : { ...previous, crc32 };
+  if (outcome.kind === 'kept') throw new MirrorError('internal.defect', `${path} was kept and is not there.`);
+  const { sha256, mode, isRewritten, isShared } = outcome;
+  return {
+    path,
+    sizeBytes,
+    sha256,
+    mode,
+    mtimeMs: isRewritten ? keptTimeMs : mtimeMs,
+    crc32,
+    ...(isShared ? { isShared } : {}),
   };
 }
 
@@ -88,35 +162,8 @@ async function leadingFolder({ archive, rows, exists }: UnpackRequest): Promise<
   return found.kind === 'wrapped' ? prefix : '';
 }
 
-/** The time of a version where the list of workbooks has one, else the archive's. */
-function timeOf(row: WorkbookRow | undefined, { modifiedAtMs }: ArchiveEntryPort): number {
+/** The time of a version, where the list of workbooks has one. Milliseconds since the epoch. */
+export function timeOf(row: WorkbookRow | undefined): number | null {
   const versionTimeMs = Date.parse(row?.createdAt ?? '');
-  return Number.isNaN(versionTimeMs) ? modifiedAtMs : versionTimeMs;
-}
-
-/** @param times the one for other bytes, and the one for the same bytes, in milliseconds since the epoch */
-async function stageEntry(
-  stage: StagePort,
-  entry: ArchiveEntryPort,
-  path: string,
-  { mtimeMs, keptTimeMs }: { readonly mtimeMs: number; readonly keptTimeMs: number },
-  previous: ManifestFile | undefined,
-  isIntact: () => Promise<boolean>,
-): Promise<{ file: ManifestFile; isRewritten: boolean }> {
-  const isCandidate = previous?.sizeBytes === entry.sizeBytes;
-  if (!isCandidate) {
-    return { file: await stage.write(path, mtimeMs, entry.read()), isRewritten: false };
-  }
-  const whole = await entry.readWhole();
-  if (whole !== null) {
-    const isSame = createHash('sha256').update(whole).digest('hex') === previous.sha256;
-    if (isSame && (await isIntact())) return { file: previous, isRewritten: false };
-    const file = await stage.write(path, isSame ? keptTimeMs : mtimeMs, [whole]);
-    return { file, isRewritten: isSame };
-  }
-  const file = await stage.write(path, mtimeMs, entry.read());
-  if (file.sha256 !== previous.sha256) return { file, isRewritten: false };
-  if (!(await isIntact())) return { file, isRewritten: true };
-  await stage.drop(path);
-  return { file: previous, isRewritten: false };
+  return Number.isNaN(versionTimeMs) ? null : versionTimeMs;
 }

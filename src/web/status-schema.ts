@@ -59,6 +59,8 @@ const passNote = z.object({
       held: count,
       downloadedBytes: sizeBytes,
       changedFiles: count,
+      pulling: count.meta({ description: 'pulls that go on beside the passes that follow' }),
+      waiting: count.meta({ description: 'pulls that wait for a place among those' }),
       processing: count,
     })
     .nullable(),
@@ -90,6 +92,10 @@ const live = z
     startedAtMs: timeMs,
     isStopping: z.boolean(),
     pass: currentPass.nullable(),
+    slow: list(z.object({ target, startedAtMs: timeMs })).meta({
+      description:
+        'pulls that take longer than slowAfter, of this pass or an earlier one; the first one first',
+    }),
     passes: list(passNote).meta({ description: 'the latest last' }),
     hasFinishedPass: z.boolean(),
     nextPassAtMs: timeOrNeverMs,
@@ -162,6 +168,7 @@ const targetStatus = z.object({
   fingerprint: z.string().nullable(),
   files: count,
   sizeBytes,
+  sharedBytes: sizeBytes,
   failure: failure.nullable(),
   held: held.nullable(),
   drift: drift.nullable(),

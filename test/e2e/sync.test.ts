@@ -55,7 +55,7 @@ describe('sync', () => {
     const text = await readFile(manifest, 'utf8');
     await writeFile(
       manifest,
-      text.replace(/"verified_at": "[^"]*"/, '"verified_at": "2020-01-01T00:00:00.000Z"'),
+      text.replace(/"(verified|compared)_at": "[^"]*"/g, '"$1_at": "2020-01-01T00:00:00.000Z"'),
     );
     const { stderr } = await run(['sync'], embedded.settings);
     expect(stderr).toMatch(/Accounting\/main: published .*full-check/);

@@ -17,6 +17,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Lease } from '../../src/model/lease.ts';
 import { bindNativeCalls } from '../../src/native/file-calls.ts';
 import { createGate, GateBlockedError } from '../../src/store/gate.ts';
+import { createExclusion } from '../../src/store/commit.ts';
 import { pruneHistory, readHistory } from '../../src/store/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../src/store/layout.ts';
 import { acquireLease, releaseLease } from '../../src/store/lease.ts';
@@ -281,7 +282,8 @@ describe('the lock on publishing', () => {
       },
     };
     const policy = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
-    const prune = (): ReturnType<typeof pruneHistory> => pruneHistory(layout, counting, policy, Date.now());
+    const prune = (): ReturnType<typeof pruneHistory> =>
+      pruneHistory({ layout, gate: counting, exclusively: createExclusion() }, policy, Date.now());
     await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
     expect(tries).toBe(1);
     native.unlock(blocker.fd);

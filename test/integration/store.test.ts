@@ -253,7 +253,12 @@ describe('recovery', () => {
           : ({ how: 'first', path: PATH } as const);
     await writeIntent(stage.folder, intent);
     if (at === 'after') {
-      const context = { layout: store.layout, native: bindNativeCalls(), trashUntilMs: () => 0 };
+      const context = {
+        layout: store.layout,
+        native: bindNativeCalls(),
+        trashUntilMs: () => 0,
+        inUse: new Set<string>(),
+      };
       await takeStep(context, stage.folder, intent);
     }
     await store.close();

@@ -82,6 +82,7 @@ export function published(of: Repository = repository(), fields: Partial<Publish
     archiveBytes: 1000,
     fileCount: 1,
     sizeBytes: 900,
+    sharedBytes: 0,
     treePresent: true,
     ...fields,
   };

@@ -56,6 +56,8 @@ export interface FakeKnobs extends ArchiveKnobs {
   microseconds: boolean;
   extraFields: boolean;
   missingFields: boolean;
+  /** Whether rows tell size and digest of their version's file. */
+  digests: boolean;
   /** Headers of every answer; an empty `date` leaves that one out. */
   headers: Record<string, string>;
   /** Called after a page was made and before the next one can be asked for; from 1. */
@@ -94,6 +96,7 @@ export function defaultKnobs(): FakeKnobs {
     microseconds: true,
     extraFields: false,
     missingFields: false,
+    digests: false,
     headers: {},
     afterPage: null,
     beforeDownload: null,
@@ -143,6 +146,8 @@ type BodyFault =
   | { readonly kind: 'cut'; readonly after: number; readonly reset?: boolean }
   | { readonly kind: 'length'; readonly delta: number }
   | { readonly kind: 'stall'; readonly after: number }
+  /** The start of the body, and the rest once that is released; the connection is cut if that fails. */
+  | { readonly kind: 'wait'; readonly after: number; readonly released: Promise<void> }
   /** The start of the body, and then a piece again and again, without end. */
   | { readonly kind: 'endless'; readonly after: number; readonly piece: Buffer }
   /** The body byte by byte. */
@@ -151,13 +156,15 @@ type BodyFault =
 /** What becomes of a whole answer. */
 type ConnectionFault =
   | { readonly kind: 'silence' }
+  /** The answer comes once it is released. */
+  | { readonly kind: 'delay'; readonly released: Promise<void> }
   /** The bytes as they are go to the connection, which then ends: headers and all. */
   | { readonly kind: 'raw'; readonly bytes: Buffer };
 
 /** Something that is wrong with an answer. */
 export type Fault = ReplyFault | BodyFault | ConnectionFault;
 
-const BODY_FAULTS: ReadonlySet<string> = new Set(['cut', 'length', 'stall', 'endless', 'trickle']);
+const BODY_FAULTS: ReadonlySet<string> = new Set(['cut', 'length', 'stall', 'wait', 'endless', 'trickle']);
 
 function isOfBody(fault: ReplyFault | BodyFault): fault is BodyFault {
   return BODY_FAULTS.has(fault.kind);
@@ -366,8 +373,10 @@ export class FakeService {
       response.socket?.end(fault.bytes);
       return;
     }
+    if (fault?.kind === 'delay') await fault.released;
     const reply = await this.reply(request);
-    if (fault === null || isOfBody(fault)) this.send(response, reply, fault);
+    if (fault === null || fault.kind === 'delay') this.send(response, reply, null);
+    else if (isOfBody(fault)) this.send(response, reply, fault);
     else this.send(response, faulty(reply, fault), null);
   }
 
@@ -456,7 +465,9 @@ export class FakeService {
     const { knobs } = this;
     const rows = rowsOf(this.repositories, knobs.rows).map(([repository, branch, path, version]) => {
       const integration = knobs.integration === 'id' ? repository.id : repository.fullName;
-      return workbookRow(integration, branch, path, version, knobs);
+      const row = workbookRow(integration, branch, path, version, knobs);
+      const bytes = repository.branches.get(branch)?.files.get(path);
+      return knobs.digests && bytes !== undefined ? Object.assign(row, { file: fileFacts(bytes) }) : row;
     });
     const ghosts = knobs.unlistedIntegrations.map((integration) => {
       const version = { id: 'e'.repeat(40), sequence: 1, status: 'success', processing: 0, failure: 0 };
@@ -636,7 +647,7 @@ function workbookRow(
   path: string,
   version: FakeVersion,
   { missingFields, extraFields }: FakeKnobs,
-): unknown {
+): object {
   const optional = {
     author: 'Änne Größe',
     action: 'modify',
@@ -662,6 +673,11 @@ function workbookRow(
     ...(missingFields ? {} : { display_name: path.split('/').at(-1) }),
     ...(extraFields ? { created_at: instant(FIRST_MOMENT_MS, false), file: { size: 1, type: 'xlsm' } } : {}),
   };
+}
+
+function fileFacts(bytes: Buffer): object {
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  return { size: bytes.length, type: 'xlsx', digest, created_at: instant(FIRST_MOMENT_MS, false) };
 }
 
 /** When a version was made: a second later for every change of the service. */
@@ -700,6 +716,13 @@ function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | nul
   switch (fault?.kind) {
     case 'stall':
       response.write(body.subarray(0, fault.after));
+      return;
+    case 'wait':
+      response.write(body.subarray(0, fault.after));
+      void fault.released.then(
+        () => response.end(body.subarray(fault.after)),
+        () => response.destroy(),
+      );
       return;
     case 'cut':
       cutAfter(response, body.subarray(0, fault.after), fault.reset === true);

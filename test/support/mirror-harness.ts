@@ -10,6 +10,7 @@ import { type Mirror, openMirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { MirrorError } from '../../src/model/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/model/events.ts';
+import type { PullLine } from '../../src/sync/line.ts';
 import { type PassReport, runPass } from '../../src/sync/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
@@ -42,6 +43,10 @@ export interface PassOptions {
   /** Moves the clock of the pass, in milliseconds. */
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
+  /** In place of the mirror's own line of pulls. */
+  readonly line?: PullLine;
+  /** In place of parts of the mirror's own context. */
+  readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }
 
 /** How a target fared in a pass. */
@@ -120,7 +125,8 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { context, policy, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const moved = { ...context, now: () => Date.now() + aheadMs };
+    const { line = context.line, parts = {} } = options;
+    const moved = { ...context, ...parts, line, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal);
     await rememberInstallation();
     return report;
@@ -242,7 +248,9 @@ export class MirrorHarness {
       needs: ['service', 'directory'],
       defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
     });
-    this.mirror = await openMirror(settings, (event) => this.events.push(event), { tellsFirstKeys: true });
+    this.mirror = await openMirror(settings, (event) => this.events.push(event), {
+      tellsFirstKeys: true,
+    });
   }
 }
 

@@ -19,6 +19,7 @@ export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
     fingerprint: 'f',
     files: 3,
     sizeBytes: 1000,
+    sharedBytes: 0,
     failure: null,
     held: null,
     drift: null,
@@ -91,6 +92,7 @@ export function eventfulReport(): DaemonReport {
         done: 1,
         pulling: ['Accounting/main'],
       },
+      slow: [{ target: 'Huge/main', startedAtMs: NOW_MS - HOUR_MS }],
       passes: [
         {
           trigger: 'start',
@@ -105,6 +107,8 @@ export function eventfulReport(): DaemonReport {
             held: 1,
             downloadedBytes: 10,
             changedFiles: 2,
+            pulling: 0,
+            waiting: 0,
             processing: 0,
           },
           failure: null,

@@ -33,6 +33,8 @@ const PASS: readonly MirrorEvent[] = [
     held: 0,
     downloadedBytes: 1,
     changedFiles: 1,
+    pulling: 0,
+    waiting: 0,
     processing: 0,
   },
 ];

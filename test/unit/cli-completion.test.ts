@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
+import { addAllPendingFlags } from '../../src/cli/declare.ts';
 import { addHelpCommands } from '../../src/cli/help-commands.ts';
 import { addHistoryCommands } from '../../src/cli/history-commands.ts';
 import { addMirrorCommands } from '../../src/cli/mirror-commands.ts';
@@ -8,16 +9,17 @@ import { addListCommands } from '../../src/cli/service-commands.ts';
 import { commandTree } from '../../src/cli/command-tree.ts';
 import { everyNode, flagsByMeaning } from '../../src/completion/tree.ts';
 
-function program(): Command {
+async function program(): Promise<Command> {
   const command = new Command('workbook-mirror').version('1', '-V, --version', 'print the version');
   addMirrorCommands(command, () => {});
   addHistoryCommands(command);
   addListCommands(command);
   addHelpCommands(command);
+  await addAllPendingFlags(command);
   return command;
 }
 
-const tree = commandTree(program());
+const tree = commandTree(await program());
 
 function at(path: string): (typeof tree)['children'][number] {
   const found = everyNode(tree).find((node) => node.path === path);

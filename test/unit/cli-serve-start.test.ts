@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
+import { addAllPendingFlags } from '../../src/cli/declare.ts';
 import { addKeyCommands } from '../../src/cli/key-commands.ts';
 import { idMeant } from '../../src/cli/keys.ts';
 import { formatLine, isLogged } from '../../src/cli/serve-log.ts';
@@ -137,12 +138,13 @@ describe('the id of a key', () => {
   });
 });
 
-describe('the flags of commands', () => {
+describe('the flags of commands', async () => {
   const program = new Command('workbook-mirror');
   addListCommands(program);
   addProbeCommand(program, () => {});
   addServiceCommands(program, () => {});
   addKeyCommands(program, () => {});
+  await addAllPendingFlags(program);
 
   function flagsOf(...path: readonly string[]): Map<string, string> {
     let command: Command | undefined = program;

@@ -17,6 +17,7 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     lastPass: null,
     leases: [],
     hooksDue: null,
+    slowPulls: {},
     targets: [TARGET],
   });
   expect(text).toMatch(/publish\.refused: refused.*someone changed it: .*b\.xlsx/);

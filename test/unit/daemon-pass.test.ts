@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Action, HoldReason } from '../../src/model/actions.ts';
 import { makePlan } from '../../src/model/plan.ts';
 import type { Outcome } from '../../src/model/record.ts';
-import { forEachConcurrently } from '../../src/model/concurrency.ts';
+import { forEachConcurrently, joinSignals } from '../../src/model/concurrency.ts';
 import { exitCodeOfPass } from '../../src/sync/pass.ts';
 import { listing, planInput, row } from '../support/builders.ts';
 
@@ -12,7 +12,7 @@ const [PULL] = makePlan(planInput({ listing: listing({ workbooks: [row()] }) }))
 
 type Result = Parameters<typeof exitCodeOfPass>[0][number];
 
-function result(outcome: Outcome, action: Action | undefined = PULL): Result {
+function result(outcome: Result['outcome'], action: Action | undefined = PULL): Result {
   if (action === undefined) throw new Error('no action');
   return { action, outcome };
 }
@@ -50,6 +50,7 @@ describe('the exit code of a pass', () => {
     ['in which all went well', GOOD, 0],
     ['that left alone what the settings leave out', [...GOOD, held('not-selected')], 0],
     ['that left HEAD alone, as its branch is known', [...GOOD, held('superseded')], 0],
+    ['that left a pull behind', [...GOOD, result({ kind: 'unfinished', hasBegun: true })], 0],
     ['in which a target failed', [...GOOD, failed('service.failed')], 1],
     ['in which the service refused a repository', [...GOOD, failed('contents.forbidden')], 1],
     ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 1],
@@ -151,5 +152,30 @@ describe('work on many items', () => {
     await expect(
       forEachConcurrently([], 4, () => Promise.reject(new Error('never'))),
     ).resolves.toBeUndefined();
+  });
+});
+
+describe('joined signals', () => {
+  it.each([0, 1])('fire with either of the two, and for its reason', (which) => {
+    const controls = [new AbortController(), new AbortController()] as const;
+    const { signal } = joinSignals(controls[0].signal, controls[1].signal);
+    expect(signal.aborted).toBe(false);
+    controls[which]?.abort('stopped');
+    controls[1 - which]?.abort('later');
+    expect([signal.aborted, signal.reason]).toEqual([true, 'stopped']);
+  });
+
+  it('have fired if one of them has', () => {
+    expect(joinSignals(new AbortController().signal, AbortSignal.abort('before')).signal.reason).toBe(
+      'before',
+    );
+  });
+
+  it('fire no more when they are left', () => {
+    const control = new AbortController();
+    const { signal, leave } = joinSignals(control.signal, new AbortController().signal);
+    leave();
+    control.abort();
+    expect(signal.aborted).toBe(false);
   });
 });

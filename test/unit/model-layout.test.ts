@@ -1,10 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { assignBranchSegment, assignRepositoryPaths, type OccupiedPath } from '../../src/model/layout.ts';
+import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from '../../src/model/layout.ts';
 import { encodeSegment, foldName } from '../../src/model/safe-path.ts';
 import type { Repository } from '../../src/model/service.ts';
 import { repository } from '../support/builders.ts';
+
+function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {
+  return new BranchSegments(taken).assign(branch);
+}
 
 function pathsOf(repositories: readonly Repository[], occupied: readonly OccupiedPath[] = []): string[] {
   const paths = assignRepositoryPaths(repositories, occupied);

@@ -14,6 +14,8 @@ const SUMMARY = {
   held: 0,
   downloadedBytes: 10,
   changedFiles: 2,
+  pulling: 0,
+  waiting: 0,
   processing: 0,
 };
 const WRONG = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
@@ -68,6 +70,42 @@ describe('what the daemon is doing', () => {
       PULLED,
     );
     expect(pass).toMatchObject({ done: 1, pulling: [] });
+  });
+
+  it('knows the slow pulls of this pass and of earlier ones, and counts those of this pass when they end', () => {
+    const slow = (target: string, startedAtMs: number): MirrorEvent => ({
+      name: 'target.slow',
+      target,
+      startedAtMs,
+    });
+    const ended = (target: string): MirrorEvent => ({
+      name: 'target.slow_ended',
+      target,
+      result: 'pulled',
+      durationMs: 1,
+    });
+    const before: MirrorEvent[] = [
+      { name: 'pass.started', trigger: 'start' },
+      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      { name: 'target.started', target: 'B/main', reason: 'full-check' },
+      slow('A/main', START_MS + 1000),
+    ];
+    expect(after(...before)).toMatchObject({
+      pass: { done: 0, pulling: ['B/main'] },
+      slow: [{ target: 'A/main', startedAtMs: START_MS + 1000 }],
+    });
+    expect(after(...before, PULLED, ended('A/main'))).toMatchObject({
+      pass: { done: 1, pulling: ['B/main'] },
+      slow: [],
+    });
+    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
+    const next: MirrorEvent[] = [...before, finished, { name: 'pass.started', trigger: 'schedule' }];
+    expect(after(...before, finished)).toMatchObject({ pass: null, slow: [{ target: 'A/main' }] });
+    expect(after(...next, slow('B/main', START_MS)).slow).toHaveLength(2);
+    expect(after(...next, PULLED, ended('A/main'))).toMatchObject({
+      pass: { done: 0, pulling: [] },
+      slow: [],
+    });
   });
 
   it('keeps how passes ended', () => {
@@ -169,6 +207,8 @@ describe('what the daemon is doing', () => {
       { name: 'pass.planned', pull: 1, keep: 0, hold: 0, retire: 0 },
       { name: 'target.started', target: 'A/main', reason: 'full-check' },
       PULLED,
+      { name: 'target.slow', target: 'A/main', startedAtMs: START_MS - 1 },
+      { name: 'target.slow_ended', target: 'A/main', result: 'pulled', durationMs: 1 },
       { name: 'target.drifted', target: 'A/main', missing: 1, added: 0, modified: 0, first: 'a' },
       { name: 'pass.finished', trigger: 'schedule', durationMs: 1, ...SUMMARY },
       { name: 'hook.failed', ...WRONG, hook: 'afterPublish', target: null },

@@ -149,6 +149,7 @@ describe('what is said of a target', () => {
       fingerprint: 'digest',
       fileCount: 3,
       sizeBytes: 12,
+      sharedBytes: 0,
       verifiedAtMs: OLD_MS,
       publishedAtMs: 7,
     };
@@ -172,6 +173,7 @@ describe('what is said of a target', () => {
       fingerprint: 'digest',
       files: 3,
       sizeBytes: 12,
+      sharedBytes: 0,
       failure: wrong,
     });
   });
@@ -188,6 +190,7 @@ describe('what is said of a target', () => {
       fingerprint: null,
       files: 0,
       sizeBytes: 0,
+      sharedBytes: 0,
     });
   });
 

@@ -26,6 +26,8 @@ const FINISHED = {
   held: 0,
   downloadedBytes: 0,
   changedFiles: 0,
+  pulling: 0,
+  waiting: 0,
   processing: 0,
 } as const;
 const WORKBOOK = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
@@ -54,6 +56,14 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   'target.started': [
     { target: 'Accounting/main', reason: 'full-check' },
     'Accounting/main: pulling (full-check)',
+  ],
+  'target.slow': [
+    { target: 'Accounting/main', startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) },
+    'Accounting/main: takes long, being pulled since 2026-01-02T03:04:05Z; the others do not wait for it',
+  ],
+  'target.slow_ended': [
+    { target: 'Accounting/main', result: 'pulled', durationMs: 90_000 },
+    'Accounting/main: the pull that took long is over (pulled), after 90 s',
   ],
   'target.pulled': [
     PULLED,
@@ -131,7 +141,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { code: 'disk.failed', message: 'It is busy.', hint: null },
     'replaced trees cannot be removed: It is busy.',
   ],
-  'service.retry': [{ ...WRONG, delayMs: 2000 }, 'trying again in 2.0 s: It failed.'],
+  'service.retry': [{ ...WRONG, delayMs: 2000, fromBytes: 0 }, 'trying again in 2.0 s: It failed.'],
   'listing.read': [
     {
       isWhole: true,
@@ -236,9 +246,16 @@ describe('the sentence of an event', () => {
         held: 4,
         downloadedBytes: 5000,
         changedFiles: 1,
+        pulling: 0,
+        waiting: 0,
         processing: 1,
       },
       '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 failed; 4 held; 1 workbook still being processed by the service',
+    ],
+    [
+      'a pass that left pulls behind',
+      { name: 'pass.finished', ...FINISHED, pulling: 1, waiting: 2 },
+      '3 targets looked at in 1.4 s; nothing to pull; 1 slow pull still going on; 2 pulls waiting for a place',
     ],
     [
       'a hold without an end',
@@ -265,7 +282,7 @@ describe('the sentence of an event', () => {
 
   it('shows what the service sends without its control characters', () => {
     const message = 'bad\r\n\u001b[2J\u202e name';
-    const text = sentence({ name: 'service.retry', ...WRONG, message, delayMs: 0 });
+    const text = sentence({ name: 'service.retry', ...WRONG, message, delayMs: 0, fromBytes: 0 });
     expect(text).toBe(String.raw`trying again in 0 ms: bad\u000d\u000a\u001b[2J\u202e name`);
   });
 

@@ -67,6 +67,8 @@ const FINISHED = {
   held: 0,
   downloadedBytes: 100,
   changedFiles: 6,
+  pulling: 0,
+  waiting: 0,
   processing: 0,
 } as const;
 
@@ -97,6 +99,8 @@ describe('the metrics', () => {
       notReady: valueOf(samples, 'not_ready_targets', { reason: 'stale' }),
       alive: valueOf(samples, 'alive'),
       silent: valueOf(samples, 'loop_silent_seconds'),
+      slow: valueOf(samples, 'slow_pulls'),
+      slowSince: valueOf(samples, 'oldest_slow_pull_start_timestamp_seconds'),
       next: valueOf(samples, 'next_pass_timestamp_seconds'),
       finished: valueOf(samples, 'last_pass_end_timestamp_seconds', { result: 'finished' }),
       failed: valueOf(samples, 'last_pass_end_timestamp_seconds', { result: 'failed' }),
@@ -123,6 +127,8 @@ describe('the metrics', () => {
       notReady: 1,
       alive: 0,
       silent: 90,
+      slow: 1,
+      slowSince: (NOW_MS - HOUR_MS) / 1000,
       next: NOW_MS / 1000 + 60,
       finished: (NOW_MS - HOUR_MS) / 1000 + 2,
       failed: NOW_MS / 1000 - 59.5,
@@ -215,7 +221,7 @@ describe('the metrics', () => {
         message: 'late',
         hint: null,
       },
-      { name: 'service.retry', code: 'service.busy', message: 'busy', hint: null, delayMs: 10 },
+      { name: 'service.retry', code: 'service.busy', message: 'busy', hint: null, delayMs: 10, fromBytes: 0 },
       { name: 'hook.failed', code: 'hook.failed', message: 'no', hint: null, hook: 'h', target: null },
       {
         name: 'notification.failed',

@@ -57,6 +57,8 @@ const FINISHED: MirrorEvent = {
   held: 0,
   downloadedBytes: 0,
   changedFiles: 0,
+  pulling: 0,
+  waiting: 0,
   processing: 0,
 };
 

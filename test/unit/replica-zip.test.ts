@@ -19,6 +19,7 @@ import {
 } from '../../src/replica/zip-records.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+import { bytesOfEntries } from '../support/unpacked.ts';
 
 function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}): ZipSource {
   return {
@@ -52,14 +53,11 @@ async function unpack(archive: Buffer): Promise<Unpacked[]> {
   const file = join(await temporaryFolder(), 'a.zip');
   await writeFile(file, archive);
   const opened = await openArchive(file, DEFAULT_LIMITS);
-  const unpacked: Unpacked[] = [];
-  for (const { path, modifiedAtMs, read } of opened.entries) {
-    const pieces: Uint8Array[] = [];
-    for await (const piece of read()) pieces.push(piece);
-    unpacked.push({ path, modifiedAtMs, bytes: Buffer.concat(pieces) });
-  }
+  const contents = await bytesOfEntries(opened);
   await opened.close();
-  return unpacked;
+  return opened.entries.map(({ path, modifiedAtMs }, index) => {
+    return { path, modifiedAtMs, bytes: contents[index] ?? Buffer.alloc(0) };
+  });
 }
 
 const names = fc

@@ -1,0 +1,109 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
+import { run, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** A service on which the contents of one repository wait until they are let go. */
+async function startService(): Promise<{
+  service: FakeService;
+  settings: Record<string, string>;
+  hold: () => () => void;
+}> {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  const slow = service.addRepository('Slow', { 'huge.xlsx': 'one' });
+  service.addRepository('Prompt', { 'small.xlsx': 'one' });
+  const hold = (): (() => void) => {
+    const { promise: released, resolve } = Promise.withResolvers<void>();
+    service.fault = (path) =>
+      path.includes(`/${slow.id}/contents?`) ? { kind: 'wait', after: 20, released } : null;
+    return resolve;
+  };
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+    WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirror'),
+    WORKBOOK_MIRROR_SLOW_AFTER: '1s',
+    WORKBOOK_MIRROR_CONCURRENCY: '1',
+  };
+  return { service, settings, hold };
+}
+
+const NEVER = 'schedule: "0 0 1 1 *"\n';
+
+describe('a pull that takes long', () => {
+  it('goes on beside the passes of the daemon, also when its settings change; everybody sees since when', async () => {
+    const { settings, hold } = await startService();
+    const release = hold();
+    const file = join(await temporaryFolder(), 'config.yaml');
+    await writeFile(file, NEVER);
+    const daemon = start(['run', '--config', file, '--http-listen', '127.0.0.1:0'], settings);
+    await daemon.prints(/"pass\.finished"[^\n]*"pulled":1[^\n]*"pulling":1/);
+    const [, address = ''] = /"address":"([^"]+)"/.exec(daemon.stdout()) ?? [];
+    const ask = async (path: string): Promise<string> => (await fetch(new URL(path, address))).text();
+    expect(JSON.parse(await ask('/api/status'))).toMatchObject({
+      live: { pass: null, slow: [{ target: 'Slow/main' }] },
+    });
+    expect(await ask('/metrics')).toContain('workbook_mirror_slow_pulls 1\n');
+    await expect
+      .poll(async () => (await run(['status'], settings)).stdout, { timeout: 30_000 })
+      .toContain('Slow/main takes long: being pulled since');
+    // Other settings bring another client; that of the pull is not closed under it.
+    await writeFile(`${file}.new`, `${NEVER}service:\n  retries: 1\n`);
+    await rename(`${file}.new`, file);
+    await daemon.prints(/"trigger":"settings"[^\n]*"pulling":1/);
+    release();
+    await daemon.prints(/"target\.pulled"[^\n]*Slow\/main/);
+    daemon.child.kill('SIGHUP');
+    await daemon.prints(/"trigger":"signal"[^\n]*"pulling":0/);
+    expect(daemon.stdout()).not.toMatch(/target\.failed|pass\.failed|service\.retry/);
+    const { stdout, exitCode } = await run(['status'], settings);
+    expect([stdout.includes('takes long'), exitCode]).toEqual([false, 0]);
+  });
+
+  it('ends with the daemon at once, and is told as over by whoever looks', async () => {
+    const { settings, hold } = await startService();
+    hold();
+    const daemon = start(['run', '--schedule', '0 0 1 1 *'], settings);
+    await daemon.prints(/"pass\.finished"/);
+    await expect
+      .poll(async () => (await run(['status'], settings)).stdout, { timeout: 30_000 })
+      .toContain('takes long');
+    daemon.child.kill('SIGTERM');
+    const { exitCode, stdout } = await daemon.ended;
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/"daemon\.stopped"[^\n]*\n$/);
+    expect((await run(['status'], settings)).stdout).not.toContain('takes long');
+  });
+
+  it('is forgotten by the next daemon when the one before was killed', async () => {
+    const { service, settings, hold } = await startService();
+    hold();
+    const daemon = start(['run', '--schedule', '0 0 1 1 *'], settings);
+    await daemon.prints(/"pass\.finished"/);
+    await expect
+      .poll(async () => (await run(['status'], settings)).stdout, { timeout: 30_000 })
+      .toContain('takes long');
+    daemon.child.kill('SIGKILL');
+    await daemon.ended;
+    service.fault = null;
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    expect((await run(['status'], settings)).stdout).not.toContain('takes long');
+    expect((await run(['why', 'Slow/main'], settings)).stdout).not.toContain('takes long');
+  });
+
+  it('is waited for by sync, which does all others meanwhile', async () => {
+    const { settings, hold } = await startService();
+    const release = hold();
+    const sync = start(['sync'], settings);
+    await sync.prints(/Slow\/main: takes long/);
+    await sync.prints(/Prompt\/main: published/);
+    release();
+    expect((await sync.ended).exitCode).toBe(0);
+  });
+});

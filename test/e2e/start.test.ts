@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+
+import { run } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** Tells, when the program ends, what it loaded: the names of its packages, on standard error. */
+const SPY = `
+import { registerHooks } from 'node:module';
+const packages = new Set();
+registerHooks({
+  load: (url, context, next) => {
+    const [, name] = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url) ?? [];
+    if (name !== undefined) packages.add(name);
+    return next(url, context);
+  },
+});
+process.on('exit', () => process.stderr.write('loaded: ' + [...packages].sort().join(' ') + '.\\n'));
+`;
+
+const SPYING = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SPY)}` };
+
+describe('what is loaded to answer', () => {
+  it.each([
+    [['--version'], ''],
+    [['-V'], ''],
+    [['--help'], 'commander leven'],
+    [['status', '--version'], 'commander leven'],
+    [['history', '--help'], 'commander leven'],
+    [['nonsense'], 'commander leven'],
+  ])('%j is %j alone', async (args, packages) => {
+    const { stderr } = await run(args, SPYING);
+    expect(stderr).toContain(`loaded: ${packages}.\n`);
+  });
+
+  it('a report has nothing in it that asks the service, unpacks or calls the system natively', async () => {
+    const { stderr } = await run(['status', '--directory', await temporaryFolder()], SPYING);
+    expect(stderr).toMatch(/^loaded: .*\bzod\./m);
+    for (const name of ['undici', 'yauzl', 'koffi', 'prom-client', 'pino', 'chokidar'])
+      expect(stderr).not.toMatch(new RegExp(`^loaded: .*\\b${name}\\b`, 'm'));
+  });
+
+  it('the version is the same alone and on a line with more on it', async () => {
+    const alone = await run(['--version']);
+    expect(alone).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(alone.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await run(['status', '--version'])).toEqual(alone);
+    expect(await run(['-V'])).toEqual(alone);
+  });
+});
+
+describe('flags of settings', () => {
+  it.each([
+    ['in the help of a command', ['status', '--help']],
+    ['in what help says of it', ['help', 'status']],
+    ['in the help of a command in a group', ['config', 'show', '--help']],
+    ['in what help says of that', ['help', 'config', 'show']],
+    ['in the manual page', ['help', '--man']],
+    ['in a completion', ['completion', 'bash']],
+  ])('are there: %s', async (_where, args) => {
+    const { exitCode, stdout } = await run(args);
+    expect(exitCode).toBe(0);
+    expect(stdout.replaceAll('\\', '')).toMatch(/--max-staleness|maxStaleness/);
+  });
+
+  it('are known before a command runs, and what is none is refused', async () => {
+    const directory = await temporaryFolder();
+    const { exitCode } = await run(['config', 'show', '--directory', directory, '--max-staleness', '1h']);
+    expect(exitCode).toBe(0);
+    const refused = await run(['status', '--max-stalenes', '1h']);
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain('--max-staleness');
+  });
+});

@@ -1,0 +1,86 @@
+import * as fc from 'fast-check';
+
+import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/model/manifest.ts';
+
+/** Whole milliseconds of which the day may be written with four digits of the year. */
+const timeMs = fc.integer({ min: 0, max: 253_402_300_799_999 });
+
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('"', '\\', '\n "files": []', '\u2028', '\ud800', '__proto__', 'é'),
+);
+const name = text.filter((each) => each !== '');
+const textOrNull = fc.option(text);
+const sizeBytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
+
+function digits(length: number): fc.Arbitrary<string> {
+  return fc.string({
+    unit: fc.constantFrom(...Array.from({ length: 16 }, (_, digit) => digit.toString(16))),
+    minLength: length,
+    maxLength: length,
+  });
+}
+
+/** Any file that a manifest may have. */
+export function manifestFiles(): fc.Arbitrary<ManifestFile> {
+  const workbook = fc.record(
+    {
+      id: text,
+      versionId: text,
+      author: textOrNull,
+      message: textOrNull,
+      createdAt: textOrNull,
+      action: textOrNull,
+      parentId: textOrNull,
+    },
+    { requiredKeys: ['id', 'versionId', 'author', 'message', 'createdAt'], noNullPrototype: true },
+  );
+  return fc.record(
+    {
+      path: name,
+      sizeBytes,
+      sha256: digits(64),
+      mode: fc.nat({ max: 0o7777 }),
+      mtimeMs: timeMs,
+      crc32: fc.nat({ max: 0xffffffff }),
+      isShared: fc.constant(true),
+      workbook,
+    },
+    { requiredKeys: ['path', 'sizeBytes', 'sha256', 'mode', 'mtimeMs'], noNullPrototype: true },
+  );
+}
+
+/** Any manifest, its files sorted. */
+export function manifests(): fc.Arbitrary<Manifest> {
+  const files = fc
+    .uniqueArray(manifestFiles(), { selector: ({ path }) => path, maxLength: 8 })
+    .map((each) => each.toSorted((a, b) => byCodeUnits(a.path, b.path)));
+  const repository = fc.record(
+    { id: name, name: text, fullName: name, url: textOrNull, createdAt: textOrNull },
+    { requiredKeys: ['id', 'name', 'fullName', 'url'], noNullPrototype: true },
+  );
+  return fc.record(
+    {
+      repository,
+      branch: name,
+      verifiedAtMs: timeMs,
+      comparedAtMs: fc.option(timeMs),
+      publishedAtMs: timeMs,
+      restoredAtMs: fc.option(timeMs),
+      fingerprint: textOrNull,
+      borrowed: fc.array(text),
+      settled: fc.boolean(),
+      etag: textOrNull,
+      archiveBytes: sizeBytes,
+      skipped: fc.array(
+        fc.record(
+          { path: text, reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const) },
+          { noNullPrototype: true },
+        ),
+      ),
+      files,
+    },
+    { noNullPrototype: true },
+  );
+}
