@@ -94,7 +94,8 @@ function assign(): void {
 }
 
 function startThread(): Worker {
-  const worker = new Worker(PROGRAM);
+  // What was loaded into the program, such as an instrumentation, has nothing to do in them.
+  const worker = new Worker(PROGRAM, { execArgv: [] });
   threads += 1;
   // One that fails without a task fails nobody.
   worker.on('error', () => {});

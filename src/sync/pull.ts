@@ -188,11 +188,16 @@ function manifestOf(
     borrowed: fingerprint?.borrowed ?? [],
     settled: action.settled,
     etag,
-    ...(isThorough ? {} : { isThorough }),
+    ...(isThorough || isVouchedFor(etag, previous) ? {} : { isThorough }),
     archiveBytes,
     skipped,
     files: withVersions(received.files, rows ?? [], branch),
   };
+}
+
+/** Whether there is no tag that could vouch for contents, or one under which every byte was compared before. */
+function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
+  return etag === null || (previous?.etag === etag && previous.isThorough !== false);
 }
 
 /** The files with the versions of the workbooks among them, as listed now. */
