@@ -186,10 +186,10 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 function unlessLeased({ layout, twins, now }: PublishContext): Pick<Twins, 'sharing' | 'twinsOf'> {
   return {
     sharing: twins.sharing,
-    twinsOf: async (contents) =>
-      (await readLeases(layout, now())).inForce.length === 0
-        ? twins.twinsOf(contents)
-        : contents.map(() => []),
+    twinsOf: async (contents) => {
+      const { inForce } = await onDisk('reading the leases', () => readLeases(layout, now()));
+      return inForce.length === 0 ? twins.twinsOf(contents) : contents.map(() => []);
+    },
   };
 }
 

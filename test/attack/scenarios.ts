@@ -90,7 +90,7 @@ async function damage(directory: string): Promise<void> {
   const text = await readFile(manifest, 'utf8');
   await writeFile(
     manifest,
-    text.replace(/"verified_at": "[^"]*"/, '"verified_at": "2025-01-01T00:00:00.000Z"'),
+    text.replace(/"(verified|compared)_at": "[^"]*"/g, '"$1_at": "2025-01-01T00:00:00.000Z"'),
   );
   for (const suffix of ['', '-wal', '-shm']) {
     await rm(join(directory, `.workbook-mirror/state.db${suffix}`), { force: true });
