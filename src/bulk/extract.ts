@@ -82,9 +82,7 @@ async function extractLarge(
     const shared = share(request, entry, sha256);
     if (shared !== null) return shared;
   }
-  const file = writing(destination, () =>
-    makingFolder(destination, (path) => openSync(path, 'wx', FILE_MODE)),
-  );
+  const file = writing(destination, () => newFile(destination));
   try {
     const sha256 = await digestOf(request, packed, (chunk) => {
       writing(destination, () => writeAll(file, chunk));
@@ -122,13 +120,17 @@ async function readNext(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array |
 }
 
 function writeNew(destination: string, mtimeMs: number, bytes: Uint8Array): number {
-  const fd = makingFolder(destination, (path) => openSync(path, 'wx', FILE_MODE));
+  const fd = newFile(destination);
   try {
     writeAll(fd, bytes);
     return finish(fd, mtimeMs);
   } finally {
     closeSync(fd);
   }
+}
+
+function newFile(destination: string): number {
+  return makingFolder(destination, (path) => openSync(path, 'wx', FILE_MODE));
 }
 
 /** Gives a file its time. @returns its permission bits */

@@ -37,6 +37,9 @@ export interface Twins {
 /** Below this a file takes up no more than a block, or little more than its name. */
 const LEAST_BYTES = 4096;
 
+/** Twins that are proposed of one content: of thousands of equal files a few are as good as all. */
+const MOST_TWINS = 8;
+
 /** Modified files that are remembered as looked into. */
 const MOST_SEARCHED = 1000;
 
@@ -101,25 +104,24 @@ class Known {
 
   /** Goes tree by tree, so that each is read once however many contents it may hold. */
   async find(layout: DirectoryLayout, contents: readonly Content[]): Promise<readonly (readonly Twin[])[]> {
-    const wanted = new Map<number, Map<string, number[]>>();
-    for (const [index, { sizeBytes, crc32 }] of contents.entries()) {
+    const twins = new Map<string, Twin[]>();
+    const trees = new Set<number>();
+    for (const { sizeBytes, crc32 } of contents) {
       for (const tree of this.table.find(sizeBytes, crc32)) {
-        const ofTree = wanted.get(tree) ?? new Map<string, number[]>();
-        wanted.set(tree, ofTree);
-        const key = contentKey(sizeBytes, crc32);
-        ofTree.set(key, [...(ofTree.get(key) ?? []), index]);
+        twins.set(contentKey(sizeBytes, crc32), []);
+        trees.add(tree);
       }
     }
-    const found: Twin[][] = contents.map(() => []);
-    for (const [tree, indexes] of wanted) {
+    for (const tree of trees) {
       const path = this.paths[tree] ?? '';
       const manifest = await readManifest(manifestPath(layout, path)).catch(() => null);
       for (const { path: file, sizeBytes, crc32, sha256 } of manifest?.files ?? []) {
-        for (const index of indexes.get(contentKey(sizeBytes, crc32)) ?? [])
-          found[index]?.push({ place: join(treePath(layout, path), file), sha256 });
+        const alike = twins.get(contentKey(sizeBytes, crc32));
+        if (alike !== undefined && alike.length < MOST_TWINS)
+          alike.push({ place: join(treePath(layout, path), file), sha256 });
       }
     }
-    return found;
+    return contents.map(({ sizeBytes, crc32 }) => twins.get(contentKey(sizeBytes, crc32)) ?? []);
   }
 }
 
