@@ -1,4 +1,5 @@
 import { createLoop, type Loop } from '../daemon/loop.ts';
+import { createMemoryRelease } from '../daemon/memory.ts';
 import { createNotifier } from '../daemon/notify.ts';
 import { createPulse, type Pulse } from '../daemon/pulse.ts';
 import { startTicker } from '../daemon/ticker.ts';
@@ -121,7 +122,12 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   sinks.push(board.sink, supervision.sink, leases.sink, http.sink, hooks.sink);
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
   opened.push(drift.close);
-  const loop = createPassLoop(frame, mirror, settings.check, drift.afterPass);
+  const memory = createMemoryRelease(pulse.isWorking);
+  opened.push(memory.close);
+  const loop = createPassLoop(frame, mirror, settings.check, () => {
+    drift.afterPass();
+    memory.atRest();
+  });
   opened.push(async () => {
     await loop.stop();
     await mirror.pullsEnded();

@@ -3,6 +3,7 @@ export interface Pulse {
   readonly beat: () => void;
   /** Work begins; until it ends, silence counts. Gives what says that it ended. */
   readonly begin: () => () => void;
+  readonly isWorking: () => boolean;
   /** How long nothing beat while work is going on, in milliseconds; 0 while none is. */
   readonly silentMs: () => number;
 }
@@ -23,6 +24,7 @@ export function createPulse(now: () => number = () => performance.now()): Pulse 
         working -= 1;
       };
     },
+    isWorking: () => working > 0,
     silentMs: () => (working > 0 ? now() - lastBeatMs : 0),
   };
 }

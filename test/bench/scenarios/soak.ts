@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Bench } from '../bench.ts';
 import type { Measured } from '../compare.ts';
@@ -15,6 +16,7 @@ import type { Table } from '../table.ts';
 /** Passes of 30 hours at the default schedule; the service changes something before each. */
 const PASSES = 360;
 const QUICK_PASSES = 24;
+const QUARTERS = 4;
 const SEED = 'soak';
 const FAULT_SHARE = 0.08;
 /** After the faults end: what waits for another attempt, and what was quarantined, must come right by itself. */
@@ -23,8 +25,17 @@ const CALM_PASSES = 20;
 const SLACK_SHARE = 0.2;
 const SLACK_COUNT = 3;
 
-/** What is looked at after every pass, by the name of its row. */
+/** Memory is judged as it is at rest: under way it is what happens not to have been collected yet. */
+const REST_MS = 5000;
+
+/** What was looked at, by the name of its row. */
 type Reading = Readonly<Record<string, number>>;
+
+/** What the passes of one quarter came to. */
+interface Quarter {
+  readonly afterPasses: readonly Reading[];
+  readonly atRest: Reading;
+}
 
 /** Many passes against a service that changes and fails: nothing may grow, and the mirror must be right in the end. */
 export const soak: Scenario = {
@@ -42,14 +53,14 @@ export const soak: Scenario = {
       READER_GRACE: '1s',
       SERVICE_MAX_RETRY_DELAY: '100ms',
     });
-    const readings = await soakOf(bench, service, daemon, `http://127.0.0.1:${port}/metrics`);
+    const quarters = await soakOf(bench, service, daemon, `http://127.0.0.1:${port}/metrics`);
     await service.set({ fault: null });
     for (let pass = 0; pass < CALM_PASSES; pass += 1) await daemon.pass();
     await daemon.close();
     const wrong = await wrongFiles(service, directory);
     const verify = await runProgram(bench, ['verify'], { service, directory, exitCodes: [0, 1] });
     bench.say(verify.stdout);
-    yield tableOf(readings, wrong, verify.stdout.trim());
+    yield tableOf(quarters, wrong, verify.stdout.trim());
   },
 };
 
@@ -58,45 +69,56 @@ async function soakOf(
   service: BenchService,
   daemon: Daemon,
   metrics: string,
-): Promise<Reading[]> {
+): Promise<Quarter[]> {
   const next = numbersOf(SEED);
-  const readings: Reading[] = [];
   await service.set({ fault: { kind: 'any', share: FAULT_SHARE, seed: SEED } });
-  const passes = bench.options.isQuick ? QUICK_PASSES : PASSES;
-  for (let pass = 1; pass <= passes; pass += 1) {
-    const at = Math.floor(next() * service.repositories.length);
-    const files = service.repositories[at]?.files ?? [];
-    const count = next() < 0.2 ? files.length / 4 : 1;
-    const first = Math.floor(next() * (files.length - count));
-    await service.change(
-      at,
-      files.slice(first, first + count).map(({ path }) => path),
-    );
-    await daemon.pass();
-    readings.push(await readingOf(daemon, metrics));
-    if (pass % 20 === 0) bench.say(`pass ${pass} of ${passes}`);
+  const passes = (bench.options.isQuick ? QUICK_PASSES : PASSES) / QUARTERS;
+  const quarters: Quarter[] = [];
+  while (quarters.length < QUARTERS) {
+    const afterPasses: Reading[] = [];
+    while (afterPasses.length < passes) {
+      await changeSomething(service, next);
+      await daemon.pass();
+      afterPasses.push(await readingOf(daemon, metrics));
+    }
+    await sleep(REST_MS);
+    quarters.push({ afterPasses, atRest: await memoryAtRest(daemon, metrics) });
+    bench.say(`${passes * quarters.length} of ${passes * QUARTERS} passes`);
   }
-  return readings;
+  return quarters;
+}
+
+async function changeSomething(service: BenchService, next: () => number): Promise<void> {
+  const at = Math.floor(next() * service.repositories.length);
+  const files = service.repositories[at]?.files ?? [];
+  const count = next() < 0.2 ? files.length / 4 : 1;
+  const first = Math.floor(next() * (files.length - count));
+  await service.change(
+    at,
+    files.slice(first, first + count).map(({ path }) => path),
+  );
 }
 
 async function readingOf({ pid, directory }: Daemon, metrics: string): Promise<Reading> {
   const text = await (await fetch(metrics)).text();
-  const metric = (name: string): number =>
-    Number(new RegExp(String.raw`^${name}(?:\{[^}]*\})? (\S+)$`, 'm').exec(text)?.[1] ?? NaN);
-  const sumOf = (name: string): number =>
-    [...text.matchAll(new RegExp(String.raw`^${name}\{[^}]*\} (\S+)$`, 'gm'))].reduce(
-      (sum, [, value]) => sum + Number(value),
-      0,
-    );
+  const kinds = [...text.matchAll(/^nodejs_active_resources\{[^}]*\} (\S+)$/gm)];
   return {
-    'RSS, kB': memoryOf(pid, 'VmRSS') / 1000,
-    'heap used, kB': metric('nodejs_heap_size_used_bytes') / 1000,
-    'external memory, kB': metric('nodejs_external_memory_bytes') / 1000,
-    'active resources (timers, sockets, ...)': sumOf('nodejs_active_resources'),
+    'active resources (timers, sockets, ...)': kinds.reduce((sum, [, value]) => sum + Number(value), 0),
     'open file descriptors': await entriesIn(`/proc/${pid}/fd`),
     threads: await entriesIn(`/proc/${pid}/task`),
     'entries in staging': await entriesIn(join(directory, '.workbook-mirror/staging')),
     'entries of .workbook-mirror': await entriesIn(join(directory, '.workbook-mirror'), true),
+  };
+}
+
+async function memoryAtRest({ pid }: Daemon, metrics: string): Promise<Reading> {
+  const text = await (await fetch(metrics)).text();
+  const metric = (name: string): number =>
+    Number(new RegExp(String.raw`^${name}(?:\{[^}]*\})? (\S+)$`, 'm').exec(text)?.[1] ?? NaN);
+  return {
+    'RSS at rest, kB': memoryOf(pid, 'VmRSS') / 1000,
+    'heap used at rest, kB': metric('nodejs_heap_size_used_bytes') / 1000,
+    'external memory at rest, kB': metric('nodejs_external_memory_bytes') / 1000,
   };
 }
 
@@ -121,30 +143,34 @@ async function wrongFiles({ repositories }: BenchService, directory: string): Pr
   return wrong;
 }
 
-function tableOf(readings: readonly Reading[], wrong: readonly string[], verified: string): Table {
-  const quarter = Math.floor(readings.length / 4);
-  const names = Object.keys(readings[0] ?? {});
-  const medians = (part: readonly Reading[], name: string): number =>
-    medianOf(part.map((each) => each[name] ?? NaN));
+/** Medians over the passes of a quarter, and what it came to at rest. */
+function summaryOf({ afterPasses, atRest }: Quarter): Reading {
+  const names = Object.keys(afterPasses[0] ?? {});
+  const medians = names.map((name): [string, number] => [
+    name,
+    medianOf(afterPasses.map((each) => each[name] ?? NaN)),
+  ]);
+  return { ...atRest, ...Object.fromEntries<number>(medians) };
+}
+
+function tableOf(quarters: readonly Quarter[], wrong: readonly string[], verified: string): Table {
+  const [first = {}, ...others] = quarters.map(summaryOf);
+  const last = others.at(-1) ?? first;
   const grown: string[] = [];
-  const rows = names.map((name): Measured => {
-    const first = medians(readings.slice(0, quarter), name);
-    const last = medians(readings.slice(-quarter), name);
-    if (last > first * (1 + SLACK_SHARE) + SLACK_COUNT) grown.push(name);
-    return {
-      contender: name,
-      samples: [
-        { wallMs: NaN, cpuMs: null, peakBytes: null, more: { 'first quarter': first, 'last quarter': last } },
-      ],
-    };
+  const rows = Object.entries(first).map(([name, before]): Measured => {
+    const after = last[name] ?? NaN;
+    if (after > before * (1 + SLACK_SHARE) + SLACK_COUNT) grown.push(name);
+    const more = { 'first quarter': before, 'last quarter': after };
+    return { contender: name, samples: [{ wallMs: NaN, cpuMs: null, peakBytes: null, more }] };
   });
   if (wrong.length > 0)
     throw new ContenderError(`the mirror is not the service: ${wrong.slice(0, 5).join(', ')}`);
+  const passes = quarters.reduce((sum, { afterPasses }) => sum + afterPasses.length, 0);
   return {
-    title: `Soak: ${readings.length} passes, a change before each, ${FAULT_SHARE * 100} % of the answers wrong`,
+    title: `Soak: ${passes} passes, a change before each, ${FAULT_SHARE * 100} % of the answers wrong`,
     rows,
     notes: [
-      ...(readings.length < PASSES
+      ...(passes < PASSES
         ? ['Too few passes to tell growth from warming up.']
         : [grown.length === 0 ? 'Nothing grows.' : `GROWS: ${grown.join(', ')}.`]),
       `In the end every file is what the service has; verify: ${verified}`,

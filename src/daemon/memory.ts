@@ -1,0 +1,58 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/** The heap as `process.memoryUsage()` has it, in bytes. */
+export interface Heap {
+  readonly heapTotal: number;
+  readonly heapUsed: number;
+}
+
+/** Gives back what the passes have left over. */
+export interface MemoryRelease {
+  /** Work ended: once there was none for a while, memory is given back where that is worth its time. */
+  readonly atRest: () => void;
+  readonly close: () => void;
+}
+
+/** Work that follows at once would only ask for the memory again. */
+const REST_MS = 2000;
+/** Less than this is not worth a collection, which stops everything else for about a millisecond a megabyte in use. */
+const LEAST_BYTES = 32 * 1024 * 1024;
+/** What is in use may grow by this share until it is collected again, so that a big heap is not collected at every pass. */
+const GROWTH_SHARE = 0.5;
+
+/**
+ * Whether the heap is so much greater than what was in use after the last release that another one is worth its time.
+ * @param usedBytes what was in use then; 0 if there was none
+ */
+export function isWorthReleasing({ heapTotal }: Heap, usedBytes: number): boolean {
+  return heapTotal - usedBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE);
+}
+
+/**
+ * Gives memory back while the daemon rests. V8 collects by what is allocated and sizes its heap by the machine: without
+ * this, a daemon that does nothing for minutes would keep hundreds of megabytes of garbage until the next pass.
+ * @param isWorking whether a pass or a pull is under way
+ */
+export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
+  let timer: NodeJS.Timeout | undefined;
+  let usedBytes = 0;
+  const release = (): void => {
+    if (isWorking() || !isWorthReleasing(process.memoryUsage(), usedBytes)) return;
+    collect();
+    usedBytes = process.memoryUsage().heapUsed;
+  };
+  return {
+    atRest: () => {
+      clearTimeout(timer);
+      timer = setTimeout(release, REST_MS).unref();
+    },
+    close: () => clearTimeout(timer),
+  };
+}
+
+/** Collects all garbage and gives its pages back, by V8's own `gc` (`node --v8-options`, --expose-gc). */
+function collect(): void {
+  setFlagsFromString('--expose-gc');
+  runInNewContext("gc({ type: 'major', flavor: 'last-resort' })");
+}
