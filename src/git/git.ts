@@ -49,7 +49,10 @@ export interface GitBounds {
   /** From its start, in milliseconds. */
   readonly limitMs?: number;
   readonly maxOutputBytes?: number;
-  /** Of it and each program that it starts, in KiB of addresses; not kept to by systems that count none (macOS). */
+  /**
+   * Of it and each program that it starts and that does not raise it, in KiB of addresses; not kept to by systems that count none
+   * (macOS).
+   */
   readonly maxMemoryKib?: number;
 }
 
@@ -188,7 +191,7 @@ async function feed(
 /** The program and its arguments; a shell sets the bound of memory and is replaced by git (sh(1), `ulimit`). */
 function commandOf(args: readonly string[], maxMemoryKib: number | undefined): [string, string[]] {
   if (maxMemoryKib === undefined) return ['git', [...args]];
-  const script = 'ulimit -v "$1" 2>/dev/null || :; shift; exec git "$@"';
+  const script = 'ulimit -S -v "$1" 2>/dev/null || :; shift; exec git "$@"';
   return ['sh', ['-c', script, 'sh', String(maxMemoryKib), ...args]];
 }
 

@@ -51,6 +51,12 @@ const MAX_REFERENCES_BYTES = 64 * 1024 ** 2;
 /** Git holds all of it in memory before it says the first of it. */
 const MAX_MEMORY_KIB = 512 * 1024;
 
+/**
+ * What answers for a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not
+ * heed), so that the bound on what is received from it would refuse every large repository.
+ */
+const LOCAL_SERVER = 'ulimit -S -v "$(ulimit -H -v)"; git upload-pack';
+
 /** References that this disk refuses are left out up to this number: with more, something else is wrong. */
 const MAX_REFUSED = 100;
 
@@ -64,7 +70,8 @@ export async function askRemote(
   remote: Remote,
   limitMs: number = COMPARISON_LIMIT_MS,
 ): Promise<References> {
-  const args = ['ls-remote', '--symref', '--', remote.source];
+  const server = remote.protocol === 'file' ? [`--upload-pack=${LOCAL_SERVER}`] : [];
+  const args = ['ls-remote', '--symref', ...server, '--', remote.source];
   const bounds = { limitMs, maxOutputBytes: MAX_REFERENCES_BYTES, maxMemoryKib: MAX_MEMORY_KIB };
   const references = parseRemoteReferences(await reach(git, remote, null, args, bounds));
   if ([...references.ids.values()].some((id) => id.length !== 40)) {

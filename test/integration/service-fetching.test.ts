@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
@@ -237,6 +237,18 @@ describe('what is asked of a repository elsewhere', () => {
     );
     expect(sentBytes).toBeLessThan(1024 ** 3);
   });
+
+  it('may be larger than the memory that its answer gets, where it is on this machine', async () => {
+    const path = await external();
+    const sparse = join(root, 'large');
+    await writeFile(sparse, '');
+    await truncate(sparse, 540 * 1024 ** 2);
+    const object = await git.run(path, ['-c', 'core.compression=0', 'hash-object', '-w', '--stdin-paths'], {
+      input: `${sparse}\n`,
+    });
+    await git.run(path, ['tag', 'large', object.toString('utf8').trim()]);
+    expect((await askRemote(git, remoteAt(path))).ids.has('refs/tags/large')).toBe(true);
+  }, 60_000);
 
   it('may not say more of its references than is of use', async () => {
     await external();
