@@ -1,12 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** The heap as `process.memoryUsage()` has it, in bytes. */
-export interface Heap {
-  readonly heapTotal: number;
-  readonly heapUsed: number;
-}
-
 /** Gives back what the passes have left over. */
 export interface MemoryRelease {
   /** Work ended: once there was none for a while, memory is given back where that is worth its time. */
@@ -16,17 +10,18 @@ export interface MemoryRelease {
 
 /** Work that follows at once would only ask for the memory again. */
 const REST_MS = 2000;
-/** Less than this is not worth a collection, which stops everything else for about a millisecond a megabyte in use. */
+/** Less than this is not worth a collection, which stops everything else for two to four milliseconds a megabyte in use. */
 const LEAST_BYTES = 32 * 1024 * 1024;
 /** What is in use may grow by this share until it is collected again, so that a big heap is not collected at every pass. */
 const GROWTH_SHARE = 0.5;
 
 /**
  * Whether the heap is so much greater than what was in use after the last release that another one is worth its time.
+ * @param heapBytes what the heap takes up
  * @param usedBytes what was in use then; 0 if there was none
  */
-export function isWorthReleasing({ heapTotal }: Heap, usedBytes: number): boolean {
-  return heapTotal - usedBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE);
+export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean {
+  return heapBytes - usedBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE);
 }
 
 /**
@@ -38,7 +33,7 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
   const release = (): void => {
-    if (isWorking() || !isWorthReleasing(process.memoryUsage(), usedBytes)) return;
+    if (isWorking() || !isWorthReleasing(process.memoryUsage().heapTotal, usedBytes)) return;
     collect();
     usedBytes = process.memoryUsage().heapUsed;
   };

@@ -3,6 +3,7 @@ export interface Pulse {
   readonly beat: () => void;
   /** Work begins; until it ends, silence counts. Gives what says that it ended. */
   readonly begin: () => () => void;
+  /** Whether any work that was begun has not ended. */
   readonly isWorking: () => boolean;
   /** How long nothing beat while work is going on, in milliseconds; 0 while none is. */
   readonly silentMs: () => number;

@@ -27,7 +27,7 @@ export const broken: Scenario = {
   },
 };
 
-/** Its own `--retry` goes on from where the first attempt began, so that what it makes is no archive. */
+/** A loop, as curl's own `--retry` goes on from where the first attempt began, so that what it makes is no archive. */
 const BY_CURL = 'curl -C - in a loop: download';
 
 async function breaking(bench: Bench): Promise<Table> {
