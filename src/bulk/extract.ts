@@ -1,6 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, fstatSync, futimesSync, lstatSync, openSync, writeSync } from 'node:fs';
 
+import { PERMISSION_BITS } from '../model/manifest.ts';
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
 import { makingFolder } from './folders.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
@@ -136,7 +137,7 @@ function newFile(destination: string): number {
 /** Gives a file its time. @returns its permission bits */
 function finish(fd: number, mtimeMs: number): number {
   futimesSync(fd, mtimeMs / 1000, mtimeMs / 1000);
-  return fstatSync(fd).mode & 0o7777;
+  return fstatSync(fd).mode & PERMISSION_BITS;
 }
 
 function writeAll(fd: number, bytes: Uint8Array): void {

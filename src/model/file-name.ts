@@ -2,25 +2,69 @@
 const MAX_PATH_BYTES = 3000;
 /** NAME_MAX of Linux's file systems, in bytes. */
 const MAX_SEGMENT_BYTES = 255;
+/** A character takes at most so many bytes of UTF-8 for each of its UTF-16 units. */
+const MAX_BYTES_A_UNIT = 3;
 
 /**
  * What is wrong with a name, or null. Names are taken as they are: `%2e%2e`, `CON`, a dot or a space at the end, U+200B
  * and right-to-left text are legal in Git and on Linux, and stay.
  */
 export function nameFault(path: string): string | null {
+  if (isLonger(path, MAX_PATH_BYTES)) return `has a path of more than ${MAX_PATH_BYTES} bytes`;
+  return pathFault(path);
+}
+
+/** What keeps a path of any length from being one of a file or folder below another folder, or null. */
+function pathFault(path: string): string | null {
   if (path === '') return 'has no name';
   if (path.startsWith('/')) return 'has an absolute path';
   if (/\p{Cc}/u.test(path)) return 'has a control character in its name';
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `has a path of more than ${MAX_PATH_BYTES} bytes`;
   if (path.includes('\\')) return 'has a backslash in its name';
   if (/^[A-Za-z]:(?:\/|$)/.test(path)) return 'has a drive in its name';
   if (/\p{Surrogate}/u.test(path)) return 'has a name that is not Unicode';
   for (const segment of path.split('/')) {
     if (segment === '..' || segment === '.') return 'leads to another folder';
     if (segment === '') return 'has an empty folder name';
-    if (Buffer.byteLength(segment) > MAX_SEGMENT_BYTES) {
-      return `has a name of more than ${MAX_SEGMENT_BYTES} bytes`;
+    if (isLonger(segment, MAX_SEGMENT_BYTES)) return `has a name of more than ${MAX_SEGMENT_BYTES} bytes`;
+  }
+  return null;
+}
+
+function isLonger(text: string, limitBytes: number): boolean {
+  return text.length * MAX_BYTES_A_UNIT > limitBytes && Buffer.byteLength(text) > limitBytes;
+}
+
+/** A name that a tree cannot hold, and what is wrong with it: the fault goes on where the name ends. */
+export interface TreeFault {
+  readonly path: string;
+  readonly fault: string;
+}
+
+/**
+ * The first of some paths that cannot be a file of one tree together with the others; null where all of them can. The rules are
+ * those for the entries of an archive: what was written by them, or says so, is held to them where it is read.
+ */
+export function treeFault(paths: readonly string[]): TreeFault | null {
+  const files = new Set<string>();
+  let lastFolder = '';
+  for (const path of paths) {
+    const fault = nameFault(path) ?? (files.has(path) ? 'occurs twice' : null);
+    if (fault !== null) return { path, fault };
+    files.add(path);
+  }
+  for (const path of paths) {
+    const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')));
+    if (folder === lastFolder) continue;
+    lastFolder = folder;
+    for (let end = folder.length; end > 0; end = folder.lastIndexOf('/', end - 1)) {
+      const around = folder.slice(0, end);
+      if (files.has(around)) return { path: around, fault: 'is a file and a folder at once' };
     }
   }
   return null;
+}
+
+/** Whether a text can be the path of a target below `mirror/`: `<repository>/<branch>`, its segments encoded. */
+export function isTargetPath(path: string): boolean {
+  return path.includes('/') && pathFault(path) === null;
 }

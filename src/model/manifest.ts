@@ -1,3 +1,6 @@
+/** The bits of a file's mode that a manifest tells: those that give nobody the rights of somebody else (chmod(2)). */
+export const PERMISSION_BITS = 0o777;
+
 /** A file of a published tree. */
 export interface ManifestFile {
   /** Path below the tree, with slashes. */
@@ -5,7 +8,7 @@ export interface ManifestFile {
   readonly sizeBytes: number;
   /** SHA-256 of the bytes, in hexadecimal digits. */
   readonly sha256: string;
-  /** Permission bits, as `chmod` takes them, e.g. 0o644. */
+  /** Of {@link PERMISSION_BITS}, e.g. 0o644. */
   readonly mode: number;
   /** Whole milliseconds since the epoch. */
   readonly mtimeMs: number;

@@ -6,7 +6,8 @@ import { formatInstant } from './instants.ts';
 /** One file of a manifest as text and back: of these there are very many, so that no schema goes over them. */
 
 const SHA256 = /^[0-9a-f]{64}$/;
-const MODE = /^[0-7]{4}$/;
+/** Of `PERMISSION_BITS` only. */
+const MODE = /^0[0-7]{3}$/;
 const INSTANT = z.regexes.datetime({ offset: true });
 const CRC32 = /^[0-9a-f]{8}$/;
 
@@ -50,7 +51,10 @@ function workbookToText({
   );
 }
 
-/** Reads an element of the array `files`; null where it is none that {@link fileToText} writes, further keys left aside. */
+/**
+ * Reads an element of the array `files`; null where it is none that {@link fileToText} writes, further keys left aside. Whether
+ * its path fits into a tree with the others is not looked at.
+ */
 export function fileFromDisk(value: unknown): ManifestFile | null {
   if (!isObject(value)) return null;
   const { path, size, sha256, mode, mtime, crc32, shared } = value;

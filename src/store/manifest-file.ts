@@ -1,10 +1,11 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 import { z } from 'zod';
 
 import { byCodeUnits, MANIFEST_FORMAT, type Manifest, type ManifestFile } from '../model/manifest.ts';
 import { unlessMissing } from '../model/disk-errors.ts';
+import { nameFault, type TreeFault, treeFault } from '../model/file-name.ts';
 import { formatInstant } from './instants.ts';
 import { fileFromDisk, fileToText } from './manifest-entry.ts';
 
@@ -100,21 +101,36 @@ function sortedByPath(files: readonly ManifestFile[]): readonly ManifestFile[] {
 
 /** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
 export function parseManifest(text: string): Manifest | null {
+  const understood = understandManifest(text);
+  return typeof understood === 'string' ? null : understood;
+}
+
+/**
+ * Reads a manifest's text. Whoever can write the directory, or a backup of it, may have written it: what it says of paths and
+ * modes is held to the rules for archives before anything goes by it.
+ * @returns what is wrong where it is not a manifest of this format, as a sentence without its end
+ */
+function understandManifest(text: string): Manifest | string {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
-    return null;
+    return 'it is not JSON';
   }
   const parsed = manifestSchema.safeParse(json);
-  if (!parsed.success) return null;
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return `its field ${JSON.stringify(issue?.path.join('.') ?? '')} is not what a manifest has there`;
+  }
   const { data } = parsed;
   const files: ManifestFile[] = [];
-  for (const entry of data.files) {
+  for (const [index, entry] of data.files.entries()) {
     const file = fileFromDisk(entry);
-    if (file === null) return null;
+    if (file === null) return `its field "files.${index}" is not what a manifest has there`;
     files.push(file);
   }
+  const fault = treeFault(files.map(({ path }) => path)) ?? firstFault(data.skipped);
+  if (fault !== null) return `its file ${JSON.stringify(fault.path)} ${fault.fault}`;
   return {
     repository: {
       id: data.repository.id,
@@ -139,6 +155,14 @@ export function parseManifest(text: string): Manifest | null {
   };
 }
 
+function firstFault(entries: readonly { readonly path: string }[]): TreeFault | null {
+  for (const { path } of entries) {
+    const fault = nameFault(path);
+    if (fault !== null) return { path, fault };
+  }
+  return null;
+}
+
 /** A manifest that somebody may still be using. */
 interface Recent {
   /** Tells one state of the file from the next. */
@@ -151,6 +175,14 @@ const MOST_RECENT = 64;
 
 /** The manifests that were read last, by their paths: whoever still has one spares the next who asks reading it again. */
 const recent = new Map<string, Recent>();
+
+/** What is wrong with a manifest on disk, as a sentence without its end; null where there is nothing. */
+export async function manifestProblem(path: string): Promise<string | null> {
+  const text = await unlessMissing(readFile(path, 'utf8'));
+  if (text === null) return 'it is not there';
+  const understood = understandManifest(text);
+  return typeof understood === 'string' ? understood : null;
+}
 
 /** Reads a manifest from disk; null where there is none, or none that can be understood. */
 export async function readManifest(path: string): Promise<Manifest | null> {

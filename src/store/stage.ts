@@ -3,7 +3,7 @@ import { lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Sharing } from '../bulk/tasks.ts';
-import type { ManifestFile } from '../model/manifest.ts';
+import { type ManifestFile, PERMISSION_BITS } from '../model/manifest.ts';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
@@ -176,7 +176,7 @@ function stagedFiles({
       onDisk(`writing ${path}`, async () => {
         const mtime = new Date(mtimeMs);
         await utimes(join(tree, path), mtime, mtime);
-        return (await lstat(join(tree, path))).mode & 0o7777;
+        return (await lstat(join(tree, path))).mode & PERMISSION_BITS;
       }),
   };
 }
@@ -200,7 +200,7 @@ async function writeFile(
     const mtime = new Date(mtimeMs);
     await handle.utimes(mtime, mtime);
     const { mode } = await handle.stat();
-    return { sizeBytes, sha256: hash.digest('hex'), mode: mode & 0o7777 };
+    return { sizeBytes, sha256: hash.digest('hex'), mode: mode & PERMISSION_BITS };
   } finally {
     await handle.close();
   }

@@ -8,7 +8,7 @@ import { kindOf } from '../bulk/walk.ts';
 import { readIntent, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { manifestStamp } from './inventory.ts';
-import { readManifest } from './manifest-file.ts';
+import { manifestProblem, readManifest } from './manifest-file.ts';
 
 /** A manifest as it is on disk now. */
 export interface ManifestOnDisk {
@@ -26,8 +26,6 @@ export interface Stray {
   readonly entry: EntryKind | 'unreadable';
 }
 
-const NO_MANIFEST = 'it is no manifest that this version understands';
-
 /** Reads a target's manifest; null where there is none. The stamp is never younger than what was read. */
 export async function readStampedManifest(
   layout: DirectoryLayout,
@@ -40,7 +38,9 @@ export async function readStampedManifest(
       const manifest = await readManifest(manifestPath(layout, path));
       if (manifest !== null) return { stamp, manifest, problem: null };
       // One that was moved away since the look at it is none, and so cannot be understood.
-      if ((await manifestStamp(layout, path)) === stamp) return { stamp, manifest, problem: NO_MANIFEST };
+      const problem = await manifestProblem(manifestPath(layout, path));
+      if (problem !== null && (await manifestStamp(layout, path)) === stamp)
+        return { stamp, manifest, problem };
     } catch (error) {
       return { stamp, manifest: null, problem: systemCode(error) ?? 'unknown error' };
     }

@@ -341,7 +341,7 @@ describe('verify', () => {
     const text = describeVerification(report);
     expect(text).toContain('  mirror/git.example.com/org/link (link)\n');
     expect(text).toContain(
-      '  manifests/Accounting/main.json: it is no manifest that this version understands\n',
+      '  manifests/Accounting/main.json: its field "format" is not what a manifest has there\n',
     );
     expect(text).toContain('1 manifest that cannot be read, 4 entries in no manifest.');
   });

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 
+import { nameFault, treeFault } from '../../src/model/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/model/manifest.ts';
 
 /** Whole milliseconds of which the day may be written with four digits of the year. */
@@ -11,6 +12,11 @@ const text = fc.oneof(
   fc.constantFrom('"', '\\', '\n "files": []', '\u2028', '\ud800', '__proto__', 'é'),
 );
 const name = text.filter((each) => each !== '');
+/** Paths that a tree can hold, some of them in folders. */
+const path = fc
+  .array(fc.oneof(text, fc.constantFrom('a', 'b')), { minLength: 1, maxLength: 3 })
+  .map((segments) => segments.join('/'))
+  .filter((each) => nameFault(each) === null);
 const textOrNull = fc.option(text);
 const sizeBytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 
@@ -38,10 +44,10 @@ export function manifestFiles(): fc.Arbitrary<ManifestFile> {
   );
   return fc.record(
     {
-      path: name,
+      path,
       sizeBytes,
       sha256: digits(64),
-      mode: fc.nat({ max: 0o7777 }),
+      mode: fc.nat({ max: 0o777 }),
       mtimeMs: timeMs,
       crc32: fc.nat({ max: 0xffffffff }),
       isShared: fc.constant(true),
@@ -55,6 +61,7 @@ export function manifestFiles(): fc.Arbitrary<ManifestFile> {
 export function manifests(): fc.Arbitrary<Manifest> {
   const files = fc
     .uniqueArray(manifestFiles(), { selector: ({ path }) => path, maxLength: 8 })
+    .filter((each) => treeFault(each.map(({ path }) => path)) === null)
     .map((each) => each.toSorted((a, b) => byCodeUnits(a.path, b.path)));
   const repository = fc.record(
     { id: name, name: text, fullName: name, url: textOrNull, createdAt: textOrNull },
@@ -75,7 +82,7 @@ export function manifests(): fc.Arbitrary<Manifest> {
       archiveBytes: sizeBytes,
       skipped: fc.array(
         fc.record(
-          { path: text, reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const) },
+          { path, reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const) },
           { noNullPrototype: true },
         ),
       ),

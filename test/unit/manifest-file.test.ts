@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
+import { treeFault } from '../../src/model/file-name.ts';
 import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { formatInstant } from '../../src/store/instants.ts';
 import { fileFromDisk } from '../../src/store/manifest-entry.ts';
@@ -84,6 +85,42 @@ describe('a manifest', () => {
     },
   );
 
+  it.each([
+    ['../../esc/x', 'leads to another folder'],
+    ['/etc/cron.d/x', 'has an absolute path'],
+    ['a/./b', 'leads to another folder'],
+    ['a//b', 'has an empty folder name'],
+    ['a/', 'has an empty folder name'],
+    [String.raw`..\..\x`, 'has a backslash in its name'],
+    ['C:/x', 'has a drive in its name'],
+    ['x\u009b31m', 'has a control character in its name'],
+    ['\ud800', 'has a name that is not Unicode'],
+    ['x'.repeat(256), 'has a name of more than 255 bytes'],
+  ])('is none with a path that no archive may have: %j', (path, fault) => {
+    const [file] = MANIFEST.files;
+    const text = textOf({ ...MANIFEST, files: file === undefined ? [] : [{ ...file, path }] });
+    expect(parseManifest(text)).toBeNull();
+    expect(treeFault([path])).toStrictEqual({ path, fault });
+    const skipped = [{ path, reason: 'symbolic-link' as const }];
+    expect(parseManifest(textOf({ ...MANIFEST, skipped }))).toBeNull();
+  });
+
+  it.each([
+    [['a', 'a'], 'occurs twice'],
+    [['a', 'a!', 'a/b'], 'is a file and a folder at once'],
+    [['a/b/c/d', 'a/b', 'a/b/c/e'], 'is a file and a folder at once'],
+  ])('is none with paths that no tree can hold together: %j', (paths, fault) => {
+    const [file] = MANIFEST.files;
+    const files = paths.flatMap((path) => (file === undefined ? [] : [{ ...file, path }]));
+    expect(parseManifest(textOf({ ...MANIFEST, files }))).toBeNull();
+    expect(treeFault(paths)?.fault).toBe(fault);
+  });
+
+  it('is none that gives a file the rights of its owner or group', () => {
+    for (const mode of ['4755', '2755', '1777', '7777'])
+      expect(parseManifest(textOf(MANIFEST).replace('"0644"', `"${mode}"`))).toBeNull();
+  });
+
   it('is none where a single file cannot be understood', () => {
     expect(parseManifest(textOf(MANIFEST).replace('"size": 1', '"size": -1'))).toBeNull();
     expect(parseManifest(textOf(MANIFEST).replace(/"files": \[[^]*?\n \]/, '"files": {}'))).toBeNull();
@@ -100,7 +137,7 @@ const FILE = z.object({
   path: z.string().min(1),
   size: z.number().int().nonnegative(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  mode: z.string().regex(/^[0-7]{4}$/),
+  mode: z.string().regex(/^0[0-7]{3}$/),
   mtime: z.iso.datetime({ offset: true }),
   crc32: z
     .string()
@@ -126,7 +163,23 @@ describe('a file of a manifest', () => {
     return z.object({ files: z.array(z.unknown()) }).parse(JSON.parse(text)).files[0];
   });
   const strange = fc.oneof(
-    fc.constantFrom(null, true, false, '', 'x', 0, -1, 1.5, 2 ** 53, 1e300, '0644', '00644', '0648'),
+    fc.constantFrom(
+      null,
+      true,
+      false,
+      '',
+      'x',
+      0,
+      -1,
+      1.5,
+      2 ** 53,
+      1e300,
+      '0644',
+      '00644',
+      '0648',
+      '4755',
+      '1000',
+    ),
     fc.constantFrom('2025-02-29T00:00:00Z', '2024-02-29T00:00:00Z', '2025-01-01T24:00:00Z', '2025-01-01'),
     fc.constantFrom('2025-01-01T00:00:00.123456+05:30', '2025-01-01T00:00:00+0530', '2025-01-01T00:00:00'),
     fc.constantFrom('a'.repeat(64), 'A'.repeat(64), `${'a'.repeat(64)}\n`, 'a'.repeat(8), 'g'.repeat(8)),
