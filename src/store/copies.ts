@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { ManifestFile } from '../model/manifest.ts';
 import { type HistoryEntry, readHistory } from './history.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
+import { READ_FLAGS } from './own-file.ts';
 
 /** Finds files that hold certain bytes; what is found was read, every byte. */
 export type FindCopy = (sha256: string) => Promise<string | null>;
@@ -34,12 +35,19 @@ export async function findCopies(layout: DirectoryLayout, path: string): Promise
   };
 }
 
-async function digestOf(file: string): Promise<string | null> {
+/** SHA-256 of a plain file in hexadecimal digits; null where none can be read. */
+export async function digestOf(file: string): Promise<string | null> {
   try {
-    const hash = createHash('sha256');
-    const chunks: AsyncIterable<unknown> = createReadStream(file);
-    for await (const chunk of chunks) if (chunk instanceof Uint8Array) hash.update(chunk);
-    return hash.digest('hex');
+    const handle = await open(file, READ_FLAGS);
+    try {
+      if (!(await handle.stat()).isFile()) return null;
+      const hash = createHash('sha256');
+      const chunks: AsyncIterable<unknown> = handle.createReadStream({ autoClose: false });
+      for await (const chunk of chunks) if (chunk instanceof Uint8Array) hash.update(chunk);
+      return hash.digest('hex');
+    } finally {
+      await handle.close();
+    }
   } catch {
     return null;
   }

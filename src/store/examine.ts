@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -17,6 +17,7 @@ import {
 } from '../model/drift.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
+import { READ_FLAGS } from './own-file.ts';
 
 /** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
 export type ExamineDepth = 'facts' | 'bytes';
@@ -145,9 +146,6 @@ async function addDigests(
     buffers.push(buffer);
   });
 }
-
-/** Opened without following a link, and without waiting for the other end of what may be a pipe by now (open(2)). */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function digested(
   absolutePath: string,

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { chmod, type FileHandle, lstat, open, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { chmod, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { z } from 'zod';
@@ -9,6 +8,7 @@ import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { type Lease, leasesInForce, LONGEST_LEASE_MS } from '../model/lease.ts';
 import { syncDirectory, writeNewFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { readOwnFile } from './own-file.ts';
 
 const leaseSchema = z.object({
   id: z.uuid(),
@@ -74,42 +74,11 @@ export function surelyInForce({ inForce, unknown: [first] }: LeaseFiles): readon
   return inForce;
 }
 
-/** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-
-/** What opening a link or a socket fails with. */
-const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
-
 /** Reads a lease; null for what is none. @throws what the system does not let us read */
 async function readLease(file: string): Promise<Lease | 'gone' | null> {
-  let text: string | null;
-  try {
-    const handle = await unlessMissing(open(file, READ_FLAGS));
-    if (handle === null) return 'gone';
-    try {
-      text = await readText(handle);
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (NO_FILE.has(systemCode(error))) return null;
-    throw error;
-  }
-  return text === null ? null : parseLease(text);
-}
-
-/** Reads what was opened; null for what is no file, or too large for a lease. */
-async function readText(handle: FileHandle): Promise<string | null> {
-  const stats = await handle.stat();
-  if (!stats.isFile() || stats.size > MAX_LEASE_BYTES) return null;
-  const buffer = Buffer.alloc(stats.size);
-  let length = 0;
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return buffer.toString('utf8', 0, length);
+  const found = await readOwnFile(file, MAX_LEASE_BYTES);
+  if (found.kind === 'missing') return 'gone';
+  return found.kind === 'text' ? parseLease(found.text) : null;
 }
 
 function parseLease(text: string): Lease | null {

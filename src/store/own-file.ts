@@ -1,0 +1,49 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+
+/**
+ * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file
+ * that only this process may read or write.
+ */
+
+/** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** What opening a link or a socket without following it fails with (open(2)). */
+const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
+
+/** What stands at a place: a text, nothing, or what is no plain file, or too large for what belongs there. */
+export type OwnText =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'missing' | 'foreign' };
+
+/** Reads a small file. @throws what the system does not let us read */
+export async function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
+  try {
+    const handle = await unlessMissing(open(path, READ_FLAGS));
+    if (handle === null) return { kind: 'missing' };
+    try {
+      return await readText(handle, maxBytes);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (NO_FILE.has(systemCode(error))) return { kind: 'foreign' };
+    throw error;
+  }
+}
+
+async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> {
+  const stats = await handle.stat();
+  if (!stats.isFile() || stats.size > maxBytes) return { kind: 'foreign' };
+  const buffer = Buffer.alloc(stats.size);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return { kind: 'text', text: buffer.toString('utf8', 0, length) };
+}
