@@ -10,10 +10,10 @@ import { counted } from '../model/humanize.ts';
 import type { Manifest, ManifestFile } from '../model/manifest.ts';
 import { syncDirectory } from './durable.ts';
 import { examineTree } from './examine.ts';
-import { findCopies } from './copies.ts';
+import { digestOf, findCopies } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
 import type { DirectoryLayout } from './layout.ts';
-import { readManifest } from './manifest-file.ts';
+import { manifestProblem, readManifest } from './manifest-file.ts';
 import { foldName } from '../model/safe-path.ts';
 import type { Published } from '../model/targets.ts';
 import { bindNativeCalls } from '../native/file-calls.ts';
@@ -40,9 +40,10 @@ export async function checkEntry(
   const name = `history/${entry.path}/${entry.name}`;
   const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
   if (manifest === null || !entry.treePresent) {
+    const problem = manifest === null ? await manifestProblem(entry.manifest) : null;
     throw new MirrorError(
       'history.damaged',
-      `${name} has no ${manifest === null ? 'manifest that can be read' : 'tree'}.`,
+      problem === null ? `${name} has no tree.` : `The manifest of ${name} cannot be used: ${problem}.`,
       { hint: 'Look at the folder by hand; `history list` shows what else is kept.' },
     );
   }
@@ -67,9 +68,9 @@ export async function checkEntry(
 }
 
 /**
- * Copies a tree into a folder of its own, which appears whole or not at all.
+ * Copies a tree into a folder of its own, which appears whole or not at all. Until every copy was checked nobody else can read it.
  * @param folder must not exist, or be empty
- * @throws MirrorError `history.occupied`, `disk.*`
+ * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`
  */
 export async function restoreInto(folder: string, whole: WholeEntry): Promise<void> {
   await onDisk(`restoring into ${folder}`, async () => {
@@ -82,23 +83,28 @@ export async function restoreInto(folder: string, whole: WholeEntry): Promise<vo
     await mkdir(dirname(folder), { recursive: true });
     const partial = join(dirname(folder), `.${basename(folder)}.${randomUUID()}`);
     try {
-      await copyTree(partial, whole);
-      await rename(partial, folder);
+      await mkdir(partial, { mode: 0o700 });
+      const tree = join(partial, 'tree');
+      await copyTree(tree, whole);
+      await rename(tree, folder);
       await syncDirectory(dirname(folder));
-    } catch (error) {
+    } finally {
       await rm(partial, { recursive: true, force: true });
-      throw error;
     }
   });
 }
 
-/** Copies the files of a tree, sharing their blocks where the file system can, and flushes them. */
-async function copyTree(to: string, { manifest, sources }: WholeEntry): Promise<void> {
+/**
+ * Copies the files of a tree, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
+ * history may have put something else into a file's place since it was looked at, a link to what only this user may read above all.
+ */
+async function copyTree(to: string, { entry, manifest, sources }: WholeEntry): Promise<void> {
   await mkdir(to);
-  for (const { path, mtimeMs, mode } of manifest.files) {
+  for (const { path, sha256, mtimeMs, mode } of manifest.files) {
     const copy = join(to, path);
     await mkdir(dirname(copy), { recursive: true });
     await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
+    if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(entry, path);
     await chmod(copy, mode);
     await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
   }
@@ -108,6 +114,13 @@ async function copyTree(to: string, { manifest, sources }: WholeEntry): Promise<
   } finally {
     await folder.close();
   }
+}
+
+function changedMeanwhile({ path, name }: HistoryEntry, file: string): MirrorError {
+  const where = JSON.stringify(`history/${path}/${name}/${file}`);
+  return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
+    hint: 'Nothing was restored; try again.',
+  });
 }
 
 /** Whether a published tree stands at a path, around it or below it, or is the same target elsewhere. */

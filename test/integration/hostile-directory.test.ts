@@ -1,0 +1,173 @@
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { restoreHistory } from '../../src/cli/history.ts';
+import { repair } from '../../src/cli/repair.ts';
+import { damagedTargets, verify } from '../../src/cli/verify.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import type { SettingsFor } from '../../src/config/schema.ts';
+import { MirrorError } from '../../src/model/errors.ts';
+import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
+import { formatManifest } from '../../src/store/manifest-file.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** SHA-256 of `evil`. */
+const EVIL = 'b5c1fb2efc6d6b4674c2fdcc48ce01b43a3b7c03763c0c3355de0099ee0f8c73';
+const LEFT_AT = '20260101T000000.000Z';
+const TARGET = 'Accounting/main';
+
+/** A folder with the directory of a mirror in it, and something beside it that nothing may touch. */
+interface World {
+  readonly root: string;
+  readonly directory: string;
+  readonly settings: SettingsFor<'directory'>;
+}
+
+async function makeWorld(): Promise<World> {
+  const root = await temporaryFolder();
+  const directory = join(root, 'deep/mirrored');
+  await mkdir(join(root, 'outside'));
+  await writeFile(join(root, 'outside/canary'), 'untouched');
+  await mkdir(directory, { recursive: true });
+  const { settings } = loadSettings({
+    flags: {},
+    env: { WORKBOOK_MIRROR_DIRECTORY: directory },
+    needs: ['directory'],
+    defaultConfigFile: '/nonexistent.yaml',
+  });
+  return { root, directory, settings };
+}
+
+/** Everything below a folder but what lies in the directory of the mirror: what it is, and what it holds. */
+async function beside({ root, directory }: World): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const name of await readdir(root, { recursive: true })) {
+    const path = join(root, name);
+    if (path.startsWith(`${directory}/`)) continue;
+    const stats = await lstat(path);
+    const content = stats.isFile() ? await readFile(path, 'latin1') : '';
+    found[name] =
+      `${stats.mode} ${stats.ino} ${stats.nlink > 1 && stats.isFile() ? 'linked' : ''} ${content}`;
+  }
+  return found;
+}
+
+/** Every file below a folder has permission bits alone, and is no link. */
+async function expectPlain(folder: string): Promise<void> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    const { mode } = await lstat(join(entry.parentPath, entry.name));
+    expect(entry.isSymbolicLink()).toBe(false);
+    expect(mode & 0o7000).toBe(0);
+  }
+}
+
+/** Runs what may refuse, but only as the program refuses things. */
+async function attempted(work: Promise<unknown>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
+  });
+}
+
+const hostilePath = fc.oneof(
+  fc.constantFrom(
+    '../../outside/x',
+    '../../../../outside/canary',
+    '../../../../../outside/x',
+    '../../../../../../outside/canary',
+    '/tmp/workbook-mirror-hostile',
+    'a/../../../../../outside/x',
+    './x',
+    'a//b',
+    'a/b/',
+    '',
+    '.',
+    '..',
+    'x\0y',
+    'x\ny',
+    '\\..\\x',
+    'C:/x',
+  ),
+  fc
+    .array(fc.constantFrom('..', '.', '', 'outside', 'canary', 'a', 'mirror', 'history'), { maxLength: 9 })
+    .map((segments) => segments.join('/')),
+  fc.constantFrom('x', 'a/b', 'a', 'evil'),
+);
+const hostileMode = fc.constantFrom('0644', '4755', '2755', '1777', '7777', '0777', '0000', '644', 'rwx');
+
+function manifestWith(files: readonly ManifestFile[]): Manifest {
+  return {
+    repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
+    branch: 'main',
+    verifiedAtMs: 1000,
+    comparedAtMs: null,
+    publishedAtMs: 1000,
+    restoredAtMs: null,
+    fingerprint: null,
+    borrowed: [],
+    settled: true,
+    etag: null,
+    archiveBytes: 0,
+    skipped: [],
+    files,
+  };
+}
+
+/** A manifest's text that says what no manifest of this program says. */
+const hostileManifest = fc
+  .array(fc.record({ path: hostilePath, mode: hostileMode }), { minLength: 1, maxLength: 4 })
+  .map((entries) => {
+    const files = entries.map(({ path }): ManifestFile => ({
+      path,
+      sizeBytes: 4,
+      sha256: EVIL,
+      mode: 0o644,
+      mtimeMs: 1000,
+    }));
+    let next = 0;
+    return [...formatManifest(manifestWith(files))]
+      .join('')
+      .replaceAll('"mode": "0644"', () => `"mode": "${entries[next++]?.mode ?? '0644'}"`);
+  });
+
+async function put(file: string, text: string): Promise<void> {
+  await mkdir(join(file, '..'), { recursive: true });
+  await writeFile(file, text);
+}
+
+describe('a directory that somebody else has written into', () => {
+  it('has no manifest, however made, that makes a command write outside of what it was told', async () => {
+    await fc.assert(
+      fc.asyncProperty(hostileManifest, hostileManifest, async (kept, published) => {
+        const world = await makeWorld();
+        const { directory, root, settings } = world;
+        const tree = join(directory, 'history', TARGET, LEFT_AT);
+        await put(join(tree, 'evil'), 'evil');
+        await put(`${tree}.json`, kept);
+        await put(join(directory, 'mirror', TARGET, 'evil'), 'evil');
+        await put(join(directory, 'manifests', `${TARGET}.json`), published);
+        const before = await beside(world);
+        const signal = AbortSignal.timeout(50_000);
+        const noService = (): never => {
+          throw new MirrorError('settings.invalid', 'there is no service');
+        };
+
+        const to = join(root, 'to');
+        await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to }));
+        await expectPlain(to);
+        await rm(to, { recursive: true, force: true });
+        const report = await verify(settings, { targets: [], resume: false, signal, onEvent: () => {} });
+        await attempted(repair(settings, damagedTargets(report), noService, () => {}, signal));
+        await rm(join(directory, 'manifests', `${TARGET}.json`), { force: true });
+        await rm(join(directory, 'mirror'), { recursive: true });
+        await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to: null }));
+        await expectPlain(join(directory, 'mirror'));
+        expect(await beside(world)).toStrictEqual(before);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
