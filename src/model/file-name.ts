@@ -64,6 +64,11 @@ export function treeFault(paths: readonly string[]): TreeFault | null {
   return null;
 }
 
+/** Whether a path of whatever names leads to something below the folder that it is joined to. */
+export function leadsBelow(path: string): boolean {
+  return !path.includes('\0') && path.split('/').every((segment) => !['', '.', '..'].includes(segment));
+}
+
 /** Whether a text can be the path of a target below `mirror/`: `<repository>/<branch>`, its segments encoded. */
 export function isTargetPath(path: string): boolean {
   return path.includes('/') && pathFault(path) === null;

@@ -1,8 +1,11 @@
 import { z } from 'zod';
 
 import { ERROR_RULES, type ErrorCode } from '../model/errors.ts';
+import { isTargetPath } from '../model/file-name.ts';
 
 const time = z.number();
+/** A target, as below `mirror/`: paths are made of it. */
+const target = z.string().refine(isTargetPath);
 const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code));
 
 const failureSchema = z.object({
@@ -75,7 +78,7 @@ const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'sett
 
 /** Trees that were found to differ from their manifests, by target. */
 export const driftSchema = z.record(
-  z.string(),
+  target,
   z.object({
     sinceMs: time,
     added: z.number(),
@@ -86,7 +89,7 @@ export const driftSchema = z.record(
 );
 
 /** Since when pulls go on that take long, by target. */
-export const slowPullsSchema = z.record(z.string(), time);
+export const slowPullsSchema = z.record(target, time);
 
 /** How the last pass went. */
 export const lastPassSchema = z.object({
@@ -114,7 +117,7 @@ export const lastPassSchema = z.object({
 
 /** A tree as the command after publishing was told of it, with the path of its target. */
 export const toldTreeSchema = z.object({
-  target: z.string(),
+  target,
   repositoryId: z.string(),
   repository: z.string(),
   branch: z.string(),

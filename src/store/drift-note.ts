@@ -1,16 +1,20 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 
 import { z } from 'zod';
 
-import { unlessMissing } from '../model/disk-errors.ts';
+import { isTargetPath } from '../model/file-name.ts';
 import { replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { readOwnText } from './own-file.ts';
 
-const noteSchema = z.array(z.string().min(1));
+const noteSchema = z.array(z.string().refine(isTargetPath));
+
+/** Room for the names of a million targets. */
+const MAX_NOTE_BYTES = 256 * 1024 ** 2;
 
 /** Reads which trees are to be put right; none where there is no note, or none that can be understood. */
 export async function readDriftNote(layout: DirectoryLayout): Promise<readonly string[]> {
-  const text = (await unlessMissing(readFile(layout.driftNote, 'utf8'))) ?? '[]';
+  const text = (await readOwnText(layout.driftNote, MAX_NOTE_BYTES)) ?? '[]';
   try {
     return noteSchema.parse(JSON.parse(text));
   } catch {

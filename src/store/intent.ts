@@ -1,54 +1,79 @@
-import { access, readFile, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 
 import { z } from 'zod';
 
 import { unlessMissing } from '../model/disk-errors.ts';
+import { isTargetPath, leadsBelow, nameFault } from '../model/file-name.ts';
 import { syncDirectory, writeNewFile } from './durable.ts';
+import { parseHistoryName } from './layout.ts';
+import { readOwnText } from './own-file.ts';
+
+const MIRROR = 'mirror/';
+const HISTORY = 'history/';
+
+const target = z.string().refine(isTargetPath);
+const file = z.string().refine((path) => nameFault(path) === null);
+/** A tree of the history, or its place in it, below the directory: `history/<repository>/<branch>/<time>`. */
+const historyPlace = z.string().refine(isHistoryPlace);
+
+/** Where the manifest of a tree goes, both below the directory; null for where no tree goes. */
+function manifestPlace(tree: string): string | null {
+  if (isHistoryPlace(tree)) return `${tree}.json`;
+  const path = tree.startsWith(MIRROR) ? tree.slice(MIRROR.length) : '';
+  return isTargetPath(path) ? `manifests/${path}.json` : null;
+}
+
+function isHistoryPlace(path: string): boolean {
+  const isBelow = path.startsWith(HISTORY) && isTargetPath(dirname(path).slice(HISTORY.length));
+  return isBelow && parseHistoryName(basename(path)) !== null;
+}
 
 /**
  * What a stage is about to do to the published trees, written down before it begins. After a crash it tells whether the
- * one decisive step was taken: then the rest is done, otherwise the stage is thrown away.
+ * one decisive step was taken: then the rest is done, otherwise the stage is thrown away. Every path leads where the program
+ * itself would have had it lead.
  */
-export const intentSchema = z.discriminatedUnion('how', [
+const intentSchema = z.discriminatedUnion('how', [
   /** The staged tree takes a place that is free. */
-  z.object({ how: z.literal('first'), path: z.string() }),
+  z.object({ how: z.literal('first'), path: target }),
   /** The staged tree changes places with the published one. `displacedTo`: the replaced tree's place in the history. */
   z.object({
     how: z.literal('exchange'),
-    path: z.string(),
+    path: target,
     stagedInode: z.number(),
-    displacedTo: z.string().nullable(),
+    displacedTo: historyPlace.nullable(),
   }),
   /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
-  z.object({ how: z.literal('in-place'), path: z.string(), file: z.string(), isRemoval: z.boolean() }),
+  z.object({ how: z.literal('in-place'), path: target, file, isRemoval: z.boolean() }),
   /** File after file, for file systems without exchange. */
   z.object({
     how: z.literal('rename'),
-    path: z.string(),
-    removed: z.array(z.string()).readonly(),
+    path: target,
+    /** Files of the tree, and whatever else someone put into it. */
+    removed: z.array(z.string().refine(leadsBelow)).readonly(),
     /** Where the links to the files as they were before go in the history. */
-    keptTo: z.string().nullable().default(null),
+    keptTo: historyPlace.nullable().default(null),
   }),
   /** Only the manifest changes. */
-  z.object({ how: z.literal('manifest'), path: z.string() }),
+  z.object({ how: z.literal('manifest'), path: target }),
   /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
-  z.object({
-    how: z.literal('relocate'),
-    path: z.string(),
-    treeTo: z.string(),
-    manifestTo: z.string(),
-    /** The tree that is meant; another one that stands there meanwhile stays. Null when there is none. */
-    treeInode: z.number().nullable(),
-    /** Whose manifest is meant. Null when there is none. */
-    repositoryId: z.string().nullable(),
-  }),
+  z
+    .object({
+      how: z.literal('relocate'),
+      path: target,
+      treeTo: z.string(),
+      manifestTo: z.string(),
+      /** The tree that is meant; another one that stands there meanwhile stays. Null when there is none. */
+      treeInode: z.number().nullable(),
+      /** Whose manifest is meant. Null when there is none. */
+      repositoryId: z.string().nullable(),
+    })
+    .refine(({ treeTo, manifestTo }) => manifestTo === manifestPlace(treeTo)),
 ]);
 
 /** One of the forms of {@link intentSchema}. */
 export type Intent = z.infer<typeof intentSchema>;
-
-const MIRROR = 'mirror/';
 
 /** The targets whose trees or manifests an intent changes, as below `mirror/`. */
 export function touchedBy(intent: Intent): string[] {
@@ -57,6 +82,9 @@ export function touchedBy(intent: Intent): string[] {
 }
 
 const INTENT_FILE = 'intent.json';
+
+/** Room for the names of all the files that a publish in mode `rename` removes. */
+const MAX_INTENT_BYTES = 512 * 1024 ** 2;
 
 /** Names of what lies in a stage. */
 export const STAGED = {
@@ -70,9 +98,9 @@ export const STAGED = {
   view: 'view',
 } as const;
 
-/** Writes a stage's intent, flushed. All that it vouches for must be durable before. */
+/** Writes a stage's intent, flushed. All that it vouches for must be durable before. One that nobody could read is a defect. */
 export async function writeIntent(stage: string, intent: Intent): Promise<void> {
-  await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intent));
+  await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intentSchema.parse(intent)));
   await syncDirectory(stage);
 }
 
@@ -88,7 +116,7 @@ export async function hasIntent(stage: string): Promise<boolean> {
 
 /** Reads a stage's intent; null where none was written whole, and so nothing was begun. */
 export async function readIntent(stage: string): Promise<Intent | null> {
-  const text = await unlessMissing(readFile(join(stage, INTENT_FILE), 'utf8'));
+  const text = await readOwnText(join(stage, INTENT_FILE), MAX_INTENT_BYTES);
   if (text === null) return null;
   try {
     return intentSchema.parse(JSON.parse(text));

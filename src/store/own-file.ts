@@ -47,3 +47,9 @@ async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> 
   }
   return { kind: 'text', text: buffer.toString('utf8', 0, length) };
 }
+
+/** As {@link readOwnFile}; null for whatever is no text. */
+export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
+  const found = await readOwnFile(path, maxBytes);
+  return found.kind === 'text' ? found.text : null;
+}

@@ -115,7 +115,7 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   }
   const entries = await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }));
   for (const entry of entries ?? []) {
-    if (entry.isDirectory()) continue;
+    if (!entry.isFile()) continue;
     const folder = join(published, relative(staged, entry.parentPath));
     await ensureFolder(folder);
     await takePlace(join(entry.parentPath, entry.name), join(folder, entry.name));
@@ -170,7 +170,10 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
     const intent = await readIntent(stage);
     try {
       if (intent !== null && (await wasTaken(context, stage, intent))) {
-        await refuseLinks(context.layout, foldersOfIntent(intent));
+        await refuseLinks(context.layout, [
+          ...foldersOfIntent(intent),
+          relative(context.layout.root, join(stage, STAGED.tree)),
+        ]);
         await finishIntent(context, stage, intent);
         completed.push(intent.path);
       } else {

@@ -1,11 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 
 import { z } from 'zod';
 
+import { isTargetPath } from '../model/file-name.ts';
 import type { Published } from '../model/targets.ts';
 import { replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { readOwnText } from './own-file.ts';
 
 /** What a manifest says of its tree as a whole. */
 export type Summary = Omit<Published, 'treePresent'>;
@@ -20,8 +21,37 @@ export interface StampedSummary {
 /** To be raised when summaries say something else than before, or say it of other manifests. */
 const FORMAT = 1;
 
-/** The checksum says that these are the ones that were written: looking at each of very many would take as long as reading them. */
-const fileSchema = z.custom<readonly StampedSummary[]>(Array.isArray);
+const time = z.number();
+const count = z.number().int().nonnegative();
+
+const summarySchema = z.object({
+  path: z.string().refine(isTargetPath),
+  repository: z.object({
+    id: z.string().min(1),
+    name: z.string(),
+    fullName: z.string().min(1),
+    url: z.string().nullable(),
+    createdAt: z.string().nullable().optional(),
+  }),
+  branch: z.string().min(1),
+  fingerprint: z.string().nullable(),
+  borrowed: z.array(z.string()),
+  settled: z.boolean(),
+  etag: z.string().nullable(),
+  verifiedAtMs: time,
+  comparedAtMs: time.nullable(),
+  publishedAtMs: time,
+  restoredAtMs: time.nullable(),
+  archiveBytes: count,
+  fileCount: count,
+  sizeBytes: count,
+  sharedBytes: count,
+}) satisfies z.ZodType<Summary>;
+
+const fileSchema = z.array(z.object({ stamp: z.string(), summary: summarySchema }));
+
+/** Room for a million targets. */
+const MAX_FILE_BYTES = 1024 ** 3;
 
 /** The first line: what may be believed of the rest. */
 function headOf(body: string): string {
@@ -34,13 +64,12 @@ function headOf(body: string): string {
  */
 export async function readSummaries({ summaries }: DirectoryLayout): Promise<Map<string, StampedSummary>> {
   try {
-    const text = await readFile(summaries, 'utf8');
+    const text = (await readOwnText(summaries, MAX_FILE_BYTES)) ?? '';
     const lineBreak = text.indexOf('\n');
     const body = text.slice(lineBreak + 1);
     if (text.slice(0, lineBreak) !== headOf(body)) return new Map();
     const known = new Map<string, StampedSummary>();
-    for (const each of fileSchema.parse(JSON.parse(body)))
-      if (each.summary !== null) known.set(each.summary.path, each);
+    for (const each of fileSchema.parse(JSON.parse(body))) known.set(each.summary.path, each);
     return known;
   } catch {
     return new Map();
