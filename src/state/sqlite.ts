@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
@@ -20,6 +20,7 @@ const BUSY_TIMEOUT_MS = 5000;
  * @param onReset is told why the store begins anew
  */
 export async function openSqlite(file: string, onReset: (reason: string) => void): Promise<Backend> {
+  for (const name of await removeForeign(file)) onReset(`${name} was not a plain file; it was removed`);
   try {
     return backendOf(openForWriting(file));
   } catch (error) {
@@ -29,6 +30,25 @@ export async function openSqlite(file: string, onReset: (reason: string) => void
     await Promise.all(['-wal', '-shm'].map((suffix) => rm(file + suffix, { force: true })));
     return backendOf(openForWriting(file));
   }
+}
+
+/** The files of a database: SQLite opens each by its name, and follows a link that stands there (sqlite.org/tempfiles.html). */
+const FILES = ['', '-wal', '-shm', '-journal'];
+
+/**
+ * Removes what is no plain file where the files of the store belong.
+ * @returns what was removed
+ * @throws what keeps it from being removed
+ */
+async function removeForeign(file: string): Promise<string[]> {
+  const removed: string[] = [];
+  for (const name of FILES.map((suffix) => file + suffix)) {
+    const found = await lstat(name).catch(() => null);
+    if (found === null || found.isFile()) continue;
+    await rm(name);
+    removed.push(name);
+  }
+  return removed;
 }
 
 /**

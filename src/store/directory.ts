@@ -1,42 +1,58 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, lstat, mkdir, open, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, constants, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { z } from 'zod';
+
+import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
+import { refuseLinks } from './links.ts';
+import { openOwnFile, readOwnText, restrict } from './own-file.ts';
 
 /** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
-/** Makes the folders of a directory. @throws MirrorError `directory.unusable` */
+/** Makes the folders of a directory. @throws MirrorError `directory.unusable`, `disk.changed` where one is a link */
 export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
   try {
     const { mirror, manifests, history, staging, trash, leases } = layout;
-    for (const folder of [mirror, manifests, history, staging, trash, leases]) {
+    const folders = [mirror, manifests, history, staging, trash, leases];
+    await refuseLinks(
+      layout,
+      folders.map((folder) => relative(layout.root, folder)),
+    );
+    for (const folder of folders) {
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
     await prepareGate(layout);
-    await writeFile(join(layout.internal, 'CACHEDIR.TAG'), CACHEDIR_TAG);
+    await prepareTag(layout);
   } catch (error) {
     throw unusable(error, layout.root);
   }
 }
 
-/** What others than user and group may do with a file. */
-const ALL_OTHERS = 0o007;
+/** Marks the private folder, once. */
+async function prepareTag({ internal, staging }: DirectoryLayout): Promise<void> {
+  const tag = join(internal, 'CACHEDIR.TAG');
+  if ((await readOwnText(tag, 2 * CACHEDIR_TAG.length)) !== CACHEDIR_TAG)
+    await replaceFile(tag, CACHEDIR_TAG, staging);
+}
 
-/** Makes the lock on publishing. Whoever can open it can have publishing wait for as long as they like (flock(2)). */
-async function prepareGate({ gate }: DirectoryLayout): Promise<void> {
-  const handle = await open(gate, 'a', 0o660);
+/**
+ * Makes the lock on publishing. Whoever can open it, if only to read it, can have publishing wait for as long as they like (flock(2)):
+ * the group may do so only while it may also take leases (README, "Backups").
+ */
+async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
+  const handle = await openOwnFile(gate);
   try {
-    const { mode } = await handle.stat();
-    // That of another user stays as it is.
-    if ((mode & ALL_OTHERS) !== 0) await handle.chmod(mode & 0o7777 & ~ALL_OTHERS).catch(() => {});
+    const [lock, folder] = await Promise.all([handle.stat(), lstat(leases)]);
+    const mayTakeLeases = (folder.mode & constants.S_IWGRP) !== 0 && folder.gid === lock.gid;
+    await restrict(handle, mayTakeLeases ? 0o660 : 0o600);
   } finally {
     await handle.close();
   }
@@ -103,11 +119,12 @@ export async function probeExchange(layout: DirectoryLayout, native: NativeCalls
 }
 
 const ID_FILE = 'directory-id';
+const MAX_ID_BYTES = 1024;
 
 /** What tells a directory apart from others; null where it was never opened, or came here without its private folder. */
 export async function knownDirectoryId(layout: DirectoryLayout): Promise<string | null> {
-  const id = (await unlessMissing(readFile(join(layout.internal, ID_FILE), 'utf8')))?.trim() ?? '';
-  return id === '' ? null : id;
+  const id = (await readOwnText(join(layout.internal, ID_FILE), MAX_ID_BYTES))?.trim() ?? '';
+  return z.uuid().safeParse(id).success ? id : null;
 }
 
 /** Gives a directory what tells it apart from others. */

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { constants, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { diskError, onDisk } from '../model/disk-errors.ts';
@@ -63,7 +63,9 @@ export function createGate(
   return {
     pass: async (step, signal) => {
       // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
-      const handle = await onDisk('opening the lock on publishing', () => open(layout.gate, 'r+'));
+      const handle = await onDisk('opening the lock on publishing', () =>
+        open(layout.gate, constants.O_RDWR | constants.O_NOFOLLOW),
+      );
       try {
         const isLocked = await lockWithin(() => native.tryLockShared(handle.fd), patienceMs, signal);
         patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, lstat, open } from 'node:fs/promises';
+import { constants, type FileHandle, lstat, open } from 'node:fs/promises';
+import { relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
@@ -9,6 +10,7 @@ import type { NativeCalls } from '../native/file-calls.ts';
 import { lockWithin } from './gate.ts';
 import { readLeases, removeLease, writeLease } from './lease-files.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { refuseLinks } from './links.ts';
 import { interruptedPublishes } from './settle.ts';
 
 /** How long a publish that is going on may take before no lease is given, in milliseconds. */
@@ -109,10 +111,12 @@ function write(layout: DirectoryLayout, lease: Lease): Promise<void> {
 /** Opens what is locked: for writing where that is allowed, as some network file systems want it (flock(2)). */
 async function openGate(layout: DirectoryLayout): Promise<FileHandle> {
   try {
-    const handle = await open(layout.gate, 'r+').catch((error: unknown) => {
-      if (isDenied(error)) return open(layout.gate, 'r');
+    const { O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
+    const handle = await open(layout.gate, O_RDWR | O_NOFOLLOW).catch((error: unknown) => {
+      if (isDenied(error)) return open(layout.gate, O_RDONLY | O_NOFOLLOW);
       throw error;
     });
+    await refuseLinks(layout, [relative(layout.root, layout.leases)]);
     return handle;
   } catch (error) {
     if (isDenied(error)) throw denied(layout, error);

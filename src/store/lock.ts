@@ -1,9 +1,10 @@
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { type FileHandle, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
+import { openOwnFile, restrict } from './own-file.ts';
 
 /** A held lock. */
 export interface DirectoryLock {
@@ -18,15 +19,17 @@ export interface DirectoryLock {
 
 /**
  * Makes this process the only one that writes to a directory. The kernel frees the lock when the process ends, however
- * it ends, so a crash or a reboot leaves nothing that blocks (flock(2)).
- * @throws MirrorError `directory.locked` when another process has it
+ * it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can hold the lock
+ * (flock(2)): it is there for its owner alone.
+ * @throws MirrorError `directory.locked` when another process has it, `directory.unusable` where the file is none
  */
 export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
-  const handle = await open(lockFile, 'a+');
+  const handle = await openOwnFile(lockFile);
   try {
+    await restrict(handle, 0o600);
     if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
     await handle.truncate(0);
-    await handle.write(`pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`);
+    await handle.write(`pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`, 0);
   } catch (error) {
     await handle.close();
     throw error;

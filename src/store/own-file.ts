@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
 
 /**
  * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file
@@ -52,4 +53,34 @@ async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> 
 export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
   const found = await readOwnFile(path, maxBytes);
   return found.kind === 'text' ? found.text : null;
+}
+
+/**
+ * Opens a file for reading and writing, and makes it where it is missing, for its owner alone.
+ * @throws MirrorError `directory.unusable` where something else stands there
+ */
+export async function openOwnFile(path: string): Promise<FileHandle> {
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags, 0o600).catch((error: unknown) => {
+    throw NO_FILE.has(systemCode(error)) ? foreign(path, error) : error;
+  });
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw foreign(path);
+}
+
+/**
+ * Takes permissions away from a file, also from one that another version made; one of another user stays as it is.
+ * @param allowed the permission bits that may stay
+ */
+export async function restrict(handle: FileHandle, allowed: number): Promise<void> {
+  const { mode } = await handle.stat();
+  if ((mode & 0o777 & ~allowed) !== 0) await handle.chmod(mode & allowed).catch(() => {});
+}
+
+function foreign(path: string, cause?: unknown): MirrorError {
+  return new MirrorError('directory.unusable', `${path} is not a plain file.`, {
+    cause,
+    hint: 'Remove what stands there: workbook-mirror makes the file anew.',
+  });
 }

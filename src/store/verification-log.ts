@@ -1,9 +1,12 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rename, rm } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
+import { writeNewFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { refuseLinks } from './links.ts';
+import { readOwnText } from './own-file.ts';
 
 /** What an interrupted verification found to be as it should be, so that another one can go on from there. */
 export interface VerificationLog {
@@ -18,6 +21,9 @@ export interface VerificationLog {
 }
 
 const LOG_FORMAT = 1;
+
+/** Room for the stamps of a million targets. */
+const MAX_LOG_BYTES = 512 * 1024 ** 2;
 
 const logSchema = z.object({
   format: z.literal(LOG_FORMAT),
@@ -43,13 +49,16 @@ export async function openVerificationLog(
   const save = async (): Promise<void> => {
     savedAtMs = performance.now();
     if (!isKept) return;
-    const temporary = `${file}.${process.pid}`;
+    const temporary = `${file}.new`;
     const text = JSON.stringify({ format: LOG_FORMAT, verified: Object.fromEntries(verified) });
     try {
-      await writeFile(temporary, `${text}\n`);
+      await refuseLinks(layout, [relative(layout.root, layout.internal)]);
+      // What a kill left is in the way of nobody.
+      await rm(temporary, { force: true });
+      await writeNewFile(temporary, `${text}\n`);
       await rename(temporary, file);
     } catch {
-      await rm(temporary, { force: true }).catch(() => {});
+      // The next verification begins anew.
     }
   };
   return {
@@ -68,7 +77,8 @@ export async function openVerificationLog(
 /** A log that cannot be read or understood counts as none. */
 async function readLog(file: string): Promise<[string, string][]> {
   try {
-    return Object.entries(logSchema.parse(JSON.parse(await readFile(file, 'utf8'))).verified);
+    const text = (await readOwnText(file, MAX_LOG_BYTES)) ?? '';
+    return Object.entries(logSchema.parse(JSON.parse(text)).verified);
   } catch {
     return [];
   }

@@ -1,4 +1,6 @@
 import {
+  chmod,
+  chown,
   cp,
   type FileHandle,
   lstat,
@@ -160,18 +162,51 @@ it('every file of a view counts as progress', async () => {
   await stage.discard();
 });
 
+async function modeOf(file: string): Promise<number> {
+  return (await lstat(file)).mode & 0o777;
+}
+
 describe('the lock on publishing', () => {
-  it('can be opened by nobody but its user and group, also where it was made otherwise', async () => {
+  it('can be opened by nobody but its user, also where it was made otherwise', async () => {
     const { mirror } = await startPair();
-    const { gate } = layoutOf(mirror.directory);
-    expect((await lstat(gate)).mode & 0o007).toBe(0);
+    const { gate, lockFile } = layoutOf(mirror.directory);
+    expect(await modeOf(gate)).toBe(0o600);
+    expect(await modeOf(lockFile)).toBe(0o600);
     await mirror.whileClosed(async () => {
-      const handle = await open(gate, 'r+');
-      await handle.chmod(0o664);
-      await handle.close();
+      await chmod(gate, 0o664);
+      await chmod(lockFile, 0o644);
     });
-    expect((await lstat(gate)).mode & 0o777).toBe(0o660);
+    expect(await modeOf(gate)).toBe(0o600);
+    expect(await modeOf(lockFile)).toBe(0o600);
   });
+
+  it('stays open for a group for as long as that may take leases', async () => {
+    const { mirror } = await startPair();
+    const { gate, leases } = layoutOf(mirror.directory);
+    await chmod(leases, 0o770);
+    await chmod(gate, 0o664);
+    await mirror.restart();
+    expect(await modeOf(gate)).toBe(0o660);
+    await mirror.whileClosed(() => chmod(leases, 0o750));
+    expect(await modeOf(gate)).toBe(0o600);
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    'is closed to another group than that which may take leases',
+    async () => {
+      const { mirror } = await startPair();
+      const { gate, leases } = layoutOf(mirror.directory);
+      await chmod(leases, 0o770);
+      await chmod(gate, 0o640);
+      await chown(gate, 0, 12_345);
+      await mirror.restart();
+      expect(await modeOf(gate)).toBe(0o600);
+      await chown(leases, 0, 12_345);
+      await chmod(gate, 0o640);
+      await mirror.restart();
+      expect(await modeOf(gate)).toBe(0o640);
+    },
+  );
 
   it('is given back by whoever takes a lease before anything else is done', async () => {
     const { mirror } = await startPair();

@@ -1,16 +1,23 @@
-import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
+import { openMirrorStore } from '../../src/cli/compose.ts';
 import { restoreHistory } from '../../src/cli/history.ts';
+import { openStateOf } from '../../src/cli/reader.ts';
 import { repair } from '../../src/cli/repair.ts';
 import { damagedTargets, verify } from '../../src/cli/verify.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/model/errors.ts';
 import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
+import { bindNativeCalls } from '../../src/native/file-calls.ts';
+import { writeApproval } from '../../src/store/approvals.ts';
+import { layoutOf } from '../../src/store/layout.ts';
+import { acquireLease } from '../../src/store/lease.ts';
 import { formatManifest } from '../../src/store/manifest-file.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -67,9 +74,19 @@ async function expectPlain(folder: string): Promise<void> {
 
 /** Runs what may refuse, but only as the program refuses things. */
 async function attempted(work: Promise<unknown>): Promise<void> {
-  await work.catch((error: unknown) => {
-    if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
-  });
+  await work.catch(onlyRefusal);
+}
+
+function onlyRefusal(error: unknown): undefined {
+  if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
+  return undefined;
+}
+
+/** Does something while a link stands at a place. */
+async function linkOver(to: string, place: string, work: () => Promise<void>): Promise<void> {
+  await rm(place, { force: true });
+  await symlink(to, place);
+  await work();
 }
 
 const hostilePath = fc.oneof(
@@ -138,7 +155,98 @@ async function put(file: string, text: string): Promise<void> {
   await writeFile(file, text);
 }
 
+/** A path of an intent, most of them such as this program would never write. */
+const intentPath = fc.oneof(
+  hostilePath,
+  fc.constantFrom(TARGET, `history/${TARGET}/${LEFT_AT}`, `mirror/${TARGET}`, `manifests/${TARGET}.json`),
+  hostilePath.map((path) => `history/${path}/${LEFT_AT}`),
+  hostilePath.map((path) => `mirror/${path}`),
+);
+
+/** What may stand in the file of an intent. The inode is put in later, where a step is to count as taken. */
+const hostileIntent = fc.record({
+  how: fc.constantFrom('first', 'exchange', 'in-place', 'rename', 'manifest', 'relocate'),
+  path: intentPath,
+  file: intentPath,
+  isRemoval: fc.boolean(),
+  displacedTo: fc.option(intentPath),
+  removed: fc.array(intentPath, { maxLength: 3 }),
+  keptTo: fc.option(intentPath),
+  treeTo: intentPath,
+  manifestTo: intentPath,
+  repositoryId: fc.constant('id-1'),
+});
+
+/** What lies in a stage: a tree of its own, or a link to one elsewhere. */
+const stagedTree = fc.constantFrom('folder', 'link', 'none');
+
 describe('a directory that somebody else has written into', () => {
+  it('has no interrupted publish, however made, that makes the next start write outside of it', async () => {
+    await fc.assert(
+      fc.asyncProperty(hostileIntent, stagedTree, async (intent, staged) => {
+        const world = await makeWorld();
+        const { directory, root, settings } = world;
+        await put(join(directory, 'mirror', TARGET, 'evil'), 'evil');
+        const manifest = [...formatManifest(manifestWith([]))].join('');
+        await put(join(directory, 'manifests', `${TARGET}.json`), manifest);
+        const { ino } = await lstat(join(directory, 'mirror', TARGET));
+        const stage = join(directory, '.workbook-mirror/staging', randomUUID());
+        const text = JSON.stringify({ ...intent, stagedInode: ino, treeInode: ino });
+        await put(join(stage, 'intent.json'), text);
+        await put(join(stage, 'manifest.json'), manifest);
+        if (staged === 'folder') await put(join(stage, 'tree/x'), 'evil');
+        if (staged === 'link') await symlink(join(root, 'outside'), join(stage, 'tree'));
+        const before = await beside(world);
+        const store = await openMirrorStore(settings).catch(onlyRefusal);
+        await store?.close();
+        expect(await beside(world)).toStrictEqual(before);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('follows no link that stands where a file of its own belongs', async () => {
+    for (const name of ['lock', 'publish.lock', 'CACHEDIR.TAG', 'state.db', 'state.db-wal', 'directory-id']) {
+      const world = await makeWorld();
+      const { directory, root, settings } = world;
+      const before = await beside(world);
+      await mkdir(join(directory, '.workbook-mirror'));
+      for (const at of ['canary', 'not-there-yet'])
+        await linkOver(join(root, 'outside', at), join(directory, '.workbook-mirror', name), async () => {
+          const store = await openMirrorStore(settings).catch(onlyRefusal);
+          await store?.noteDrifted([]);
+          const state = store === undefined ? undefined : await openStateOf(settings, store, false, () => {});
+          await state?.close();
+          await store?.close();
+          expect(await beside(world)).toStrictEqual(before);
+        });
+    }
+  });
+
+  it('follows no link that stands where a folder of its own belongs', async () => {
+    for (const name of ['staging', 'trash', 'leases', 'approvals', '../mirror', '../history', '.']) {
+      const world = await makeWorld();
+      const { directory, root, settings } = world;
+      const before = await beside(world);
+      await mkdir(join(directory, '.workbook-mirror/..'), { recursive: true });
+      if (name !== '.') await mkdir(join(directory, '.workbook-mirror'));
+      await symlink(join(root, 'outside'), join(directory, '.workbook-mirror', name));
+      const store = await openMirrorStore(settings).catch(onlyRefusal);
+      await store?.close();
+      const approval = {
+        target: { repositoryId: 'id-1', branch: 'main' },
+        subject: 'files',
+        digest: 'd',
+      } as const;
+      await attempted(writeApproval(layoutOf(directory), approval));
+      const request = { holder: 'h', durationMs: 1000, signal: AbortSignal.timeout(50_000) };
+      await attempted(acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now));
+      const signal = AbortSignal.timeout(50_000);
+      await attempted(verify(settings, { targets: [], resume: false, signal, onEvent: () => {} }));
+      expect(await beside(world)).toStrictEqual(before);
+    }
+  });
+
   it('has no manifest, however made, that makes a command write outside of what it was told', async () => {
     await fc.assert(
       fc.asyncProperty(hostileManifest, hostileManifest, async (kept, published) => {

@@ -19,7 +19,6 @@ import { temporaryFolder } from '../support/temporary.ts';
 /** What the system answers to calls on paths that match. */
 const faults = vi.hoisted(() => ({
   open: null as [RegExp, string] | null,
-  read: null as [RegExp, string] | null,
   sync: null as [RegExp, string] | null,
 }));
 
@@ -42,16 +41,11 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       };
       return handle;
     },
-    readFile: async (...args: Parameters<typeof original.readFile>) => {
-      refuseAsAsked(faults.read, args[0]);
-      return original.readFile(...args);
-    },
   };
 });
 
 afterEach(() => {
   faults.open = null;
-  faults.read = null;
   faults.sync = null;
 });
 
@@ -142,9 +136,9 @@ describe('taking a lease', () => {
     const stage = join(layoutOf(mirror.directory).staging, 'closed');
     await mkdir(stage);
     await writeFile(join(stage, 'intent.json'), '{}');
-    faults.read = [/intent\.json$/, 'EACCES'];
+    faults.open = [/intent\.json$/, 'EACCES'];
     expect((await take(mirror.directory)).interrupted).toBeNull();
-    faults.read = [/intent\.json$/, 'EIO'];
+    faults.open = [/intent\.json$/, 'EIO'];
     await expect(take(mirror.directory)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 });

@@ -297,7 +297,7 @@ function checkOfTheReadme(): string {
 
 /** What the README says how a group may take leases, as root has it. */
 function leaseOfTheReadme(): string {
-  const [, command = ''] = /`sudo (chmod g\+w [^`]*leases)`/.exec(README) ?? [];
+  const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(README) ?? [];
   return command;
 }
 
