@@ -9,6 +9,7 @@ import { targetKey } from '../model/service.ts';
 import { writeApproval } from '../store/approvals.ts';
 import { openReader, refuseMissing } from './reader.ts';
 import { tellEvent } from './output.ts';
+import { becomeOwnerOf } from './owner.ts';
 import { namedPath } from './target-name.ts';
 
 /** A held deletion that was let through. */
@@ -20,7 +21,8 @@ export interface Approved {
 }
 
 /**
- * Lets held deletions through, once: the next pass carries them out. Works beside a running daemon.
+ * Lets held deletions through, once: the next pass carries them out. Works beside a running daemon. Root goes on as the owner
+ * of the directory.
  * @param asked targets as below `mirror/`; null for all that are held
  * @throws MirrorError `target.not_held` when nothing is held there, `disk.*`, `state.unavailable`
  */
@@ -29,6 +31,7 @@ export async function approve(
   asked: readonly string[] | null,
 ): Promise<Approved[]> {
   await refuseMissing(settings.directory);
+  await becomeOwnerOf(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const records = await state.records();

@@ -13,6 +13,7 @@ import { readManifest } from '../store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
 import { refuseMissing } from './reader.ts';
 import { table } from './output.ts';
+import { becomeOwnerOf } from './owner.ts';
 import { abortOnSignal } from './signals.ts';
 import { namedPath } from './target-name.ts';
 
@@ -105,7 +106,8 @@ export interface Restored {
 }
 
 /**
- * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not.
+ * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
+ * root goes on as the owner of the directory.
  * @throws MirrorError `target.unknown`, `history.*`, `directory.locked`, `disk.*`
  */
 export async function restoreHistory(
@@ -126,6 +128,7 @@ export async function restoreHistory(
     const whole = await checkEntry(layout, entry, signal);
     if (atMs !== null && whole.manifest.publishedAtMs > atMs) notKept(target, atMs);
     if (folder === null) {
+      await becomeOwnerOf(settings.directory);
       const { openMirrorStore } = await import('./compose.ts');
       const store = await openMirrorStore(settings);
       try {

@@ -1,12 +1,14 @@
 import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { unlessMissing } from '../model/disk-errors.ts';
+import { MirrorError } from '../model/errors.ts';
 
 /**
  * Lets root go on as the owner of a directory, for as long as the process runs: what is made there must be the owner's, and the
  * owner, who may put a link in the place of anything in it, must not have root follow that. Does nothing for another user, or
  * for a directory that does not exist yet.
- * @throws what the system says where that owner may not be taken on
+ * @throws MirrorError `directory.unusable` where that owner cannot get there; what the system says where it may not be taken on
  */
 export async function becomeOwnerOf(directory: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
@@ -16,4 +18,12 @@ export async function becomeOwnerOf(directory: string): Promise<void> {
   process.setgroups?.([owner.gid]);
   process.setegid?.(owner.gid);
   process.seteuid?.(owner.uid);
+  // access(2) would ask for the real user, who is still root.
+  await stat(join(directory, '.')).catch((error: unknown) => {
+    throw new MirrorError(
+      'directory.unusable',
+      `Root works in ${directory} as its owner, user ${owner.uid}, who cannot get there.`,
+      { cause: error, hint: 'Let that user enter the folders above it (chmod o+x), or make root its owner.' },
+    );
+  });
 }

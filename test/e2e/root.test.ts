@@ -1,0 +1,49 @@
+import { chmod, chown, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { run } from '../support/program.ts';
+
+/** A user who owns nothing else here. */
+const DAEMON = 65_533;
+
+async function giveTo(owner: number, folder: string): Promise<void> {
+  await chown(folder, owner, owner);
+  for (const name of await readdir(folder, { recursive: true }))
+    await chown(join(folder, name), owner, owner);
+}
+
+/** Who owns what lies below a folder, besides an owner. */
+async function notOf(owner: number, folder: string): Promise<string[]> {
+  const foreign: string[] = [];
+  for (const name of await readdir(folder, { recursive: true })) {
+    if ((await lstat(join(folder, name))).uid !== owner) foreign.push(name);
+  }
+  return foreign;
+}
+
+describe.runIf(process.getuid?.() === 0)('root, in the directory of another user', () => {
+  it('leaves nothing there that its owner may not replace, and follows none of the owner’s links', async () => {
+    const { settings, directory } = await startEmbedded();
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    const [target = ''] = (await run(['completion', 'targets'], settings)).stdout.split('\n');
+    const kept = join(directory, 'history', target, '20260101T000000.000Z');
+    await mkdir(join(kept, '..'), { recursive: true });
+    await rename(join(directory, 'mirror', target), kept);
+    await rename(join(directory, 'manifests', `${target}.json`), `${kept}.json`);
+    await giveTo(DAEMON, directory);
+    const denied = await run(['history', 'restore', target], settings);
+    expect(denied).toMatchObject({ exitCode: 2 });
+    expect(denied.stderr).toContain('who cannot get there');
+    await chmod(join(directory, '..'), 0o711);
+    const restored = await run(['history', 'restore', target], settings);
+    expect(restored).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await notOf(DAEMON, directory)).toEqual([]);
+    // Nothing is held: what is looked at, and how, is the same.
+    expect((await run(['approve', '--all'], settings)).exitCode).toBe(0);
+    await writeFile(join(directory, '.workbook-mirror/note'), 'x');
+    expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);
+  });
+});
