@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { REPOSITORIES_PATH } from '../api/requests.ts';
 import { MirrorError } from '../model/errors.ts';
-import { oneLine, printable } from '../model/humanize.ts';
+import { beginningOf, oneLine, printable } from '../model/humanize.ts';
 import { scrub } from '../model/scrub.ts';
 import type { Repository } from '../model/service.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
@@ -103,7 +103,8 @@ async function refusalIn(
 ): Promise<{ readonly said: string | null; readonly code: string }> {
   try {
     const { code, message } = errorSchema.parse(await readJson(answer, limits)).error;
-    return { said: printable(oneLine(scrub(message, secrets))), code };
+    // Cut last: a part of a secret is not known for one.
+    return { said: printable(oneLine(beginningOf(scrub(message, secrets)))), code };
   } catch {
     return { said: null, code: '' };
   }

@@ -59,7 +59,8 @@ function isSomethingElse({ path, headers, start }: ReceivedFile): boolean {
 
 /** Whether the name to save it by is that of an archive (RFC 6266). */
 function namesArchive(disposition: string | undefined): boolean {
-  return /filename\*?\s*=\s*[^;]*\.zip"?\s*(?:;|$)/i.test(disposition ?? '');
+  const parameters = disposition?.split(';').map((each) => each.trim()) ?? [];
+  return parameters.some((each) => /^filename\*?\s*=/i.test(each) && /\.zip"?$/i.test(each));
 }
 
 function extensionOf(path: string): string {

@@ -50,7 +50,24 @@ export function printable(text: string): string {
 
 /** Text of several lines in one. */
 export function oneLine(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, ' ');
+  const lines = text.split('\n');
+  const last = lines.length - 1;
+  // A regular expression for the space around a line break takes time by the square of the space.
+  return lines
+    .map((line, index) => {
+      const start = index === 0 ? line : line.trimStart();
+      return index === last ? start : start.trimEnd();
+    })
+    .filter((line, index) => line !== '' || index === 0 || index === last)
+    .join(' ');
+}
+
+/** The most characters of somebody else's message that are looked at. */
+const LONGEST_MESSAGE = 2000;
+
+/** The beginning of a message of somebody else's: nothing is to be done with more of it, above all no search. */
+export function beginningOf(message: string): string {
+  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE)}…`;
 }
 
 /** What went wrong and what can be done about it, as sentences in one line. */

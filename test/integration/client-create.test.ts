@@ -133,6 +133,14 @@ describe('a repository that is created through the client', () => {
     expect(requests).toHaveLength(1);
   });
 
+  it('is not created by a service that refuses at length, of whose words the beginning is shown', async () => {
+    const around = 'a-password'.repeat(300);
+    answers = [json(400, { error: { code: 'invalid', message: `no${' '.repeat(2_000_000)}way ${around}` } })];
+    await expect(create()).rejects.toMatchObject({ message: /\(status 400\): no {1998}…$/ });
+    answers = [json(400, { error: { code: 'invalid', message: around } })];
+    await expect(create()).rejects.toMatchObject({ message: /\(status 400\): (?:\[secret\]){250}…$/ });
+  });
+
   it('is not created by a service that refuses, whose words are shown without the password', async () => {
     const error = { code: 'invalid', message: 'url: \u001b[1m a-password is\nbad' };
     answers = [json(400, { error })];

@@ -75,6 +75,18 @@ describe('a file of which no digest is known', () => {
       Buffer.from('x'),
       { 'content-disposition': 'attachment; filename=a.zip' },
     ],
+    [
+      'the archive of a folder by one of many parameters',
+      'a.txt',
+      Buffer.from('x'),
+      { 'content-disposition': `attachment; filename=${' '.repeat(8000)}a.zip ; a=b` },
+    ],
+    [
+      'the archive of a folder by its other name',
+      'a.txt',
+      Buffer.from('x'),
+      { 'content-disposition': "attachment; filename*=UTF-8''a.ZIP" },
+    ],
   ])('is not taken: %s', (_what, path, start, headers) => {
     expect(isExpectedFile(received(path, start, headers), {})).toBe(false);
   });
