@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -55,12 +55,13 @@ export async function buildImage(): Promise<Images> {
   const podman: Images['podman'] = (...args) =>
     command('podman', [...store, '--runtime=runc', '--cgroup-manager=cgroupfs', ...args], COMMAND_TIMEOUT_MS);
   if ((await podman('image', 'exists', BASE.name)).exitCode !== 0) await makeBase(home, store);
+  const dockerfile = await unpinned(home);
   const settings = join(home, 'npmrc');
   await writeFile(settings, existsSync(AUTHORITIES) ? `cafile=${AUTHORITIES}\n` : '');
   const mounts = existsSync(AUTHORITIES) ? [`--volume=${AUTHORITIES}:${AUTHORITIES}:ro`] : [];
   // prettier-ignore
   await demand('buildah', [...store, 'bud', '--format=docker', '--isolation=chroot', '--layers=false', ...mounts,
-    `--volume=${settings}:/usr/local/etc/npmrc:ro`, `--tag=${IMAGE}`, ROOT]);
+    `--volume=${settings}:/usr/local/etc/npmrc:ro`, `--tag=${IMAGE}`, `--file=${dockerfile}`, ROOT]);
   return {
     image: IMAGE,
     podman,
@@ -69,6 +70,17 @@ export async function buildImage(): Promise<Images> {
       await podman('image', 'prune', '--force');
     },
   };
+}
+
+/**
+ * A copy of the Dockerfile in which the base image has a tag only: no digest that it may be pinned to is that of what stands in for
+ * it here, and buildah would ask the registry for it.
+ */
+async function unpinned(folder: string): Promise<string> {
+  const pinned = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
+  const path = join(folder, 'Dockerfile');
+  await writeFile(path, pinned.replaceAll(/@sha256:[0-9a-f]{64}/g, ''));
+  return path;
 }
 
 /** Makes what stands in for the base image: Debian at its least, Node and npm. */
