@@ -125,6 +125,8 @@ describe('the package', () => {
     ]);
     expect(names).toEqual(expect.arrayContaining(['dist/main.js', 'dist/workbook-mirror.1']));
     expect(names.filter((name) => /\.(?:ts|map|test\.js)$/.test(name))).toEqual([]);
+    // The release publishes no package with another one.
+    expect(names.filter((name) => name.endsWith('package.json'))).toEqual(['package.json']);
   });
 
   it('runs nothing when it is installed', async () => {
