@@ -1,5 +1,6 @@
 import { type ArchiveLimits, openArchive } from '../archive/archive.ts';
 import type { ServiceClient } from '../client/client.ts';
+import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import type { EventSink } from '../model/events.ts';
@@ -27,6 +28,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
     content: settings.content,
+    verdictDigest: digestOf([settings.archive, settings.hooks.beforePublish]),
     concurrency: settings.concurrency,
     slowAfterMs: settings.slowAfter,
     retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },

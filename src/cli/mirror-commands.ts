@@ -27,7 +27,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
     'mirror',
     'make one pass, then exit',
     'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
-      'before are tried at once, except in quarantine.\n\nExample: workbook-mirror sync --json',
+      'before are tried at once, those in quarantine, too.\n\nExample: workbook-mirror sync --json',
   )
     .option('--json', 'print the outcome as JSON')
     .action(async (options: { json?: true }, command: Command) => {

@@ -45,7 +45,8 @@ export function filesOfSettings(settings: Settings): string[] {
   });
 }
 
-function digestOf(value: unknown): string {
+/** Tells one value of settings from another, its secrets included. Not to be read. */
+export function digestOf(value: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify([revealed(value)]))
     .digest('hex');

@@ -15,6 +15,8 @@ export interface PlanPolicy {
   readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
   readonly content: ContentPolicy;
+  /** Digest of the settings by which a version is found to be bad: what an archive may hold, and who is asked before publishing. */
+  readonly verdictDigest: string;
 }
 
 /** All that a plan is computed from. */
@@ -31,6 +33,6 @@ export interface PlanInput {
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** True when a person asked for the pass: back-off is no reason to wait then. */
+  /** True when a person asked for the pass: neither back-off nor quarantine is a reason to wait then. */
   readonly urgent: boolean;
 }

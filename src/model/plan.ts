@@ -107,18 +107,16 @@ function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInp
     : null;
 }
 
-/** A target that failed before waits for its time, or, in quarantine, for another version. */
+/** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
 function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
   const { failure } = record;
   const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
-  if (isDue) return null;
+  if (isDue || input.urgent) return null;
   const untilMs = failure.nextAttemptAtMs;
-  if (failure.action === 'quarantine') {
-    return failure.fingerprint === digestOf(candidate)
-      ? { ...hold(candidate, 'quarantined'), untilMs }
-      : null;
-  }
-  return input.urgent ? null : { ...hold(candidate, 'backing-off'), untilMs };
+  if (failure.action !== 'quarantine') return { ...hold(candidate, 'backing-off'), untilMs };
+  const isSame =
+    failure.fingerprint === digestOf(candidate) && failure.verdictDigest === input.policy.verdictDigest;
+  return isSame ? { ...hold(candidate, 'quarantined'), untilMs } : null;
 }
 
 function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {

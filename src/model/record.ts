@@ -17,6 +17,8 @@ export interface Failure {
   readonly nextAttemptAtMs: number;
   /** The digest of the versions that failed: a quarantine ends when it changes. */
   readonly fingerprint: string | null;
+  /** As `PlanPolicy.verdictDigest` was: a quarantine ends when it changes, too. Null in records of earlier versions. */
+  readonly verdictDigest: string | null;
 }
 
 /** A deletion that the guard held back. Times in milliseconds since the epoch. */
@@ -146,8 +148,7 @@ function nextFailure(
   previous: Failure | null,
   outcome: Extract<Outcome, { kind: 'failed' }>,
   policy: RetryPolicy,
-  nowMs: number,
-  random: number,
+  { nowMs, random, verdictDigest }: RecordStep,
 ): Failure {
   const attempts = (previous?.attempts ?? 0) + 1;
   const delayMs =
@@ -164,6 +165,7 @@ function nextFailure(
     attempts,
     nextAttemptAtMs: nowMs + delayMs,
     fingerprint: outcome.fingerprint,
+    verdictDigest,
   };
 }
 
@@ -181,6 +183,8 @@ export interface RecordStep {
   readonly nowMs: number;
   /** A number from 0 up to 1. */
   readonly random: number;
+  /** See `PlanPolicy.verdictDigest`. */
+  readonly verdictDigest: string;
 }
 
 /** A record without the times that speak of another tree than the one that stands there. */
@@ -240,7 +244,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
         ...record,
         decisions,
         missingPasses: 0,
-        failure: nextFailure(record.failure, outcome, policy, nowMs, step.random),
+        failure: nextFailure(record.failure, outcome, policy, step),
       };
   }
 }

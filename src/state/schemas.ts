@@ -18,6 +18,7 @@ const failureSchema = z.object({
   attempts: z.number().int().positive(),
   nextAttemptAtMs: time,
   fingerprint: z.string().nullable(),
+  verdictDigest: z.string().nullable().default(null),
 });
 
 const heldSchema = z.object({

@@ -34,6 +34,8 @@ export interface ExecutePolicy {
   readonly retry: RetryPolicy;
   readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
+  /** See `PlanPolicy.verdictDigest`. */
+  readonly verdictDigest: string;
 }
 
 /** A plan, and what it was computed from beside the listing. */

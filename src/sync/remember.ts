@@ -64,6 +64,7 @@ export async function record<Stage extends StagePort>(
       listedAtMs: listing.takenAtMs,
       nowMs,
       random: context.random(),
+      verdictDigest: policy.verdictDigest,
     };
     const after = nextRecord(before, step, policy.retry);
     return { action, outcome, before, after };

@@ -62,7 +62,7 @@ describe.each(['exchange', 'rename'])('with publish %s', (publish) => {
     expect(results['Other/main']).toMatchObject({ outcome: 'pulled' });
     expect(await accounting(mirror)).toStrictEqual(before);
     service.takeRequests();
-    for (const trigger of ['schedule', 'command'] as const) {
+    for (const trigger of ['schedule', 'start', 'settings'] as const) {
       const held = await mirror.results({ trigger });
       expect(held['Accounting/main']).toMatchObject({ action: 'hold', reason: 'quarantined' });
     }
@@ -94,6 +94,33 @@ it('a version in quarantine is looked at again after a while, as other files may
   await mirror.pass();
   service.fault = null;
   await mirror.pass({ trigger: 'schedule', aheadMs: 2 * 3_600_000 });
+  await mirror.expectExact();
+});
+
+it.each(['command', 'signal'] as const)(
+  'a version in quarantine is tried again by a pass of trigger %s',
+  async (trigger) => {
+    const { service, mirror, give } = await situation();
+    give(rawZip([GOOD, { name: '../x', data: 'x' }]));
+    await mirror.pass();
+    expect(await mirror.results({ trigger })).toMatchObject({
+      'Accounting/main': { outcome: 'failed', code: 'archive.refused' },
+    });
+    service.fault = null;
+    expect((await mirror.pass({ trigger })).exitCode).toBe(0);
+    await mirror.expectExact();
+  },
+);
+
+it('a version that is in quarantine for a limit is tried again when the limit is another', async () => {
+  const { service, mirror } = await startPair({}, { ARCHIVE_MAX_ENTRIES: '1' });
+  service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  expect(await mirror.results()).toMatchObject({ 'Accounting/main': { code: 'archive.refused' } });
+  expect(await mirror.results({ trigger: 'schedule' })).toMatchObject({
+    'Accounting/main': { reason: 'quarantined' },
+  });
+  await mirror.restart({ ARCHIVE_MAX_ENTRIES: '2' });
+  expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
   await mirror.expectExact();
 });
 

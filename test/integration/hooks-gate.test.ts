@@ -66,9 +66,10 @@ describe.each(['auto', 'exchange', 'rename'])(
       await mirror.expectExact(before);
       // Only the change times of files that were linked into the view differ.
       expect(Object.keys(await mirror.stamps())).toEqual(Object.keys(stamps));
-      expect(await mirror.results()).toMatchObject({
+      expect(await mirror.results({ trigger: 'schedule' })).toMatchObject({
         'Plan/main': { action: 'hold', reason: 'quarantined' },
       });
+      expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
       service.write(plan, 'main', 'a.xlsx', 'good again');
       expect((await mirror.pass()).exitCode).toBe(0);
       await mirror.expectExact();
@@ -77,6 +78,18 @@ describe.each(['auto', 'exchange', 'rename'])(
 );
 
 describe('the command before publishing', () => {
+  it('is asked again about a version that another command refused', async () => {
+    const { service, mirror } = await startPair(
+      {},
+      { HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 9')).command },
+    );
+    service.addRepository('Plan', { 'a.xlsx': 'a' });
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
+    await mirror.restart({ HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 0')).command });
+    expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
   it.each([
     ['cannot run', 'exit 127'],
     ['is killed', 'kill -KILL $$'],

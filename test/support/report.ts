@@ -62,6 +62,7 @@ export function eventfulReport(): DaemonReport {
     attempts: 3,
     nextAttemptAtMs: NOW_MS + MINUTE_MS,
     fingerprint: 'g',
+    verdictDigest: null,
   } as const;
   const held = {
     subject: 'files',

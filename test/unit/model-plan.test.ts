@@ -314,9 +314,19 @@ describe('a target that failed', () => {
     ],
     ['stays in quarantine', failed({ action: 'quarantine', fingerprint }), 'hold quarantined'],
     [
-      'stays in quarantine even when a person asks',
+      'leaves quarantine when a person asks',
       { ...failed({ action: 'quarantine', fingerprint }), urgent: true },
-      'hold quarantined',
+      'pull versions-changed',
+    ],
+    [
+      'leaves quarantine when what is judged by changed',
+      failed({ action: 'quarantine', fingerprint, verdictDigest: 'another' }),
+      'pull versions-changed',
+    ],
+    [
+      'leaves quarantine when nobody knows what was judged by',
+      failed({ action: 'quarantine', fingerprint, verdictDigest: null }),
+      'pull versions-changed',
     ],
     [
       'leaves quarantine with another version',

@@ -49,6 +49,7 @@ function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordSte
     listedAtMs: LISTED_AT_MS,
     nowMs: NOW_MS,
     random: 0,
+    verdictDigest: 'verdict',
     ...fields,
   };
   return nextRecord(before, step, RETRY);
@@ -178,6 +179,7 @@ describe('the record after an action', () => {
           attempts: 4,
           nextAttemptAtMs: NOW_MS + 4 * MINUTE_MS,
           fingerprint: 'digest',
+          verdictDigest: 'verdict',
         },
       },
     ],

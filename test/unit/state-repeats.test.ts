@@ -98,6 +98,7 @@ function after(before: TargetRecord, what: Exclude<Happening, 'not-seen'>, nowMs
     listedAtMs: nowMs - 1,
     nowMs,
     random: 0.5,
+      verdictDigest: 'verdict',
   };
   return nextRecord(before, step, POLICY);
 }
