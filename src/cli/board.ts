@@ -86,7 +86,7 @@ export function createBoard(
       nowMs,
       maxStalenessMs: policy.maxStalenessMs,
       canExchange: mirror.store.canExchange,
-      readiness: readinessOf(targets, read.isListed() && listed.isListed),
+      readiness: readinessOf(targets, { ...listed, isListed: read.isListed() && listed.isListed }),
       liveness: liveness(),
       live,
       leases: await mirror.store.leases().catch(() => []),

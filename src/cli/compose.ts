@@ -127,6 +127,7 @@ export async function openMirror(
       now: Date.now,
       random: Math.random,
       knownProblems: new Set<string>(),
+      knownUnmatched: new Set<string>(),
       line,
       drifted: new Set(store.drifted),
     };

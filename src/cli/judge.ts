@@ -100,7 +100,7 @@ function createJudgement(
       const records = await state.records();
       const drift = await state.drift();
       const statuses = statusOfTargets(published, records, drift, statusPolicyOf(current()), Date.now());
-      const readiness = readinessOf(statuses, listed.isListed);
+      const readiness = readinessOf(statuses, listed);
       await tellNew((known) => tellOfTargets(known, statuses, readiness));
       if (isBeating && readiness.isReady) beat();
     },

@@ -1,6 +1,6 @@
 import picomatch from 'picomatch';
 
-import type { ConfiguredBranch, Selection } from '../model/targets.ts';
+import type { ConfiguredBranch, Selection, SelectionPattern } from '../model/targets.ts';
 import type { Settings } from './schema.ts';
 
 /** Makes the operator's choice of targets from the settings `repositories`, `branches` and `targets`. */
@@ -20,7 +20,34 @@ export function createSelection(
       }
       return [...found.values()];
     },
+    patterns: [
+      ...patternsOf('repositories', 'repository', settings.repositories),
+      ...patternsOf('branches', 'branch', settings.branches),
+      ...settings.targets.map((text, index): SelectionPattern => {
+        const matches = configured[index]?.matches ?? (() => false);
+        const name = text.slice(0, text.lastIndexOf('/'));
+        return { setting: 'targets', pattern: text, name, of: 'repository', matches };
+      }),
+    ],
   };
+}
+
+function patternsOf(
+  section: 'repositories' | 'branches',
+  of: SelectionPattern['of'],
+  { include, exclude }: Patterns,
+): SelectionPattern[] {
+  return Object.entries({ include, exclude }).flatMap(([list, patterns]) =>
+    patterns
+      .filter((pattern) => pattern !== EVERYTHING)
+      .map((pattern) => ({
+        setting: `${section}.${list}`,
+        pattern,
+        name: pattern,
+        of,
+        matches: filterOf({ include: [pattern], exclude: [] }),
+      })),
+  );
 }
 
 interface Patterns {
@@ -28,11 +55,13 @@ interface Patterns {
   readonly exclude: readonly string[];
 }
 
+const EVERYTHING = '**';
+
 const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
 
 function filterOf({ include, exclude }: Patterns): (name: string) => boolean {
   // Patterns never match the parts `.` and `..` of a name, and everything means everything.
-  const included = include.includes('**') ? () => true : picomatch([...include], OPTIONS);
+  const included = include.includes(EVERYTHING) ? () => true : picomatch([...include], OPTIONS);
   const excluded = exclude.length === 0 ? () => false : picomatch([...exclude], OPTIONS);
   return (name) => included(name) && !excluded(name);
 }

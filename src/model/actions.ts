@@ -47,6 +47,8 @@ export interface ActionOf<Kind extends string, Reason extends string> {
   readonly fingerprint: string | null;
   /** Where the tree stands now, if its repository was renamed: it moves before anything else happens. */
   readonly moveFrom: string | null;
+  /** Of a target that the settings no longer select: why it is mirrored all the same. Left out for any other. */
+  readonly deselection?: HeldDeletion;
 }
 
 /** One step of a plan. */

@@ -1,6 +1,7 @@
 import type { DriftSummary } from './drift.ts';
 import type { ErrorCode } from './errors.ts';
 import type { HeldDeletion } from './guard.ts';
+import type { SelectionCheck, UnmatchedPattern } from './selection-check.ts';
 
 /** Why a pass starts. */
 export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift' | 'settings' | 'lease';
@@ -49,6 +50,10 @@ export interface EventFields {
     failed: FlaggedWorkbooks;
   };
   'listing.problem': { problem: string };
+  'selection.checked': SelectionCheck;
+  'selection.unmatched': UnmatchedPattern;
+  /** The settings select nothing of what the service lists. */
+  'selection.empty': { repositories: number };
   'target.started': { target: string; reason: string };
   /** A pull takes long: others have its place now, and passes end without it where the program goes on after them. */
   'target.slow': { target: string; startedAtMs: number };
@@ -168,6 +173,9 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'pass.abandoned': 'warn',
   'listing.read': 'debug',
   'listing.problem': 'warn',
+  'selection.checked': 'debug',
+  'selection.unmatched': 'warn',
+  'selection.empty': 'error',
   'target.started': 'debug',
   'target.slow': 'info',
   'target.slow_ended': 'debug',

@@ -59,10 +59,11 @@ export interface GuardPolicy {
 export interface HeldDeletion {
   /**
    * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
-   * the history; or files of a target, which a new version lacks.
+   * the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the settings no
+   * longer select, as too many others.
    */
-  readonly subject: 'target' | 'restored' | 'files';
-  /** How many targets of the pass, or files of the target, would be deleted. */
+  readonly subject: 'target' | 'restored' | 'files' | 'deselected';
+  /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;
   /** What would be deleted: an approval is for just that. Null for a whole target. */
@@ -105,6 +106,24 @@ export function holdRetirements<T extends { readonly target: TargetId }>(
     if (isApproved(approvals, target, { subject: 'target', digest: null })) return false;
     const before = heldBefore(target);
     const stays = before?.subject === 'target' && exceedsLimit(limit, before.deletions, before.of);
+    return isTooMuch || stays;
+  });
+}
+
+/**
+ * Of the mirrored targets that the settings no longer select, those that are held because there are too many of them: a slip in a
+ * filter must not stop a mirror. As {@link holdRetirements}, what was approved goes through alone.
+ * @param total how many targets were mirrored before
+ */
+export function holdDeselections<T extends { readonly target: TargetId }>(
+  deselections: readonly T[],
+  { total, limit, approvals, heldBefore }: Omit<RetirementFacts, 'others'>,
+): readonly T[] {
+  const isTooMuch = exceedsLimit(limit, deselections.length, total);
+  return deselections.filter(({ target }) => {
+    if (isApproved(approvals, target, { subject: 'deselected', digest: null })) return false;
+    const before = heldBefore(target);
+    const stays = before?.subject === 'deselected' && exceedsLimit(limit, before.deletions, before.of);
     return isTooMuch || stays;
   });
 }

@@ -8,6 +8,8 @@ export interface Readiness {
   readonly isReady: boolean;
   /** Whether it is known which targets there are, and how they stand. */
   readonly isListed: boolean;
+  /** Whether the settings select nothing of what the service lists. */
+  readonly selectsNothing: boolean;
   readonly notReady: readonly {
     readonly target: string;
     readonly reason: NotReadyReason;
@@ -19,15 +21,19 @@ export interface Readiness {
 /**
  * Judges readiness: every selected target was verified against the service within `maxStaleness`, and its tree is what its
  * manifest says. A target that fails, or is held, is ready for as long as that is so.
- * @param isListed whether it is known which targets there are, and how they stand
+ * Settings that select nothing of what there is are no reason to call nothing ready.
  */
-export function readinessOf(targets: readonly TargetStatus[], isListed: boolean): Readiness {
+export function readinessOf(
+  targets: readonly TargetStatus[],
+  { isListed, selectsNothing }: Pick<Readiness, 'isListed' | 'selectsNothing'>,
+): Readiness {
   const notReady = targets.flatMap((status) => {
     const reason = whyNotReady(status);
     const { target, verifiedAtMs } = status;
     return reason === null ? [] : [{ target, reason, verifiedAtMs }];
   });
-  return { isReady: isListed && notReady.length === 0, isListed, notReady };
+  const isReady = isListed && !selectsNothing && notReady.length === 0;
+  return { isReady, isListed, selectsNothing, notReady };
 }
 
 function whyNotReady(status: TargetStatus): NotReadyReason | null {

@@ -1,5 +1,6 @@
 import type { DriftSummary } from './drift.ts';
 import type { HeldDeletion } from './guard.ts';
+import type { UnmatchedPattern } from './selection-check.ts';
 
 const SIZE_STEPS: readonly (readonly [number, string])[] = [
   [1e9, 'GB'],
@@ -86,7 +87,15 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
       return 'it is gone from the service, and was restored from the history';
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
+    case 'deselected':
+      return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
+}
+
+/** That a pattern of the settings selects nothing, as a clause. */
+export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPattern): string {
+  const meant = nearest === null ? '' : `; the nearest name is ${JSON.stringify(nearest)}`;
+  return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;
 }
 
 /** How a tree differs from its manifest, as a clause. */

@@ -1,4 +1,5 @@
 import type { MirrorEvent } from './events.ts';
+import { selectsNothing } from './selection-check.ts';
 
 /**
  * Whether it is known which targets there are: a pass that began under the settings in force came to its end, and it had a
@@ -10,10 +11,17 @@ export interface Listed {
   readonly isWhole: boolean;
   /** Whether the settings changed what is to be mirrored since the pass in hand began. */
   readonly isOutdated: boolean;
+  /** Whether the settings select nothing of what the service lists. */
+  readonly selectsNothing: boolean;
 }
 
 /** What is known before the first pass: nothing. */
-export const NOT_LISTED: Listed = { isListed: false, isWhole: false, isOutdated: false };
+export const NOT_LISTED: Listed = {
+  isListed: false,
+  isWhole: false,
+  isOutdated: false,
+  selectsNothing: false,
+};
 
 /** Settings by which other targets may be there than those that the last pass looked at. */
 const SELECTING = /^(?:service\.baseUrl|targets|repositories\.|branches\.)/;
@@ -29,6 +37,8 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
       return { ...listed, isWhole: false, isOutdated: false };
     case 'listing.read':
       return { ...listed, isWhole: event.isWhole };
+    case 'selection.checked':
+      return { ...listed, selectsNothing: selectsNothing(event) };
     case 'pass.finished':
       return listed.isOutdated ? listed : { ...listed, isListed: listed.isWhole };
     default:

@@ -7,6 +7,7 @@ import type {
   PassFinished,
   Trigger,
 } from './events.ts';
+import type { SelectionCheck } from './selection-check.ts';
 
 /** How many passes are kept for the history of passes. */
 export const PASSES_KEPT = 300;
@@ -92,6 +93,8 @@ export interface Live {
   /** Milliseconds since the epoch. */
   readonly nextPassAtMs: number | null;
   readonly upstream: Upstream | null;
+  /** What the settings select of it. */
+  readonly selection: SelectionCheck | null;
   readonly credentials: Readonly<Record<CredentialKind, CredentialState>>;
   readonly settings: SettingsState;
 }
@@ -113,6 +116,7 @@ export function initialLive(nowMs: number): Live {
     hasFinishedPass: false,
     nextPassAtMs: null,
     upstream: null,
+    selection: null,
     credentials: { apiKey: unknown, apiToken: unknown },
     settings: { takenAtMs: nowMs, problem: null, restartNeeded: [] },
   };
@@ -128,6 +132,10 @@ export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
     case 'listing.read': {
       const { repositories, workbooks, processing, failed } = event;
       return { ...live, upstream: { readAtMs: nowMs, repositories, workbooks, processing, failed } };
+    }
+    case 'selection.checked': {
+      const { repositories, selected, unmatched } = event;
+      return { ...live, selection: { repositories, selected, unmatched } };
     }
     case 'credentials.refused':
       return withCredential(live, event.credential, {

@@ -1,4 +1,5 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
+import { heldDeselections } from './deselections.ts';
 import { fingerprintDigest, isSettled } from './fingerprint.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
@@ -16,11 +17,18 @@ export function makePlan(facts: PlanInput): Action[] {
     listedNames: new Set(repositories.map(({ fullName }) => fullName)),
   };
   const candidates = findCandidates(input.listing, input.published, input.policy.selection);
-  const plan = candidates.flatMap((candidate) => {
+  const deselections = heldDeselections(candidates, input);
+  const plan = candidates.flatMap((candidate): Action[] => {
+    const deselection = deselections.get(candidate);
     const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
     const record = aboutTree(remembered, candidate.published?.publishedAtMs ?? null);
-    const action = decide(candidate, record, input);
-    return action === null ? [] : [action];
+    const action = decide(
+      deselection === undefined ? candidate : { ...candidate, selected: true },
+      record,
+      input,
+    );
+    if (action === null) return [];
+    return [deselection === undefined ? action : { ...action, deselection }];
   });
   return guardRetirements(plan, input);
 }

@@ -185,6 +185,8 @@ export interface RecordStep {
   readonly random: number;
   /** See `PlanPolicy.verdictDigest`. */
   readonly verdictDigest: string;
+  /** See `Action.deselection`. */
+  readonly deselection: HeldDeletion | undefined;
 }
 
 /** A record without the times that speak of another tree than the one that stands there. */
@@ -195,6 +197,16 @@ export function aboutTree(record: TargetRecord, publishedAtMs: number | null): T
 
 /** The record after an action: a pure function of the one before it and of what happened. */
 export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const after = afterOutcome(before, step, policy);
+  const { deselection, nowMs } = step;
+  const isOther = after.held !== null && after.held.subject !== 'deselected';
+  // What else waits for a person is told first.
+  if (isOther) return after;
+  const held = deselection === undefined ? null : heldSince(before.held, deselection, null, nowMs, policy);
+  return { ...after, held };
+}
+
+function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
   const record = { ...aboutTree(before, step.publishedAtMs), repository: step.repository };
   const { outcome, listedAtMs, nowMs } = step;
   const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
@@ -256,19 +268,29 @@ function guardedRecord(
   nowMs: number,
   policy: RetryPolicy,
 ): TargetRecord {
-  const before = record.held;
-  const isSame = before?.subject === held.subject && before.digest === held.digest;
   return {
     ...record,
     failure: null,
     missingPasses: held.subject === 'files' ? 0 : record.missingPasses + 1,
-    held: {
-      ...held,
-      ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
-      fingerprint,
-      sinceMs: isSame ? before.sinceMs : nowMs,
-      nextLookAtMs: nowMs + policy.slowRetryMs,
-    },
+    held: heldSince(record.held, held, fingerprint, nowMs, policy),
+  };
+}
+
+/** What waits for a person's word, since when, and as much of it as there ever was. */
+function heldSince(
+  before: Held | null,
+  held: HeldDeletion,
+  fingerprint: string | null,
+  nowMs: number,
+  policy: RetryPolicy,
+): Held {
+  const isSame = before?.subject === held.subject && before.digest === held.digest;
+  return {
+    ...held,
+    ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
+    fingerprint,
+    sinceMs: isSame ? before.sinceMs : nowMs,
+    nextLookAtMs: nowMs + policy.slowRetryMs,
   };
 }
 

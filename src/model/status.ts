@@ -111,12 +111,11 @@ function publishedStatus(
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
   // Who compared the whole tree later than the note was made put it right.
   const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
-  const isSelected = policy.selection.selects(tree.repository.fullName, tree.branch);
   return {
     target: tree.path,
     repository: tree.repository.fullName,
     branch: tree.branch,
-    state: publishedState(isSelected, tree.treePresent, stateOf(record, isStale, drift)),
+    state: publishedState(tree, policy, record, stateOf(record, isStale, drift)),
     isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
@@ -167,8 +166,14 @@ function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
   return timeMs > nowMs || nowMs - timeMs > limitMs;
 }
 
-function publishedState(isSelected: boolean, treePresent: boolean, state: TargetState): TargetState {
-  if (!isSelected) return 'unselected';
+function publishedState(
+  { repository, branch, treePresent }: Published,
+  { selection }: StatusPolicy,
+  { held }: TargetRecord,
+  state: TargetState,
+): TargetState {
+  // One that was deselected together with too many others is mirrored as before.
+  if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
 }
 

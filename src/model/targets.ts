@@ -44,6 +44,20 @@ export interface Selection {
   readonly selects: (repositoryFullName: string, branch: string) => boolean;
   /** Branches of a repository that are mirrored even if no listing names them. */
   readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
+  /** What the settings name, each by itself. */
+  readonly patterns: readonly SelectionPattern[];
+}
+
+/** A pattern of the settings. */
+export interface SelectionPattern {
+  /** The setting, by its dotted name. */
+  readonly setting: string;
+  readonly pattern: string;
+  /** The part of it that is held against names. */
+  readonly name: string;
+  /** What it is a pattern of: full names of repositories, or names of branches. */
+  readonly of: 'repository' | 'branch';
+  readonly matches: (name: string) => boolean;
 }
 
 /** A branch that the settings name. */

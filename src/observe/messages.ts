@@ -9,6 +9,7 @@ import {
   roughSize,
   utcTime,
   withHint,
+  unmatchedSentence,
 } from '../model/humanize.ts';
 import { credentialSetting } from '../model/refusals.ts';
 
@@ -28,6 +29,11 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'listing.read': (event) =>
     `the service lists ${counted(event.repositories, 'repository', 'repositories')}${event.workbooks === null ? '' : ` and ${counted(event.workbooks, 'workbook')}`}`,
   'listing.problem': (event) => event.problem,
+  'selection.checked': (event) =>
+    `the settings select ${counted(event.selected, 'target')} of ${counted(event.repositories, 'repository', 'repositories')}`,
+  'selection.unmatched': unmatchedSentence,
+  'selection.empty': (event) =>
+    `the settings select nothing of the ${counted(event.repositories, 'repository', 'repositories')} that the service lists: the mirror is not ready. Check repositories, branches and targets.`,
   'target.started': (event) => `${event.target}: pulling (${event.reason})`,
   'target.slow': (event) =>
     `${event.target}: takes long, being pulled since ${utcTime(event.startedAtMs)}; the others do not wait for it`,

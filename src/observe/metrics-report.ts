@@ -44,6 +44,11 @@ const DAEMON: readonly GaugeFamily[] = [
   plain('ready', '1 if the mirror may be read for what the service has, else 0.', ({ readiness }) =>
     flag(readiness.isReady),
   ),
+  plain(
+    'unmatched_patterns',
+    'Patterns of the settings that match nothing of what the service lists.',
+    ({ live }) => live.selection?.unmatched.length ?? null,
+  ),
   plain('listed', '1 once a pass of this process came to its end, else 0.', ({ readiness }) =>
     flag(readiness.isListed),
   ),

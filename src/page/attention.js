@@ -42,6 +42,7 @@ export function mattersOf(report) {
     ...states(report),
     ...holds(report),
     ...settings(report),
+    ...selection(report),
     ...failedWorkbooks(report),
     ...disk(report),
   ];
@@ -215,6 +216,19 @@ function settings({ live }) {
           }),
         ]),
   ];
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function selection({ live }) {
+  return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) =>
+    matter({
+      key: `selection:${setting}:${pattern}`,
+      tone: 'warn',
+      title: `A pattern of ${setting} matches nothing`,
+      text: `The service lists nothing of the name ${pattern}.`,
+      hint: nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`,
+    }),
+  );
 }
 
 /** @param {Report} report @returns {Matter[]} */

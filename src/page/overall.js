@@ -27,6 +27,7 @@ export function overallOf(report) {
     refusedKey(report) ??
     failedPass(report) ??
     startingState(report) ??
+    emptySelection(report) ??
     failingTargets(report) ??
     unreadyTargets(report) ??
     refusedSettings(report) ??
@@ -94,6 +95,13 @@ function startingState({ readiness, targets }) {
   const known = targets.length === 0 ? '' : ` ${counted(targets.length, 'target')} known from before.`;
   const sentence = `The first pass has not come to its end yet.${known}`;
   return { state: 'starting', tone: 'off', word: 'Starting', sentence };
+}
+
+/** @param {Report} report @returns {Overall | null} */
+function emptySelection({ readiness }) {
+  if (!readiness.selectsNothing) return null;
+  const sentence = 'The settings select nothing of what the service lists.';
+  return { state: 'not-ready', tone: 'bad', word: 'Not ready', sentence };
 }
 
 /** @param {Report} report @returns {Overall | null} */

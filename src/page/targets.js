@@ -169,6 +169,8 @@ export function heldClause({ subject, deletions, of }) {
       return 'it is gone from the service, and was restored from the history';
     case 'files':
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
+    case 'deselected':
+      return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
 }
 

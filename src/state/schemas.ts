@@ -22,7 +22,7 @@ const failureSchema = z.object({
 });
 
 const heldSchema = z.object({
-  subject: z.enum(['target', 'restored', 'files']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected']),
   deletions: z.number().int().nonnegative(),
   of: z.number().int().nonnegative(),
   digest: z.string().nullable(),
@@ -114,6 +114,16 @@ export const lastPassSchema = z.object({
     })
     .nullable(),
   failure: z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() }).nullable(),
+  selection: z
+    .object({
+      repositories: z.number().int().nonnegative(),
+      selected: z.number().int().nonnegative(),
+      unmatched: z
+        .array(z.object({ setting: z.string(), pattern: z.string(), nearest: z.string().nullable() }))
+        .readonly(),
+    })
+    .nullable()
+    .default(null),
 });
 
 /** A tree as the command after publishing was told of it, with the path of its target. */

@@ -14,7 +14,7 @@ import { readOwnText } from './own-file.ts';
 
 const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  subject: z.enum(['target', 'restored', 'files']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected']),
   digest: z.string().nullable(),
 });
 

@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
 import { eventFailure } from '../model/event-failure.ts';
-import type { PassFinished, Trigger } from '../model/events.ts';
+import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
 import type { Action, PullAction } from '../model/actions.ts';
 import { leaveAlone } from '../model/carried.ts';
 import { makePlan } from '../model/plan.ts';
 import type { PlanPolicy } from '../model/plan-input.ts';
+import { checkSelection, type SelectionCheck, selectsNothing } from '../model/selection-check.ts';
 import type { Listing } from '../model/service.ts';
 import { flaggedIn, reportFailures } from '../model/upstream.ts';
 import { executePlan } from './execute.ts';
@@ -49,13 +50,15 @@ export async function runPass<Stage extends StagePort>(
     // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
     const planContext = { ...context, drifted: new Set(stillToRepair(context)) };
     const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
+    const { selection } = planned;
+    reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.noteDrifted(stillToRepair(context));
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
-    await rememberPass(context, { trigger, startedAtMs, summary, failure: null });
+    await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection });
     context.emit({ name: 'pass.finished', ...summary });
-    return { results, summary, exitCode: exitCodeOfPass(results) };
+    return { results, summary, exitCode: exitCodeOfPass(results, selection) };
   } catch (error) {
     await reportFailure(context, error, trigger, startedAtMs, signal);
     throw error;
@@ -93,7 +96,7 @@ export async function planPass(
   listing: Listing,
   carried: ReadonlyMap<string, PullAction>,
   urgent: boolean,
-): Promise<PlannedPass & { readonly plan: Action[] }> {
+): Promise<PlannedPass & { readonly plan: Action[]; readonly selection: SelectionCheck }> {
   const { published, unreadable } = await context.store.inventory();
   const approvals = await context.store.approvals();
   // Without its records a pass still works from the disk: it only asks more.
@@ -120,7 +123,7 @@ export async function planPass(
     hold: count('hold'),
     retire: count('retire'),
   });
-  return { plan, records, approvals };
+  return { plan, records, approvals, selection: checkSelection(policy.selection, listing, plan) };
 }
 
 async function reportUpstream<Stage extends StagePort>(
@@ -154,6 +157,25 @@ function reportProblems(
   for (const problem of problems) knownProblems.add(problem);
 }
 
+/** Reports what the settings select, and, once for as long as it stays so, what in them selects nothing. */
+function reportSelection(
+  { emit, knownUnmatched }: Pick<PassContext, 'emit' | 'knownUnmatched'>,
+  selection: SelectionCheck,
+): void {
+  emit({ name: 'selection.checked', ...selection });
+  const found = new Map<string, MirrorEvent>(
+    selection.unmatched.map((each) => [
+      JSON.stringify([each.setting, each.pattern]),
+      { name: 'selection.unmatched', ...each },
+    ]),
+  );
+  const { repositories } = selection;
+  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories });
+  for (const [key, event] of found) if (!knownUnmatched.has(key)) emit(event);
+  knownUnmatched.clear();
+  for (const key of found.keys()) knownUnmatched.add(key);
+}
+
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
 async function sweepTrees(
   { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<StorePort, 'sweep'> },
@@ -185,7 +207,7 @@ function summarise(
     pulled: count(({ outcome }) => outcome.kind === 'pulled'),
     changed: count(({ changedFiles }) => changedFiles > 0),
     failed: count(({ outcome }) => outcome.kind === 'failed'),
-    held: count(({ outcome }) => HELD.has(outcome.kind)),
+    held: count(({ action, outcome }) => HELD.has(outcome.kind) || action.deselection !== undefined),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
     pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
@@ -200,19 +222,23 @@ const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
 /** Holds that say nothing about a target that the operator wants. */
 const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
 
-/** The exit code of a pass that came to its end: 0 only if every selected target is verified fresh. */
-export function exitCodeOfPass(results: readonly Pick<ActionResult, 'action' | 'outcome'>[]): ExitCode {
+/** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
+export function exitCodeOfPass(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+): ExitCode {
   if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
     return EXIT_CODES.defect;
   }
   const isIncomplete = results.some(
     ({ action, outcome }) =>
+      action.deselection !== undefined ||
       outcome.kind === 'failed' ||
       outcome.kind === 'missing' ||
       outcome.kind === 'guarded' ||
       (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
   );
-  return isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+  return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
 }
 
 async function reportFailure<Stage extends StagePort>(
@@ -229,7 +255,7 @@ async function reportFailure<Stage extends StagePort>(
   }
   const failure = eventFailure(error);
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
-  await rememberPass(context, { trigger, startedAtMs, summary: null, failure });
+  await rememberPass(context, { trigger, startedAtMs, summary: null, failure, selection: null });
 }
 
 async function rememberPass<Stage extends StagePort>(

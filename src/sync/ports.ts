@@ -8,6 +8,7 @@ import type { PullLine } from './line.ts';
 import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
+import type { SelectionCheck } from '../model/selection-check.ts';
 import type { Published } from '../model/targets.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
 import type { ErrorCode } from '../model/errors.ts';
@@ -225,6 +226,8 @@ export interface LastPass {
     readonly message: string;
     readonly hint: string | null;
   } | null;
+  /** What the settings selected; null where the pass did not come to that. */
+  readonly selection: SelectionCheck | null;
 }
 
 /** All that a pass works with. */
@@ -246,6 +249,8 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly random: () => number;
   /** What was wrong with the answers of the pass before, and is reported. */
   readonly knownProblems: Set<string>;
+  /** What in the settings selected nothing in the pass before, and is reported. */
+  readonly knownUnmatched: Set<string>;
   /** Where pulls wait for their turns, and go on. */
   readonly line: PullLine;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */

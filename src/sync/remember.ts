@@ -40,6 +40,7 @@ const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 
 
 /** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
+  if (subject === 'deselected') return action.deselection !== undefined;
   if (MEANT_LATER.has(outcome.kind)) return true;
   const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
   return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
@@ -65,6 +66,7 @@ export async function record<Stage extends StagePort>(
       nowMs,
       random: context.random(),
       verdictDigest: policy.verdictDigest,
+      deselection: action.deselection,
     };
     const after = nextRecord(before, step, policy.retry);
     return { action, outcome, before, after };
@@ -90,8 +92,8 @@ function report<Stage extends StagePort>(
     const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
     context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
   }
-  if (outcome.kind === 'guarded' && !isSameHeld(before.held, after.held)) {
-    const { subject, deletions, of, digest } = outcome.held;
+  if (after.held !== null && !isSameHeld(before.held, after.held)) {
+    const { subject, deletions, of, digest } = after.held;
     context.emit({ name: 'deletion.held', target, subject, deletions, of, digest });
   }
   if (outcome.kind === 'missing')

@@ -14,7 +14,10 @@ export function healthAnswer({ isAlive, state, silentMs }: Liveness): Answer {
  * The answer of `/readyz`: 200 as long as the mirror may be read for what the service has.
  * @param mayName whether the names of targets may be told
  */
-export function readinessAnswer({ isReady, isListed, notReady }: Readiness, mayName: boolean): Answer {
+export function readinessAnswer(
+  { isReady, isListed, selectsNothing, notReady }: Readiness,
+  mayName: boolean,
+): Answer {
   const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
@@ -23,6 +26,7 @@ export function readinessAnswer({ isReady, isListed, notReady }: Readiness, mayN
   const body = {
     ready: isReady,
     listed: isListed,
+    ...(selectsNothing ? { selectsNothing } : {}),
     notReadyCount: notReady.length,
     ...(mayName ? { notReady: named } : {}),
   };

@@ -19,6 +19,9 @@ const readiness = z
   .object({
     isReady: z.boolean(),
     isListed: z.boolean(),
+    selectsNothing: z
+      .boolean()
+      .meta({ description: 'whether the settings select nothing of what the service lists' }),
     notReady: list(
       z.object({
         target,
@@ -80,6 +83,16 @@ const upstream = z.object({
   failed: flagged,
 });
 
+const selection = z
+  .object({
+    repositories: count,
+    selected: count,
+    unmatched: list(
+      z.object({ setting: z.string(), pattern: z.string(), nearest: z.string().nullable() }),
+    ).meta({ description: 'patterns of the settings that match nothing of what the service lists' }),
+  })
+  .meta({ description: 'what the settings select, by the last listing' });
+
 const credential = z.object({
   state: z.enum(['unknown', 'accepted', 'refused']),
   place: z.enum(['first', 'second']),
@@ -100,6 +113,7 @@ const live = z
     hasFinishedPass: z.boolean(),
     nextPassAtMs: timeOrNeverMs,
     upstream: upstream.nullable(),
+    selection: selection.nullable(),
     credentials: z.object({ apiKey: credential, apiToken: credential }),
     settings: z.object({
       takenAtMs: timeMs,
@@ -127,7 +141,7 @@ const failure = z.object({
 });
 
 const held = z.object({
-  subject: z.enum(['target', 'restored', 'files']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected']),
   deletions: count,
   of: count,
   digest: z.string().nullable(),

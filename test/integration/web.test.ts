@@ -148,7 +148,9 @@ describe('health', () => {
       reason: 'never-verified' as const,
       verifiedAtMs: index === 0 ? Number.MAX_VALUE : null,
     }));
-    const report = daemonReport({ readiness: { isReady: false, isListed: true, notReady } });
+    const report = daemonReport({
+      readiness: { isReady: false, isListed: true, selectsNothing: false, notReady },
+    });
     const served = await serve({ report: () => Promise.resolve(report) });
     const body = json(await ask(served, '/readyz')) as { notReady: unknown[]; notReadyCount: number };
     expect([body.notReady.length, body.notReadyCount]).toEqual([100, 250]);

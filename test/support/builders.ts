@@ -145,6 +145,7 @@ export function selection(
   return {
     selects: fields.selects ?? (() => true),
     configuredBranches: () => fields.configured ?? [],
+    patterns: [],
   };
 }
 

@@ -144,7 +144,7 @@ export function daemonReport(
     nowMs,
     maxStalenessMs: 15 * MINUTE_MS,
     canExchange: true,
-    readiness: readinessOf(targets, isListed),
+    readiness: readinessOf(targets, { isListed, selectsNothing: false }),
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
     leases: [],
     disk: { sizeBytes: 512e9, freeBytes: 211e9 },

@@ -39,7 +39,7 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
     nowMs: NOW_MS,
     maxStalenessMs: 15 * MINUTE_MS,
     canExchange: true,
-    readiness: { isReady: true, isListed: true, notReady: [] },
+    readiness: { isReady: true, isListed: true, selectsNothing: false, notReady: [] },
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
     live: initialLive(NOW_MS - HOUR_MS),
     leases: [],
@@ -81,6 +81,7 @@ export function eventfulReport(): DaemonReport {
     readiness: {
       isReady: false,
       isListed: true,
+      selectsNothing: false,
       notReady: [{ target: 'Failing/main', reason: 'stale', verifiedAtMs: NOW_MS - HOUR_MS }],
     },
     liveness: { isAlive: false, state: 'stuck', silentMs: 90_000 },

@@ -84,7 +84,12 @@ describe('the exit code of a pass', () => {
       1,
     ]),
   ])('%s', (_what, results, exitCode) => {
-    expect(exitCodeOfPass(results)).toBe(exitCode);
+    expect(exitCodeOfPass(results, { repositories: 1, selected: 1, unmatched: [] })).toBe(exitCode);
+  });
+
+  it('that selected nothing, although there is something', () => {
+    expect(exitCodeOfPass([], { repositories: 1, selected: 0, unmatched: [] })).toBe(1);
+    expect(exitCodeOfPass([], { repositories: 0, selected: 0, unmatched: [] })).toBe(0);
   });
 });
 

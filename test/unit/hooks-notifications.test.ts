@@ -13,7 +13,7 @@ import type { TargetState, TargetStatus } from '../../src/model/status.ts';
 import { signatureOf } from '../../src/hooks/signature.ts';
 import { targetStatus } from '../support/report.ts';
 
-const READY = { isReady: true, isListed: true, notReady: [] };
+const READY = { isReady: true, isListed: true, selectsNothing: false, notReady: [] };
 
 function status(state: TargetState, target = 'A/main'): TargetStatus {
   return targetStatus({ target, state, verifiedAtMs: 1 });
@@ -55,7 +55,7 @@ describe('notifications of targets', () => {
       reason: 'stale' as const,
       verifiedAtMs: 0,
     }));
-    const stale = { isReady: false, isListed: true, notReady };
+    const stale = { isReady: false, isListed: true, selectsNothing: false, notReady };
     expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
     const [told] = tellOfTargets(troubles, [], stale);
     expect(told).toMatchObject({ type: 'mirror.stale', fields: { count: 30 } });

@@ -8,6 +8,8 @@ import { targetStatus } from '../support/report.ts';
 
 const DRIFT = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
 
+const LISTED = { isListed: true, selectsNothing: false };
+
 describe('a mirror is ready', () => {
   it.each<[string, Partial<TargetStatus>]>([
     ['when its target is fresh', {}],
@@ -16,23 +18,29 @@ describe('a mirror is ready', () => {
     ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
     ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
   ])('%s', (_when, facts) => {
-    expect(readinessOf([targetStatus(facts)], true)).toStrictEqual({
+    expect(readinessOf([targetStatus(facts)], LISTED)).toStrictEqual({
       isReady: true,
       isListed: true,
+      selectsNothing: false,
       notReady: [],
     });
   });
 
   it('when there are no targets at all, once that is known', () => {
-    expect(readinessOf([], true).isReady).toBe(true);
+    expect(readinessOf([], LISTED).isReady).toBe(true);
   });
 });
 
 describe('a mirror is not ready', () => {
+  it('when the settings select nothing of what there is', () => {
+    expect(readinessOf([], { isListed: true, selectsNothing: true }).isReady).toBe(false);
+  });
+
   it('before a pass came to its end, however fresh it looks', () => {
-    expect(readinessOf([targetStatus()], false)).toStrictEqual({
+    expect(readinessOf([targetStatus()], { ...LISTED, isListed: false })).toStrictEqual({
       isReady: false,
       isListed: false,
+      selectsNothing: false,
       notReady: [],
     });
   });
@@ -49,7 +57,7 @@ describe('a mirror is not ready', () => {
   ])('when a target is %s', (_when, facts, reason) => {
     const { isReady, notReady } = readinessOf(
       [targetStatus(), targetStatus({ target: 'B/main', ...facts })],
-      true,
+      LISTED,
     );
     expect(isReady).toBe(false);
     expect(notReady).toMatchObject([{ target: 'B/main', reason }]);

@@ -132,6 +132,7 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
       nowMs: world.nowMs,
       random: 0.5,
       verdictDigest: 'verdict',
+      deselection: action.deselection,
     };
     records.set(key, nextRecord(world.records.get(key) ?? emptyRecord(action.target), step, RETRY));
   };

@@ -326,6 +326,7 @@ class Execution {
       nowMs,
       random: 0.5,
       verdictDigest: 'verdict',
+      deselection: action.deselection,
     };
     this.outcomes.set(key, outcome);
     this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));

@@ -50,6 +50,7 @@ function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordSte
     nowMs: NOW_MS,
     random: 0,
     verdictDigest: 'verdict',
+    deselection: undefined,
     ...fields,
   };
   return nextRecord(before, step, RETRY);

@@ -53,6 +53,18 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   'pass.failed': [{ ...WRONG, trigger: 'start', durationMs: 1 }, 'pass failed: It failed. Wait.'],
   'pass.abandoned': [{ trigger: 'start', durationMs: 1 }, 'pass abandoned'],
   'listing.problem': [{ problem: '2 rows are malformed' }, '2 rows are malformed'],
+  'selection.checked': [
+    { repositories: 2, selected: 1, unmatched: [] },
+    'the settings select 1 target of 2 repositories',
+  ],
+  'selection.unmatched': [
+    { setting: 'repositories.include', pattern: 'accounting', nearest: 'Accounting' },
+    'repositories.include: "accounting" matches nothing that the service lists; the nearest name is "Accounting"',
+  ],
+  'selection.empty': [
+    { repositories: 2 },
+    'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. Check repositories, branches and targets.',
+  ],
   'target.started': [
     { target: 'Accounting/main', reason: 'full-check' },
     'Accounting/main: pulling (full-check)',

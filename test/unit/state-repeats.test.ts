@@ -98,7 +98,8 @@ function after(before: TargetRecord, what: Exclude<Happening, 'not-seen'>, nowMs
     listedAtMs: nowMs - 1,
     nowMs,
     random: 0.5,
-      verdictDigest: 'verdict',
+    verdictDigest: 'verdict',
+    deselection: undefined,
   };
   return nextRecord(before, step, POLICY);
 }

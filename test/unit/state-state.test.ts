@@ -81,6 +81,7 @@ const PASS: StoredPass = {
     processing: 0,
   },
   failure: null,
+  selection: { repositories: 1, selected: 1, unmatched: [] },
 };
 
 describe('the state cache', () => {
