@@ -63,7 +63,7 @@ export interface EventFields {
   'target.moved': { from: string; target: string };
   'target.retired': { target: string; reason: string };
   'target.held': { target: string; reason: string; untilMs: number | null };
-  'deletion.held': HeldDeletion & { target: string };
+  'deletion.held': Omit<HeldDeletion, 'first'> & { target: string; first: readonly string[] };
   'deletion.approved': { target: string; subject: HeldDeletion['subject'] };
   'target.missing': { target: string; passes: number };
   'target.absent': { target: string };

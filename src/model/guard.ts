@@ -68,6 +68,17 @@ export interface HeldDeletion {
   readonly of: number;
   /** What would be deleted: an approval is for just that. Null for a whole target. */
   readonly digest: string | null;
+  /** The first of the files that would go, sorted, at most {@link PATHS_SHOWN}; left out where a manifest tells them all. */
+  readonly first?: readonly string[];
+}
+
+/** So many of the files that would go are shown wherever a held deletion is; `why --json` gives all of them. */
+export const PATHS_SHOWN = 100;
+
+/** A deletion of files of a target. */
+export interface HeldFiles extends HeldDeletion {
+  /** All the files that would go, sorted. */
+  readonly paths: readonly string[];
 }
 
 /** A person's word that a deletion may go through, once. */
@@ -151,7 +162,7 @@ export function heldFiles(
   before: readonly ManifestFile[],
   after: readonly ManifestFile[],
   limit: DeletionLimit,
-): HeldDeletion | null {
+): HeldFiles | null {
   if (before.length <= FEW_FILES) return null;
   const paths = new Set(after.map((file) => file.path));
   const known = new Set(before.map((file) => file.path));
@@ -168,6 +179,18 @@ export function heldFiles(
     })
     .map((file) => file.path);
   if (!exceedsLimit(limit, deleted.length, before.length)) return null;
-  const digest = createHash('sha256').update(JSON.stringify(deleted.sort())).digest('hex');
-  return { subject: 'files', deletions: deleted.length, of: before.length, digest };
+  const gone = deleted.sort();
+  return {
+    subject: 'files',
+    deletions: gone.length,
+    of: before.length,
+    digest: digestOfPaths(gone),
+    first: gone.slice(0, PATHS_SHOWN),
+    paths: gone,
+  };
+}
+
+/** What tells one deletion of files from another. @param paths sorted */
+export function digestOfPaths(paths: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
 }

@@ -92,6 +92,16 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
   }
 }
 
+/** How many of the files that would go are named in a sentence. */
+const FILES_NAMED = 3;
+
+/** The first of the files that would go, as a sentence with a space before it; nothing where none is known. */
+export function heldFilesSentence({ first }: { readonly first: readonly string[] }): string {
+  if (first.length === 0) return '';
+  const rest = first.length > FILES_NAMED ? ', …' : '';
+  return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
+}
+
 /** That a pattern of the settings selects nothing, as a clause. */
 export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPattern): string {
   const meant = nearest === null ? '' : `; the nearest name is ${JSON.stringify(nearest)}`;

@@ -159,7 +159,9 @@ function tellOfTarget(troubles: Troubles, status: TargetStatus): Notification[] 
 function whyOf({ failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
   if (failure !== null) return failureFields(failure);
   if (drift !== null) return { message: driftSentence(drift) };
-  return held === null ? {} : { message: heldSentence(held) };
+  if (held === null) return {};
+  const { deletions, of, first } = held;
+  return { message: heldSentence(held), deletions, of, first };
 }
 
 function targetKey(target: string): string {

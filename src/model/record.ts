@@ -28,6 +28,8 @@ export interface Held extends HeldDeletion {
   readonly nextLookAtMs: number;
   /** The digest of the versions that would delete. */
   readonly fingerprint: string | null;
+  /** The first of the files that would go; none where nothing would. */
+  readonly first: readonly string[];
 }
 
 /** A decision that was taken about a target, once or several times in a row. */
@@ -291,6 +293,7 @@ function heldSince(
     fingerprint,
     sinceMs: isSame ? before.sinceMs : nowMs,
     nextLookAtMs: nowMs + policy.slowRetryMs,
+    first: held.first ?? (isSame ? before.first : []),
   };
 }
 

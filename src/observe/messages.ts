@@ -3,6 +3,7 @@ import {
   approveCommand,
   counted,
   driftSentence,
+  heldFilesSentence,
   heldSentence,
   printable,
   roughDuration,
@@ -140,5 +141,5 @@ function describePass(pass: PassFinished): string {
 }
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
-  return `${target}: held, because ${heldSentence(held)}. If it is to go: ${approveCommand(target)}`;
+  return `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${approveCommand(target)}`;
 }

@@ -1,7 +1,7 @@
 /** What a person should know of or do something about, the gravest first. Everything here is pure. */
 
 import { counted, durationText, numberText, sizeText } from './format.js';
-import { heldClause, STATES } from './targets.js';
+import { heldClause, heldFiles, STATES } from './targets.js';
 
 /** @import { TargetState } from '../model/status.ts' */
 /** @import { Report, Target, Tone } from './targets.js' */
@@ -173,7 +173,7 @@ function holds({ targets }) {
             key: `held-${target.target}`,
             tone: 'held',
             title: `A deletion is held: ${target.target}`,
-            text: `${capitalised(heldClause(target.held))}.`,
+            text: `${capitalised(heldClause(target.held))}.${heldFiles(target.held)}`,
             command: target.approveCommand ?? null,
             selection: { search: target.target, state: null },
           }),

@@ -174,6 +174,20 @@ export function heldClause({ subject, deletions, of }) {
   }
 }
 
+/** How many of the files that would go are named in a sentence. */
+const FILES_NAMED = 3;
+
+/**
+ * The first of the files that would go, as a sentence with a space before it; nothing where none is known.
+ * @param {NonNullable<Target['held']>} held
+ * @returns {string}
+ */
+export function heldFiles({ first }) {
+  if (first.length === 0) return '';
+  const rest = first.length > FILES_NAMED ? ', …' : '';
+  return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
+}
+
 /**
  * How a tree differs from its manifest, as a clause.
  * @param {NonNullable<Target['drift']>} drift

@@ -29,6 +29,7 @@ const heldSchema = z.object({
   sinceMs: time,
   nextLookAtMs: time,
   fingerprint: z.string().nullable(),
+  first: z.array(z.string()).readonly().default([]),
 });
 
 /** A record as it is kept; anything else is a miss. */

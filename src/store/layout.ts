@@ -14,6 +14,8 @@ export interface DirectoryLayout {
   readonly trash: string;
   /** What persons let through, one file each. */
   readonly approvals: string;
+  /** What held deletions of files are about, one list a target. */
+  readonly heldFiles: string;
   /** Names the trees that are to be put right. */
   readonly driftNote: string;
   /** Promises that nothing is published for a while, one file each. */
@@ -38,6 +40,7 @@ export function layoutOf(root: string): DirectoryLayout {
     staging: join(internal, 'staging'),
     trash: join(internal, 'trash'),
     approvals: join(internal, 'approvals'),
+    heldFiles: join(internal, 'held'),
     driftNote: join(internal, 'drifted.json'),
     leases: join(internal, 'leases'),
     gate: join(internal, 'publish.lock'),

@@ -15,12 +15,14 @@ import { refuseLinks } from './links.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
-/** How a published tree differs from its own manifest, because someone changed it. */
+/** How the step from what is published to a new state is special. */
 export interface Repair {
-  /** Paths whose published copy is to be replaced. */
+  /** Paths whose published copy is to be replaced, because someone changed it. */
   readonly rewritten: readonly string[];
   /** Whether the tree holds anything else than its manifest says: then it is replaced as a whole. */
   readonly isDamaged: boolean;
+  /** Whether a person approved what it deletes: then the tree before is kept as what is gone from the service is. */
+  readonly isApprovedDeletion?: boolean;
 }
 
 /** What a publish did. */
@@ -39,7 +41,7 @@ export async function publishStage(
   stage: Stage,
   path: string,
   manifest: Manifest,
-  { rewritten, isDamaged }: Repair,
+  { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
     refuseUnsettled(context, path);
@@ -52,7 +54,7 @@ export async function publishStage(
     const isEmptied = before.length > 0 && manifest.files.length === 0;
     // A repair alone replaces no state: what someone wrote into the tree is none.
     const isNewState = differences.added.length + differences.changed.length + differences.removed.length > 0;
-    const isReplaced = isPublished && context.keepsReplaced && isNewState;
+    const isReplaced = isPublished && (context.keepsReplaced || isApprovedDeletion) && isNewState;
     const method = choosePublishMethod({
       mode: context.mode,
       canExchange: context.canExchange,
@@ -63,7 +65,8 @@ export async function publishStage(
       keepsOld: isReplaced || isEmptied,
       files: manifest.files,
     });
-    const keptTo = await placeForOld(context, path, { isOurs, isEmptied, isReplaced });
+    const isRetired = !isOurs || isEmptied || isApprovedDeletion;
+    const keptTo = await placeForOld(context, path, { isRetired, isReplaced });
     await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
@@ -99,9 +102,9 @@ async function lookAtPlace(
 async function placeForOld(
   context: PublishContext,
   path: string,
-  { isOurs, isEmptied, isReplaced }: Readonly<Record<'isOurs' | 'isEmptied' | 'isReplaced', boolean>>,
+  { isRetired, isReplaced }: Readonly<Record<'isRetired' | 'isReplaced', boolean>>,
 ): Promise<string | null> {
-  if (!isOurs || isEmptied) return freeHistoryPath(context, path, 'retired');
+  if (isRetired) return freeHistoryPath(context, path, 'retired');
   return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
 }
 

@@ -4,6 +4,7 @@ import type { Lease } from '../model/lease.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
+import type { TargetId } from '../model/service.ts';
 import type { Published } from '../model/targets.ts';
 import { onDisk } from '../model/disk-errors.ts';
 import { createActivity } from './activity.ts';
@@ -20,6 +21,7 @@ import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import type { ExamineDepth } from './examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './find-drift.ts';
 import { createGate, removeLinked, tryToPass } from './gate.ts';
+import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
@@ -92,6 +94,8 @@ export interface MirrorStore {
   readonly sweep: (historyNowMs: number, signal?: AbortSignal) => Promise<readonly string[]>;
   /** The leases that publishing waits for. @throws MirrorError `disk.failed` */
   readonly leases: () => Promise<readonly Lease[]>;
+  /** Notes all files that a held deletion of files is about; null when none is held any more. */
+  readonly noteHeldFiles: (target: TargetId, paths: readonly string[] | null) => Promise<void>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -147,10 +151,6 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       targetOf: (path) => targetOf(layout, path),
       sharersOf: context.twins.sharersOf,
       findDrift: (path, signal) => findDrift(context, path, signal),
-      noteDrifted: async (paths) => {
-        await lock.check();
-        await onDisk('noting what differs', () => writeDriftNote(layout, paths));
-      },
       stage: async (currentPath) => {
         await lock.check();
         return openStage(layout, currentPath, {
@@ -169,17 +169,35 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
       leases: () =>
         onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
-      approvals: () => readApprovals(layout),
-      withdrawApprovals: async (approvals) => {
-        await lock.check();
-        await removeApprovals(layout, approvals);
-      },
+      ...notesOf(layout, lock),
       close: lock.release,
     };
   } catch (error) {
     await lock.release();
     throw error;
   }
+}
+
+/** What is noted for persons and for the next process. */
+function notesOf(
+  layout: DirectoryLayout,
+  lock: DirectoryLock,
+): Pick<MirrorStore, 'noteDrifted' | 'noteHeldFiles' | 'approvals' | 'withdrawApprovals'> {
+  return {
+    noteDrifted: async (paths) => {
+      await lock.check();
+      await onDisk('noting what differs', () => writeDriftNote(layout, paths));
+    },
+    noteHeldFiles: async (target, paths) => {
+      await lock.check();
+      await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));
+    },
+    approvals: () => readApprovals(layout),
+    withdrawApprovals: async (approvals) => {
+      await lock.check();
+      await removeApprovals(layout, approvals);
+    },
+  };
 }
 
 /** No twins while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */

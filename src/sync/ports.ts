@@ -6,7 +6,7 @@ import type { Lease } from '../model/lease.ts';
 import type { Manifest, SkippedEntry } from '../model/manifest.ts';
 import type { PullLine } from './line.ts';
 import type { TargetRecord } from '../model/record.ts';
-import type { Listing, Repository } from '../model/service.ts';
+import type { Listing, Repository, TargetId } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
 import type { SelectionCheck } from '../model/selection-check.ts';
 import type { Published } from '../model/targets.ts';
@@ -189,7 +189,11 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     stage: Stage,
     path: string,
     manifest: Manifest,
-    repair: { readonly rewritten: readonly string[]; readonly isDamaged: boolean },
+    repair: {
+      readonly rewritten: readonly string[];
+      readonly isDamaged: boolean;
+      readonly isApprovedDeletion: boolean;
+    },
     signal: AbortSignal,
   ) => Promise<{ readonly method: string }>;
   readonly move: (from: string, to: string, manifest: Manifest, signal: AbortSignal) => Promise<void>;
@@ -200,6 +204,8 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly leases: () => Promise<readonly Lease[]>;
   /** What persons approved and that did not go through yet. */
   readonly approvals: () => Promise<Approvals>;
+  /** Notes all files that a held deletion of files is about; null when none is held any more. */
+  readonly noteHeldFiles: (target: TargetId, paths: readonly string[] | null) => Promise<void>;
   /** Notes the trees that are still to be put right, for the next process. */
   readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;

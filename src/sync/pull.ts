@@ -48,11 +48,15 @@ export async function pullTarget<Stage extends StagePort>(
     const manifest = manifestOf(request, received, before.manifest, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, request.guard);
     if (held !== null) {
-      if (!isApproved(request.approvals, action.target, held))
-        return { kind: 'guarded', held, downloadedBytes };
+      const { paths, ...deletion } = held;
+      if (!isApproved(request.approvals, action.target, held)) {
+        await context.store.noteHeldFiles(action.target, paths);
+        return { kind: 'guarded', held: deletion, downloadedBytes };
+      }
       context.emit({ name: 'deletion.approved', target: action.path, subject: 'files' });
     }
-    const method = await publishChanges(context, request, stage, manifest, before, rewritten);
+    const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
+    const method = await publishChanges(context, request, stage, manifest, before.manifest, repair);
     const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
     const facts: TargetPulled = {
       target: action.path,
@@ -109,13 +113,13 @@ async function publishChanges<Stage extends StagePort>(
   { action: { path }, signal }: PullRequest,
   stage: Stage,
   manifest: Manifest,
-  { manifest: previous, isDamaged }: Before,
-  rewritten: readonly string[],
+  previous: Manifest | null,
+  repair: Parameters<PassContext<Stage>['store']['publish']>[3],
 ): Promise<string> {
-  if (!isDamaged && !needsPublishing(manifest, previous)) return 'none';
+  if (!repair.isDamaged && !needsPublishing(manifest, previous)) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
   if (isNew) await askBefore(context, stage, { target: path, manifest, previous }, signal);
-  const { method } = await context.store.publish(stage, path, manifest, { rewritten, isDamaged }, signal);
+  const { method } = await context.store.publish(stage, path, manifest, repair, signal);
   if (isNew) {
     const changes = changedFiles(previous?.files ?? [], manifest.files);
     context.onPublished(path, {

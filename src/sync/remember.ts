@@ -1,5 +1,5 @@
 import type { Action } from '../model/actions.ts';
-import type { Approval } from '../model/guard.ts';
+import { PATHS_SHOWN, type Approval } from '../model/guard.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
 import type { ActionResult, EndedResult, Execution, TargetWork } from './execution.ts';
@@ -71,10 +71,30 @@ export async function record<Stage extends StagePort>(
     const after = nextRecord(before, step, policy.retry);
     return { action, outcome, before, after };
   });
+  for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
   const next = steps.map(({ after }) => after);
   await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
+  for (const { action, before, after } of steps) {
+    if (before.held?.subject === 'files' && after.held?.subject !== 'files')
+      await context.store.noteHeldFiles(action.target, null);
+  }
   // Who looks at the records when an event comes is to find there what it tells.
   for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
+}
+
+/** A record with the first files of a tree that would go as a whole: its manifest tells them. */
+async function withFiles<Stage extends StagePort>(
+  store: PassContext<Stage>['store'],
+  action: Action,
+  record: TargetRecord,
+): Promise<TargetRecord> {
+  const { held } = record;
+  const isTree = held?.subject === 'target' || held?.subject === 'restored';
+  if (!isTree || held.first.length > 0) return record;
+  // What cannot be read now is looked for again with the next pass.
+  const manifest = await store.manifest(action.published?.path ?? action.path).catch(() => null);
+  const first = manifest?.files.slice(0, PATHS_SHOWN).map(({ path }) => path) ?? [];
+  return { ...record, held: { ...held, first } };
 }
 
 /** Holds that an event of their own tells of. */
@@ -93,8 +113,8 @@ function report<Stage extends StagePort>(
     context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
   }
   if (after.held !== null && !isSameHeld(before.held, after.held)) {
-    const { subject, deletions, of, digest } = after.held;
-    context.emit({ name: 'deletion.held', target, subject, deletions, of, digest });
+    const { subject, deletions, of, digest, first } = after.held;
+    context.emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
   }
   if (outcome.kind === 'missing')
     context.emit({ name: 'target.missing', target, passes: after.missingPasses });

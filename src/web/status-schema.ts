@@ -148,6 +148,7 @@ const held = z.object({
   sinceMs: timeMs,
   nextLookAtMs: timeMs,
   fingerprint: z.string().nullable(),
+  first: list(z.string()).meta({ description: 'the first hundred of the files that would go, sorted' }),
 });
 
 const drift = z.object({

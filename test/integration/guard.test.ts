@@ -5,6 +5,9 @@ import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../src/cli/approve.ts';
 import { loadSettings } from '../../src/config/load.ts';
+import { readHeldFiles } from '../../src/store/held-files.ts';
+import { readHistory } from '../../src/store/history.ts';
+import { layoutOf } from '../../src/store/layout.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
 const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
@@ -102,6 +105,13 @@ describe('a version that lacks too many files', () => {
     for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
     expect((await mirror.pass()).exitCode).toBe(1);
     expect(mirror.eventsOf('deletion.held')).toMatchObject([{ subject: 'files', deletions: 6, of: 10 }]);
+    const gone = Array.from({ length: 6 }, (_, index) => `sheet-${index}.xlsx`);
+    expect(mirror.eventsOf('deletion.held')).toMatchObject([{ first: gone }]);
+    const [record] = (await mirror.context.state.records()).values();
+    const layout = layoutOf(mirror.directory);
+    const listed = async (): Promise<readonly string[] | null> =>
+      record === undefined ? null : readHeldFiles(layout, record.target, record.held?.digest ?? '');
+    expect(await listed()).toEqual(gone);
     expect(await mirror.tree('Accounting/main')).toHaveProperty('size', 10);
     expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toEqual([]);
     service.takeRequests();
@@ -113,7 +123,26 @@ describe('a version that lacks too many files', () => {
     await mirror.expectExact();
     expect(mirror.eventsOf('deletion.approved')).toMatchObject([{ target: 'Accounting/main' }]);
     expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await listed()).toBeNull();
   });
+
+  it.each(['auto', 'exchange', 'rename'])(
+    'is kept in the history as it was before an approved deletion (%s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { ...GUARDED, PUBLISH: publish });
+      const repository = service.addRepository('Accounting', sheets(10));
+      await mirror.pass();
+      for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
+      await mirror.pass();
+      await approveIn(mirror, null);
+      expect((await mirror.pass()).exitCode).toBe(0);
+      await mirror.expectExact();
+      const [kept, ...others] = await readHistory(layoutOf(mirror.directory));
+      expect(others).toEqual([]);
+      expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired', treePresent: true });
+      expect(await readdir(kept?.tree ?? '')).toHaveLength(10);
+    },
+  );
 
   it('is held anew when it is not the one that was approved', async () => {
     const { service, mirror } = await startPair({}, GUARDED);

@@ -70,6 +70,7 @@ export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): 
         sinceMs: nowMs - 2 * HOUR_MS,
         nextLookAtMs: nowMs + HOUR_MS,
         fingerprint: null,
+        first: [],
       },
       ...fields,
     },

@@ -72,6 +72,7 @@ export function eventfulReport(): DaemonReport {
     sinceMs: NOW_MS - HOUR_MS,
     nextLookAtMs: NOW_MS + HOUR_MS,
     fingerprint: 'h',
+    first: [],
   } as const;
   const drift = { added: 1, missing: 2, modified: 3, first: 'plan.xlsx', sinceMs: NOW_MS - MINUTE_MS };
   const wrong = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;

@@ -205,6 +205,7 @@ describe('a version that would delete too many files', () => {
     sinceMs: NOW_MS - 1000,
     nextLookAtMs: NOW_MS + 1000,
     fingerprint: wanted?.fingerprint ?? null,
+    first: [],
   } as const;
   const planned = (
     fields: Partial<typeof input>,

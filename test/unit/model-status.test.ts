@@ -61,6 +61,7 @@ describe('the state of a target', () => {
           sinceMs: OLD_MS,
           nextLookAtMs: NOW_MS,
           fingerprint: null,
+          first: [],
         },
       },
       'held',

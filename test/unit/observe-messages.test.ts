@@ -94,8 +94,8 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'Accounting/main: held (backing-off) until 2025-06-02T10:00:00Z',
   ],
   'deletion.held': [
-    { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd' },
-    "Accounting/main: held, because the service's new state would delete 8 of its 10 files. If it is to go: workbook-mirror approve 'Accounting/main'",
+    { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd', first: ['a.xlsx'] },
+    "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. If it is to go: workbook-mirror approve 'Accounting/main'",
   ],
   'deletion.approved': [
     { target: 'Accounting/main', subject: 'files' },

@@ -143,6 +143,7 @@ describe('the trouble of a target', () => {
         sinceMs: 0,
         nextLookAtMs: 0,
         fingerprint: null,
+        first: [],
       };
       expect(heldClause(held).replaceAll('’', "'")).toBe(heldSentence(held));
     }
