@@ -39,14 +39,21 @@ export function utcTime(timeMs: number): string {
 }
 
 /**
- * Makes text of the service's fit to be printed on a terminal: control characters, which could move the cursor or hide
- * text, become visible.
+ * The characters that do not show as themselves and may move the cursor, hide text, or change its order: control characters (C0,
+ * DEL and C1), separators of lines and paragraphs, lone surrogates, what changes the direction, and what is drawn as nothing (Unicode
+ * Standard Annex 44, `Default_Ignorable_Code_Point`, and the marks of interlinear annotations). Joiners and variation selectors are
+ * drawn as nothing, too, but change no more than the form of the character before them; Persian, the scripts of India and emoji
+ * cannot be written without them.
  */
+export const UNFIT_FOR_TERMINAL =
+  /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv;
+
+/** Makes text of anybody's fit to be printed on a terminal: what is unfit becomes visible. A text that is fit stays as it is. */
 export function printable(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Bidi_Control}]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
+  return text.replaceAll(UNFIT_FOR_TERMINAL, (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+  });
 }
 
 /** Text of several lines in one. */

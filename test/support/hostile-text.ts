@@ -1,0 +1,47 @@
+import * as fc from 'fast-check';
+
+/**
+ * What nobody else's text may bring to a terminal, listed here once more and by number: control characters, lone surrogates, what
+ * separates lines, changes the direction, or is not seen at all.
+ */
+export const UNFIT =
+  /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0001}-\u{e007f}]|\p{Cs}/u;
+
+const HARMFUL = [
+  '\u0000',
+  '\b',
+  '\t',
+  '\n',
+  '\r',
+  '\u001b[2J',
+  '\u001b]0;title\u0007',
+  '\u007f',
+  '\u0085',
+  '\u009b2J',
+  '\u009d0;title\u009c',
+  '\u00ad',
+  '\u061c',
+  '\u200b',
+  '\u200f',
+  '\u2028',
+  '\u2029',
+  '\u202e',
+  '\u2066',
+  '\ufeff',
+  '\ufff9',
+  '\u{e0041}',
+  '\ud800',
+  '\udc00',
+];
+
+/** Texts as nobody would write them who means well. */
+export const hostileText: fc.Arbitrary<string> = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(...HARMFUL),
+      fc.string({ unit: 'binary', maxLength: 3 }),
+      fc.string({ maxLength: 5 }),
+    ),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((parts) => parts.join(''));
