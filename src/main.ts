@@ -13,18 +13,19 @@ async function main(): Promise<number> {
   // NO_COLOR beats FORCE_COLOR, as everywhere in this program; Node itself would have it the other way, and warn of it.
   if ((process.env['NO_COLOR'] ?? '') !== '') delete process.env['FORCE_COLOR'];
   if (!isNodeNewEnough(process.versions.node)) {
+    // eslint-disable-next-line no-restricted-properties -- such a Node may not understand what everything else goes through
     process.stderr.write(
       `workbook-mirror: needs Node ${LEAST_NODE.join('.')} or later, and this is ${process.versions.node}.\n`,
     );
     return 2;
   }
-  const { endWithOutput } = await import('./cli/closed-output.ts');
+  const { endWithOutput, standardOutput } = await import('./cli/streams.ts');
   endWithOutput();
   const [only, ...others] = process.argv.slice(2);
   // Asked often by programs, and answered without what a whole command line takes to be understood.
   if ((only === '--version' || only === '-V') && others.length === 0) {
     const { packageVersion } = await import('./cli/version.ts');
-    process.stdout.write(`${packageVersion()}\n`);
+    standardOutput.write(`${packageVersion()}\n`);
     return 0;
   }
   const { runProgram, tellError } = await import('./cli/program.ts');

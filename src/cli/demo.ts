@@ -25,6 +25,7 @@ import { type Mirror, openMirror } from './compose.ts';
 import { startHttp } from './http.ts';
 import { bold, printData, tell } from './output.ts';
 import { abortOnSignal } from './signals.ts';
+import { standardOutput } from './streams.ts';
 import { progressOf } from './sync.ts';
 
 /** How the demo is run. */
@@ -159,7 +160,7 @@ async function editOnce(writer: Writer, edits: EditFollower, signal: AbortSignal
   const what = `pulled ${roughSize(pulled.downloadedBytes)}, ${counted(pulled.added + pulled.changed + pulled.removed, 'file')} published (${pulled.method})`;
   const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
   printData(
-    `${bold(edit.summary, process.stdout)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
+    `${bold(edit.summary, standardOutput)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
   );
 }
 

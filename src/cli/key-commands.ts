@@ -64,7 +64,7 @@ function addCreate(keys: Command): void {
       const { settings } = settingsOf(command, []);
       const { createKey, describeNewDirectory, describeNewKey, printedKey, showKey } =
         await import('./keys.ts');
-      const { printSeen } = await import('./seen-output.ts');
+      const { printSeen } = await import('./streams.ts');
       const made = await createKey(settings, options.kind, options.name);
       const text = options.json ? JSON.stringify(printedKey(made), null, 2) : made.key;
       await showKey(settings, made, () => printSeen(text));

@@ -11,6 +11,7 @@ import { layoutOf } from '../store/layout.ts';
 import { releaseLease, watchLease } from '../store/lease.ts';
 import { acquire, type AcquireFlags } from './lease.ts';
 import { tell } from './output.ts';
+import { standardError, standardOutput } from './streams.ts';
 
 /** What is passed on to the command instead of ending this program. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -106,7 +107,7 @@ export async function ended(child: ChildProcess, [program = '']: readonly string
 
 /** A terminal sends the signals of its keys to the command, too, which is not to get them twice. */
 function forward(child: ChildProcess, signal: NodeJS.Signals): void {
-  const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  const hasTerminal = process.stdin.isTTY || standardOutput.isTerminal() || standardError.isTerminal();
   if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
 }
 

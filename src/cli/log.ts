@@ -1,9 +1,8 @@
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
-import { mayColor } from '../model/terminal.ts';
-import { isJournal } from '../observe/journal.ts';
 import { createEventLog, type EventLog } from '../observe/logger.ts';
 import type { SettingsPart } from './live-settings.ts';
+import { standardOutput } from './streams.ts';
 
 /**
  * The log of `run`, as the settings want it; one that goes to the journal carries its priorities.
@@ -11,14 +10,12 @@ import type { SettingsPart } from './live-settings.ts';
  */
 export function logOf(settings: SettingsFor<never>, secrets: () => readonly string[]): EventLog {
   const { level, format } = settings.log;
-  const { stdout } = process;
   return createEventLog({
     level,
-    format: format === 'auto' ? (stdout.isTTY ? 'pretty' : 'json') : format,
-    colors: mayColor(process.env, stdout.isTTY),
-    priorities: isJournal(process.env, stdout.fd),
+    format: format === 'auto' ? (standardOutput.isTerminal() ? 'pretty' : 'json') : format,
+    colors: standardOutput.mayColor(),
     secrets,
-    write: (line) => stdout.write(line),
+    write: standardOutput.write,
   });
 }
 

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { styleText } from 'node:util';
 
 import { MirrorError } from '../model/errors.ts';
-import { mayColor } from '../model/terminal.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
 import { findTopic, type Topic, topicsOf } from '../manual/topics.ts';
+import { type OutputStream, standardOutput } from './streams.ts';
 
 const README = new URL('../../README.md', import.meta.url);
 
@@ -35,7 +35,7 @@ export function showTopic(asked: string, commands: readonly string[]): string {
     });
   }
   const found = findTopic(topicsOf(manual), asked, commands);
-  if (found.topic !== undefined) return renderForTerminal(found.topic.blocks, terminalOf(process.stdout));
+  if (found.topic !== undefined) return renderForTerminal(found.topic.blocks, terminalOf(standardOutput));
   throw new MirrorError('usage.invalid', `There is neither a command nor a topic ${JSON.stringify(asked)}.`, {
     hint: `${didYouMean(found.near)}\`help\` lists all of them.`,
   });
@@ -46,11 +46,11 @@ function didYouMean(near: readonly string[]): string {
   return `Did you mean ${near.map((name) => `\`help ${name}\``).join(' or ')}? `;
 }
 
-function terminalOf(stream: NodeJS.WriteStream): Parameters<typeof renderForTerminal>[1] {
+function terminalOf(stream: OutputStream): Parameters<typeof renderForTerminal>[1] {
   return {
     // Some terminals that nobody told their size say 0.
-    width: (stream.isTTY && stream.columns) || USUAL_COLUMNS,
-    emphasise: mayColor(process.env, stream.isTTY)
+    width: (stream.isTerminal() && stream.columns()) || USUAL_COLUMNS,
+    emphasise: stream.mayColor()
       ? (text, style) =>
           style === 'plain' ? text : styleText(STYLES[style], text, { validateStream: false })
       : null,

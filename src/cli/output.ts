@@ -2,14 +2,14 @@ import { styleText } from 'node:util';
 
 import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
 import { isTold } from '../model/loudness.ts';
-import { mayColor } from '../model/terminal.ts';
-import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
+import type { LogLevel } from '../observe/journal.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { loudness } from './loudness.ts';
+import { type OutputStream, standardError, standardOutput } from './streams.ts';
 
 /** Prints data: standard output holds nothing else. */
 export function printData(text: string): void {
-  process.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+  standardOutput.write(text.endsWith('\n') ? text : `${text}\n`);
 }
 
 /** Prints a value as JSON. */
@@ -19,13 +19,7 @@ export function printJson(value: unknown): void {
 
 /** Tells a person something, on standard error. */
 export function tell(text: string, level: LogLevel = 'info'): void {
-  writeError(`${text}\n`, level);
-}
-
-/** Writes to standard error; where that is the journal, every line begins with its priority. */
-export function writeError(text: string, level: LogLevel): void {
-  const { stderr } = process;
-  stderr.write(isJournal(process.env, stderr.fd) ? withPriority(text, level) : text);
+  standardError.write(`${text}\n`, level);
 }
 
 /** Tells a person of an event, if it is loud enough for the command line. */
@@ -46,7 +40,7 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
   return [line(headings), ...rows.map(line)].join('\n');
 }
 
-/** Emphasises text where the stream that it goes to shows it ({@link mayColor}). */
-export function bold(text: string, stream: NodeJS.WriteStream = process.stderr): string {
-  return mayColor(process.env, stream.isTTY) ? styleText('bold', text, { validateStream: false }) : text;
+/** Emphasises text where the stream that it goes to shows it. */
+export function bold(text: string, stream: OutputStream = standardError): string {
+  return stream.mayColor() ? styleText('bold', text, { validateStream: false }) : text;
 }

@@ -4,13 +4,13 @@ import { openProbeConnection } from '../client/probe-requests.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { scrubbed } from '../model/scrub.ts';
-import { mayRedraw } from '../model/terminal.ts';
 import { probe, type ProbeReport } from '../probe/probe.ts';
 import { renderReport } from '../probe/report.ts';
 import { loudness } from './loudness.ts';
 import { bold, tell } from './output.ts';
 import { secretsOf } from './secrets-of.ts';
 import { abortOnSignal } from './signals.ts';
+import { standardError, standardOutput } from './streams.ts';
 import { packageVersion } from './version.ts';
 
 /** How a service is probed. */
@@ -81,8 +81,7 @@ interface Progress {
 
 /** Says on standard error what is being asked: on a line that is written over where that can be, else once a subject. */
 function createProgress(maxRequests: number): Progress {
-  const { stderr } = process;
-  const redraws = mayRedraw(process.env, stderr.isTTY);
+  const redraws = standardError.mayRedraw();
   let last = '';
   return {
     begin: () => {
@@ -90,12 +89,12 @@ function createProgress(maxRequests: number): Progress {
     },
     report: (what, sent) => {
       if (loudness() === 'quiet') return;
-      if (redraws) stderr.write(`\r\u001B[K${sent} ${what}`);
+      if (redraws) standardError.write(`\r\u001B[K${sent} ${what}`);
       else if (what !== last) tell(`Asking about ${what}.`);
       last = what;
     },
     end: () => {
-      if (redraws && last !== '') stderr.write('\r\u001B[K');
+      if (redraws && last !== '') standardError.write('\r\u001B[K');
     },
   };
 }
@@ -104,8 +103,7 @@ const DEFAULT_WIDTH = 160;
 
 /** The report for a person. */
 export function describeProbe(report: SignedReport): string {
-  const { stdout } = process;
-  const width = stdout.isTTY ? stdout.columns : DEFAULT_WIDTH;
-  const table = renderReport(report, width, (text) => bold(text, stdout));
+  const width = standardOutput.isTerminal() ? standardOutput.columns() : DEFAULT_WIDTH;
+  const table = renderReport(report, width, (text) => bold(text, standardOutput));
   return `Probe of a service by ${report.program}\n\n${table}`;
 }

@@ -1,6 +1,6 @@
 import type { Settings } from '../config/schema.ts';
 import type { LogLevel } from '../observe/journal.ts';
-import { writeError } from './output.ts';
+import { standardError } from './streams.ts';
 
 /** The levels from the one of least weight to the loudest. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
@@ -45,10 +45,10 @@ export function formatLine(
 
 /** Writes a line to the log of the service, on standard error, if it is loud enough. */
 export function log(text: string, level: LogLevel = 'info'): void {
-  if (isLogged(level)) writeError(formatLine(settings.format, level, text, new Date()), level);
+  if (isLogged(level)) standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
 /** Writes what nobody can do without, however little is to be logged. @param block lines to be taken over as they are */
 export function logAlways(text: string, block: string): void {
-  writeError(formatLine(settings.format, 'info', text, new Date(), block), 'info');
+  standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
 }

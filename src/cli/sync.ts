@@ -1,23 +1,22 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
 import { counted } from '../model/humanize.ts';
-import { mayRedraw } from '../model/terminal.ts';
 import { createProgress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
 import { openMirror } from './compose.ts';
 import { createHooks } from './hooks-wiring.ts';
-import { writeError } from './output.ts';
 import { secretsOf } from './secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { abortOnSignal } from './signals.ts';
+import { standardError } from './streams.ts';
 import type { EventSink } from '../model/events.ts';
 
 /** The progress display of a command, on standard error. */
 export function progressOf(settings: SettingsFor<never>): EventSink {
   return createProgress({
-    write: writeError,
-    isTerminal: mayRedraw(process.env, process.stderr.isTTY),
-    columns: () => process.stderr.columns,
+    write: standardError.write,
+    isTerminal: standardError.mayRedraw(),
+    columns: standardError.columns,
     loudness: loudness(),
     secrets: () => secretsOf(settings),
   });

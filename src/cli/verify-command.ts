@@ -2,10 +2,10 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
-import { mayRedraw } from '../model/terminal.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
 import { printData, printJson } from './output.ts';
+import { standardError, standardOutput } from './streams.ts';
 import type { VerifyReport } from './verify.ts';
 
 interface VerifyFlags {
@@ -51,11 +51,11 @@ async function verifyAndRepair(
   const { signal, stopListening } = abortOnSignal();
   const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
     const progress = createVerifyProgress({
-      write: (text) => process.stderr.write(text),
-      isTerminal: mayRedraw(process.env, process.stderr.isTTY),
-      columns: () => process.stderr.columns,
+      write: standardError.write,
+      isTerminal: standardError.mayRedraw(),
+      columns: standardError.columns,
       loudness: loudness(),
-      isReportBelow: flags.json !== true && process.stdout.isTTY && process.stderr.isTTY,
+      isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
       now: () => performance.now(),
     });
     const report = await verify(settings, { targets: names, resume, signal, onEvent: progress.onEvent });

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 
-import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
-import { type LogLevel, withPriority } from './journal.ts';
+import { EVENT_LEVELS, type EventLevel, type EventSink } from '../model/events.ts';
+import type { LogLevel } from './journal.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from '../model/scrub.ts';
 
@@ -12,12 +12,10 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: 'json' | 'pretty';
   readonly colors: boolean;
-  /** Whether every line begins with its priority, as the journal reads it. */
-  readonly priorities: boolean;
   /** The secrets as they are now: none of them ever reaches the log. */
   readonly secrets: () => readonly string[];
   /** Takes a line with its line feed; written at once, so that a process that is killed has lost none. */
-  readonly write: (line: string) => void;
+  readonly write: (line: string, level: EventLevel) => void;
 }
 
 /** A log of events. */
@@ -40,7 +38,7 @@ export function createEventLog(options: LoggerOptions): EventLog {
     hideObject: true,
     translateTime: "UTC:yyyy-mm-dd'T'HH:MM:ss'Z'",
   });
-  let levelInHand: LogLevel = options.level;
+  let levelInHand: EventLevel = 'info';
   const log = pino(
     {
       level: options.level,
@@ -51,8 +49,7 @@ export function createEventLog(options: LoggerOptions): EventLog {
     {
       write: (line) => {
         const clean = scrub(line, options.secrets());
-        const text = options.format === 'pretty' ? pretty(clean) : clean;
-        options.write(options.priorities ? withPriority(text, levelInHand) : text);
+        options.write(options.format === 'pretty' ? pretty(clean) : clean, levelInHand);
       },
     },
   );

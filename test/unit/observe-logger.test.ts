@@ -11,15 +11,14 @@ const PROBLEM: MirrorEvent = { name: 'listing.problem', problem: 'odd' };
 const RESET: MirrorEvent = { name: 'state.failed', code: 'state.unavailable', message: 'gone', hint: null };
 const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 1, keep: 2, hold: 0, retire: 0 };
 
-function logged(options: Partial<LoggerOptions> = {}): { log: EventLog; written: string[] } {
+function logged(options: Partial<LoggerOptions> = {}, journal = false): { log: EventLog; written: string[] } {
   const written: string[] = [];
   const log = createEventLog({
     level: 'info',
     format: 'json',
     colors: false,
-    priorities: false,
     secrets: () => [],
-    write: (line) => written.push(line),
+    write: (line, level) => written.push(journal ? withPriority(line, level) : line),
     ...options,
   });
   return { log, written };
@@ -64,7 +63,7 @@ describe('the log', () => {
   });
 
   it('begins every line with its priority where the journal reads it, and is JSON behind that', () => {
-    const { log, written } = logged({ priorities: true, level: 'debug' });
+    const { log, written } = logged({ level: 'debug' }, true);
     for (const event of [RESET, PROBLEM, STOPPING, PLANNED]) log.sink(event);
     expect(written.map((line) => line.slice(0, 4))).toEqual(['<3>{', '<4>{', '<6>{', '<7>{']);
     for (const line of written) expect(() => JSON.parse(line.slice(3)) as unknown).not.toThrow();
@@ -72,7 +71,7 @@ describe('the log', () => {
 
   it('holds no secrets, whatever its format', () => {
     for (const format of ['json', 'pretty'] as const) {
-      const { log, written } = logged({ format, priorities: true, secrets: () => ['s3cr3t'] });
+      const { log, written } = logged({ format, secrets: () => ['s3cr3t'] });
       log.sink({ name: 'listing.problem', problem: 'the key s3cr3t' });
       expect(written.join('')).toContain('[secret]');
       expect(written.join('')).not.toContain('s3cr3t');

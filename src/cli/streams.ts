@@ -1,0 +1,71 @@
+import { EXIT_CODES } from '../model/errors.ts';
+import { mayColor, mayRedraw } from '../model/terminal.ts';
+import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
+
+/** One of the two streams that people and programs read. All that this program writes to them goes through here. */
+export interface OutputStream {
+  /** Writes a text as it is; with a level, every line of it begins with its priority where the stream is the journal. */
+  readonly write: (text: string, level?: LogLevel) => void;
+  readonly isTerminal: () => boolean;
+  readonly columns: () => number;
+  /** Whether text may be emphasised there ({@link mayColor}). */
+  readonly mayColor: () => boolean;
+  /** Whether a line can be written over there ({@link mayRedraw}). */
+  readonly mayRedraw: () => boolean;
+}
+
+function streamOf(name: 'stdout' | 'stderr'): OutputStream {
+  return {
+    write: (text, level) => {
+      const stream = process[name];
+      const isMarked = level !== undefined && isJournal(process.env, stream.fd);
+      stream.write(isMarked ? withPriority(text, level) : text);
+    },
+    isTerminal: () => process[name].isTTY,
+    columns: () => process[name].columns,
+    mayColor: () => mayColor(process.env, process[name].isTTY),
+    mayRedraw: () => mayRedraw(process.env, process[name].isTTY),
+  };
+}
+
+/** Data, and the log of `run`. */
+export const standardOutput = streamOf('stdout');
+
+/** What people are told beside the data, and the log of `serve`. */
+export const standardError = streamOf('stderr');
+
+/**
+ * Takes it in order when nobody reads the output any longer, as `| head -1` does: what runs on and on is told to stop, the
+ * rest ends. Output that cannot be written for another reason, such as a full disk, is an error that a person is told of.
+ */
+export function endWithOutput(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') {
+      standardError.write(`workbook-mirror: cannot write to standard output: ${error.message}\n`);
+      process.exit(EXIT_CODES.incomplete);
+    }
+    if (process.listenerCount('SIGTERM') === 0) process.exit(EXIT_CODES.ok);
+    process.kill(process.pid, 'SIGTERM');
+  });
+  process.stderr.on('error', () => {});
+}
+
+/**
+ * Writes what is shown only once to standard output, and waits until it is out.
+ * @throws what kept it from being written, such as a full disk, or a reader that is gone
+ */
+export function printSeen(text: string): Promise<void> {
+  const { stdout } = process;
+  // They end the process, but whoever waits here has something to undo first.
+  const others = stdout.rawListeners('error');
+  stdout.removeAllListeners('error');
+  return new Promise<void>((resolve, reject) => {
+    stdout.on('error', reject);
+    stdout.write(`${text}\n`, (error) => {
+      if (error !== null && error !== undefined) return;
+      stdout.removeAllListeners('error');
+      for (const other of others) stdout.on('error', (error) => void Reflect.apply(other, stdout, [error]));
+      resolve();
+    });
+  });
+}
