@@ -101,7 +101,7 @@ export function createBoard(
 function noticeOf(event: MirrorEvent, atMs: number): Notice | null {
   const level = EVENT_LEVELS[event.name];
   if (level !== 'warn' && level !== 'error') return null;
-  return { atMs, level, event: event.name, message: describeEvent(event) };
+  return { atMs, level, event: event.name, message: String(describeEvent(event)) };
 }
 
 /** Remembers what a function gave for the last argument: how long a schedule pauses at most is much to reckon. */

@@ -17,6 +17,7 @@ import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
 import type { EventSink, MirrorEvent, TargetPulled } from '../model/events.ts';
 import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
+import { say } from '../model/terminal-text.ts';
 import { fixedKey } from '../service/keys.ts';
 import { createService } from '../service/service.ts';
 import { runPass } from '../sync/pass.ts';
@@ -56,8 +57,8 @@ export async function demo({ once }: DemoOptions): Promise<ExitCode> {
     try {
       const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
       const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
-      tell(`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
-      tell(`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
+      tell(say`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
+      tell(say`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
       return await mirrorAndEdit(settings, registry, once, signal);
     } finally {
       await service.close();
@@ -108,7 +109,7 @@ async function mirrorAndEdit(
       edits.take(event);
       if (event.name.endsWith('failed')) show(event);
     };
-    if (!once) tell('\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n');
+    if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
     await withDaemon(settings, mirror, async () => {
       const wanted = once ? 1 : Number.POSITIVE_INFINITY;
       for (let made = 0; made < wanted; made += 1) {
@@ -119,7 +120,7 @@ async function mirrorAndEdit(
     return await compare(settings, registry);
   } catch (error) {
     if (!signal.aborted) throw error;
-    tell('Stopped.');
+    tell(say`Stopped.`);
     return EXIT_CODES.ok;
   } finally {
     await http.close();
@@ -160,7 +161,7 @@ async function editOnce(writer: Writer, edits: EditFollower, signal: AbortSignal
   const what = `pulled ${roughSize(pulled.downloadedBytes)}, ${counted(pulled.added + pulled.changed + pulled.removed, 'file')} published (${pulled.method})`;
   const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
   printData(
-    `${bold(edit.summary, standardOutput)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
+    say`${bold(edit.summary, standardOutput)} in ${where}: ${what}, readable on disk ${latency} after the commit`,
   );
 }
 
@@ -230,12 +231,12 @@ function compareAll(directory: string, registry: Registry): ReturnType<typeof co
 async function compare(settings: SettingsFor<'directory'>, registry: Registry): Promise<ExitCode> {
   const { targets, files, bytes, differences } = await compareAll(settings.directory, registry);
   if (differences.length > 0) {
-    for (const difference of differences) tell(`✗ ${difference}`);
-    tell(`The mirror differs from Git in ${counted(differences.length, 'place')}.`);
+    for (const difference of differences) tell(say`✗ ${difference}`);
+    tell(say`The mirror differs from Git in ${counted(differences.length, 'place')}.`);
     return EXIT_CODES.incomplete;
   }
   printData(
-    `The mirror is identical to Git, byte for byte: ${counted(targets, 'branch', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
+    say`The mirror is identical to Git, byte for byte: ${counted(targets, 'branch', 'branches')}, ${counted(files, 'file')}, ${roughSize(bytes)}.`,
   );
   return EXIT_CODES.ok;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { styleText } from 'node:util';
 
 import { MirrorError } from '../model/errors.ts';
+import { emphasised, say, type TerminalText } from '../model/terminal-text.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
 import { findTopic, type Topic, topicsOf } from '../manual/topics.ts';
@@ -27,7 +27,7 @@ export function manualTopics(): readonly Topic[] {
 }
 
 /** Shows a section of the manual. @throws MirrorError `usage.invalid` when there is none of that name */
-export function showTopic(asked: string, commands: readonly string[]): string {
+export function showTopic(asked: string, commands: readonly string[]): TerminalText {
   const manual = readManual();
   if (manual === null) {
     throw new MirrorError('usage.invalid', `The manual is not there: ${README.pathname} cannot be read.`, {
@@ -51,8 +51,7 @@ function terminalOf(stream: OutputStream): Parameters<typeof renderForTerminal>[
     // Some terminals that nobody told their size say 0.
     width: (stream.isTerminal() && stream.columns()) || USUAL_COLUMNS,
     emphasise: stream.mayColor()
-      ? (text, style) =>
-          style === 'plain' ? text : styleText(STYLES[style], text, { validateStream: false })
+      ? (text, style) => (style === 'plain' ? say`${text}` : emphasised(text, STYLES[style]))
       : null,
   };
 }

@@ -1,30 +1,38 @@
-import { styleText } from 'node:util';
-
 import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
 import { isTold } from '../model/loudness.ts';
+import {
+  emphasised,
+  escapedJson,
+  escapedLines,
+  say,
+  type Shown,
+  type TerminalText,
+} from '../model/terminal-text.ts';
 import type { LogLevel } from '../observe/journal.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from './streams.ts';
 
 /** Prints data: standard output holds nothing else. */
-export function printData(text: string): void {
-  standardOutput.write(text.endsWith('\n') ? text : `${text}\n`);
+export function printData(text: TerminalText | string): void {
+  standardOutput.write(
+    String(text).endsWith('\n') ? text : say`${typeof text === 'string' ? escapedLines(text) : text}\n`,
+  );
 }
 
 /** Prints a value as JSON. */
 export function printJson(value: unknown): void {
-  printData(JSON.stringify(value, null, 2));
+  printData(escapedJson(JSON.stringify(value, null, 2)));
 }
 
 /** Tells a person something, on standard error. */
-export function tell(text: string, level: LogLevel = 'info'): void {
-  standardError.write(`${text}\n`, level);
+export function tell(text: TerminalText | string, level: LogLevel = 'info'): void {
+  standardError.write(say`${typeof text === 'string' ? escapedLines(text) : text}\n`, level);
 }
 
 /** Tells a person of an event, if it is loud enough for the command line. */
 export const tellEvent: EventSink = (event) => {
-  if (isTold(event, loudness())) tell(`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
+  if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
 };
 
 /** Puts rows under their headings, in columns. */
@@ -41,6 +49,6 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
 }
 
 /** Emphasises text where the stream that it goes to shows it. */
-export function bold(text: string, stream: OutputStream = standardError): string {
-  return stream.mayColor() ? styleText('bold', text, { validateStream: false }) : text;
+export function bold(text: Shown, stream: OutputStream = standardError): TerminalText {
+  return stream.mayColor() ? emphasised(text, 'bold') : say`${text}`;
 }

@@ -4,6 +4,7 @@ import { openProbeConnection } from '../client/probe-requests.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { scrubbed } from '../model/scrub.ts';
+import { ERASE_LINE, say, type TerminalText } from '../model/terminal-text.ts';
 import { probe, type ProbeReport } from '../probe/probe.ts';
 import { renderReport } from '../probe/report.ts';
 import { loudness } from './loudness.ts';
@@ -85,16 +86,17 @@ function createProgress(maxRequests: number): Progress {
   let last = '';
   return {
     begin: () => {
-      if (loudness() !== 'quiet') tell(`Reading only, at most ${maxRequests} requests, one after the other.`);
+      if (loudness() !== 'quiet')
+        tell(say`Reading only, at most ${maxRequests} requests, one after the other.`);
     },
     report: (what, sent) => {
       if (loudness() === 'quiet') return;
-      if (redraws) standardError.write(`\r\u001B[K${sent} ${what}`);
-      else if (what !== last) tell(`Asking about ${what}.`);
+      if (redraws) standardError.write(say`${ERASE_LINE}${sent} ${what}`);
+      else if (what !== last) tell(say`Asking about ${what}.`);
       last = what;
     },
     end: () => {
-      if (redraws && last !== '') standardError.write('\r\u001B[K');
+      if (redraws && last !== '') standardError.write(ERASE_LINE);
     },
   };
 }
@@ -102,8 +104,8 @@ function createProgress(maxRequests: number): Progress {
 const DEFAULT_WIDTH = 160;
 
 /** The report for a person. */
-export function describeProbe(report: SignedReport): string {
+export function describeProbe(report: SignedReport): TerminalText {
   const width = standardOutput.isTerminal() ? standardOutput.columns() : DEFAULT_WIDTH;
   const table = renderReport(report, width, (text) => bold(text, standardOutput));
-  return `Probe of a service by ${report.program}\n\n${table}`;
+  return say`Probe of a service by ${report.program}\n\n${table}`;
 }

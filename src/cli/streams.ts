@@ -1,11 +1,12 @@
 import { EXIT_CODES } from '../model/errors.ts';
+import { escapedLines, joinLines, say, type TerminalText, written } from '../model/terminal-text.ts';
 import { mayColor, mayRedraw } from '../model/terminal.ts';
 import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {
   /** Writes a text as it is; with a level, every line of it begins with its priority where the stream is the journal. */
-  readonly write: (text: string, level?: LogLevel) => void;
+  readonly write: (text: TerminalText | string, level?: LogLevel) => void;
   readonly isTerminal: () => boolean;
   readonly columns: () => number;
   /** Whether text may be emphasised there ({@link mayColor}). */
@@ -19,7 +20,8 @@ function streamOf(name: 'stdout' | 'stderr'): OutputStream {
     write: (text, level) => {
       const stream = process[name];
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
-      stream.write(isMarked ? withPriority(text, level) : text);
+      const own = typeof text === 'string' ? escapedLines(text) : text;
+      stream.write(written(isMarked ? withPriority(own, level) : own));
     },
     isTerminal: () => process[name].isTTY,
     columns: () => process[name].columns,
@@ -41,7 +43,7 @@ export const standardError = streamOf('stderr');
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') {
-      standardError.write(`workbook-mirror: cannot write to standard output: ${error.message}\n`);
+      standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
       process.exit(EXIT_CODES.incomplete);
     }
     if (process.listenerCount('SIGTERM') === 0) process.exit(EXIT_CODES.ok);
@@ -61,7 +63,7 @@ export function printSeen(text: string): Promise<void> {
   stdout.removeAllListeners('error');
   return new Promise<void>((resolve, reject) => {
     stdout.on('error', reject);
-    stdout.write(`${text}\n`, (error) => {
+    stdout.write(written(joinLines([text, ''])), (error) => {
       if (error !== null && error !== undefined) return;
       stdout.removeAllListeners('error');
       for (const other of others) stdout.on('error', (error) => void Reflect.apply(other, stdout, [error]));

@@ -45,8 +45,8 @@ export function supervise(
   return {
     sink: () => {
       const text = describeLive(live());
-      if (text !== said) notifier.status(text);
-      said = text;
+      if (String(text) !== said) notifier.status(text);
+      said = String(text);
     },
     ready: notifier.ready,
     whileReloading: async (work) => {

@@ -1,6 +1,7 @@
 import type { Difference } from '../model/drift.ts';
-import { counted, printable, roughDuration, roughSize } from '../model/humanize.ts';
+import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import type { Loudness } from '../model/loudness.ts';
+import { ERASE_LINE, escaped, joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import {
   isClean,
   type UnreadableManifest,
@@ -17,7 +18,7 @@ const REDRAW_MS = 100;
 
 /** Where the progress of a verification is shown. */
 export interface VerifyProgressOptions {
-  readonly write: (text: string) => void;
+  readonly write: (text: TerminalText) => void;
   /** Whether a line can be overwritten: true on a terminal. */
   readonly isTerminal: boolean;
   readonly columns: () => number;
@@ -44,13 +45,13 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   let examined = 0;
   let bytes = 0;
   const isTold = loudness === 'verbose' || !isReportBelow;
-  const line = (text: string): void => write(`${isTerminal ? '\r\u001b[K' : ''}${printable(text)}\n`);
+  const line = (text: string): void => write(say`${isTerminal ? ERASE_LINE : ''}${text}\n`);
   const draw = (): void => {
     if (!isTerminal || now() - drawnAtMs < REDRAW_MS) return;
     drawnAtMs = now();
     const speed = (1000 * bytes) / Math.max(1, drawnAtMs - startedAtMs);
     const text = `${examined} of ${counted(selected, 'target')}, ${roughSize(bytes)} read, ${roughSize(speed)}/s`;
-    write(`\r\u001b[K${text.slice(0, Math.max(0, options.columns() - 1))}`);
+    write(say`${ERASE_LINE}${escaped(text).cut(options.columns() - 1)}`);
   };
   const onEvent = (event: VerifyEvent): void => {
     if (event.kind === 'started') {
@@ -66,7 +67,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   };
   const finish = (report: VerifyReport): void => {
     if (!isReportBelow) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
-    else if (isTerminal) write('\r\u001b[K');
+    else if (isTerminal) write(ERASE_LINE);
   };
   return { onEvent, finish };
 }
@@ -80,7 +81,7 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
 }
 
 /** What was found, for a person. */
-export function describeVerification(report: VerifyReport): string {
+export function describeVerification(report: VerifyReport): TerminalText {
   const { unreadableManifests, strays } = report;
   const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
   if (unreadableManifests.length > 0) {
@@ -91,9 +92,7 @@ export function describeVerification(report: VerifyReport): string {
     const lines = strays.map(({ path, entry }) => `  mirror/${path} (${entry})`);
     blocks.push(['In the mirror, but in no manifest:', ...lines]);
   }
-  return [...blocks, [summaryOf(report), ...adviceOf(report)]]
-    .map((lines) => lines.map(printable).join('\n'))
-    .join('\n\n');
+  return joined([...blocks, [summaryOf(report), ...adviceOf(report)]].map(joinLines), say`\n\n`);
 }
 
 /** What was found, for `--json`: everything. */

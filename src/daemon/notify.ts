@@ -1,3 +1,4 @@
+import type { TerminalText } from '../model/terminal-text.ts';
 import { datagramTo, type SendDatagram } from '../native/datagram.ts';
 
 /** Tells systemd how the daemon stands: sd_notify(3). Where nobody listens, every call does nothing; none ever throws. */
@@ -5,7 +6,7 @@ export interface Notifier {
   /** The daemon works; also the end of what `reloading` began. */
   readonly ready: () => void;
   /** What it does, in one line; `systemctl status` shows it. */
-  readonly status: (text: string) => void;
+  readonly status: (text: TerminalText) => void;
   /** The settings are being read again, until the next `ready`. */
   readonly reloading: () => void;
   /** It is going to end. */
@@ -37,7 +38,7 @@ export function createNotifier(
   const send = senderTo(path, open);
   return {
     ready: () => send('READY=1'),
-    status: (text) => send(`STATUS=${oneLine(text)}`),
+    status: (text) => send(`STATUS=${oneLine(String(text))}`),
     reloading: () => send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
     stopping: () => send('STOPPING=1'),
     watchdog: () => send('WATCHDOG=1'),

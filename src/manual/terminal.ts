@@ -1,3 +1,4 @@
+import { escaped, joined, joinLines, say, type Shown, type TerminalText } from '../model/terminal-text.ts';
 import { shareWidth } from './columns.ts';
 import type { Span, SpanStyle } from './inline.ts';
 import type { Block, ListItem } from './markdown.ts';
@@ -8,32 +9,34 @@ export interface TerminalOptions {
   /** Columns of the terminal. */
   readonly width: number;
   /** Emphasises text; null where nothing may be emphasised, and code keeps its quotes instead. */
-  readonly emphasise: ((text: string, style: SpanStyle | 'heading') => string) | null;
+  readonly emphasise: ((text: Shown, style: SpanStyle | 'heading') => TerminalText) | null;
 }
 
 /** Lines longer than this are hard to read. */
 const WIDEST = 100;
 const NARROWEST = 20;
 const GAP = '  ';
+const EMPTY = say``;
 
 interface Layout {
   readonly width: number;
   readonly show: Show;
-  readonly heading: (text: string) => string;
+  readonly heading: (text: Shown) => TerminalText;
   readonly marked: (spans: readonly Span[]) => readonly Span[];
 }
 
 /** Lays out a text for a terminal: wrapped to its width, except for code, which stays as it is. */
-export function renderForTerminal(blocks: readonly Block[], { width, emphasise }: TerminalOptions): string {
+export function renderForTerminal(
+  blocks: readonly Block[],
+  { width, emphasise }: TerminalOptions,
+): TerminalText {
   const layout: Layout = {
     width: Math.min(WIDEST, Math.max(NARROWEST, width)),
-    show: emphasise ?? ((text) => text),
-    heading: (text) => emphasise?.(text, 'heading') ?? text,
+    show: emphasise ?? escaped,
+    heading: (text) => emphasise?.(text, 'heading') ?? say`${text}`,
     marked: emphasise === null ? quoted : (spans) => spans,
   };
-  return `${renderBlocks(blocks, layout)
-    .map((line) => line.trimEnd())
-    .join('\n')}\n`;
+  return say`${joinLines(renderBlocks(blocks, layout).map((line) => line.trimEnd()))}\n`;
 }
 
 /** Code in quotes, so that it is told from words without any emphasis. */
@@ -43,11 +46,11 @@ function quoted(spans: readonly Span[]): Span[] {
   );
 }
 
-function renderBlocks(blocks: readonly Block[], layout: Layout): string[] {
-  return blocks.flatMap((block, index) => [...(index === 0 ? [] : ['']), ...renderBlock(block, layout)]);
+function renderBlocks(blocks: readonly Block[], layout: Layout): TerminalText[] {
+  return blocks.flatMap((block, index) => [...(index === 0 ? [] : [EMPTY]), ...renderBlock(block, layout)]);
 }
 
-function renderBlock(block: Block, layout: Layout): string[] {
+function renderBlock(block: Block, layout: Layout): TerminalText[] {
   switch (block.kind) {
     case 'heading':
       return headingLines(block, layout);
@@ -64,32 +67,32 @@ function renderBlock(block: Block, layout: Layout): string[] {
   }
 }
 
-function headingLines({ level, spans }: Extract<Block, { kind: 'heading' }>, layout: Layout): string[] {
-  const text = wrap(spans, layout.width, (part) => part);
-  const rule = level > 2 ? [] : ['─'.repeat(Math.max(...text.map(widthOf)))];
+function headingLines({ level, spans }: Extract<Block, { kind: 'heading' }>, layout: Layout): TerminalText[] {
+  const text = wrap(spans, layout.width, escaped);
+  const rule = level > 2 ? [] : ['─'.repeat(Math.max(...text.map((line) => widthOf(String(line)))))];
   return [...text, ...rule].map(layout.heading);
 }
 
-function wrapped(spans: readonly Span[], width: number, { show, marked }: Layout): string[] {
+function wrapped(spans: readonly Span[], width: number, { show, marked }: Layout): TerminalText[] {
   return wrap(marked(spans), width, show);
 }
 
 /** Items are close together, except behind one of several paragraphs. */
-function listLines(items: readonly ListItem[], layout: Layout): string[] {
+function listLines(items: readonly ListItem[], layout: Layout): TerminalText[] {
   return items.flatMap((item, index) => {
     const isApart = (items[index - 1]?.blocks.length ?? 0) > 1;
-    return [...(isApart ? [''] : []), ...itemLines(item, layout)];
+    return [...(isApart ? [EMPTY] : []), ...itemLines(item, layout)];
   });
 }
 
-function itemLines({ mark, blocks }: ListItem, layout: Layout): string[] {
+function itemLines({ mark, blocks }: ListItem, layout: Layout): TerminalText[] {
   const indent = ' '.repeat(widthOf(mark) + 1);
-  const [first = '', ...rest] = renderBlocks(blocks, narrower(layout, indent.length));
-  return [`${mark} ${first}`, ...indented(rest, indent)];
+  const [first = EMPTY, ...rest] = renderBlocks(blocks, narrower(layout, indent.length));
+  return [say`${mark} ${first}`, ...indented(rest, indent)];
 }
 
-function indented(lines: readonly string[], indent: string): string[] {
-  return lines.map((line) => indent + line);
+function indented(lines: readonly Shown[], indent: string): TerminalText[] {
+  return lines.map((line) => say`${indent}${line}`);
 }
 
 function narrower(layout: Layout, columns: number): Layout {
@@ -98,7 +101,7 @@ function narrower(layout: Layout, columns: number): Layout {
 
 type Table = Extract<Block, { kind: 'table' }>;
 
-function tableLines(table: Table, layout: Layout): string[] {
+function tableLines(table: Table, layout: Layout): TerminalText[] {
   const { headings, rows } = table;
   const columns = headings.map((heading, index) =>
     [heading, ...rows.map((row) => row[index] ?? [])].map(layout.marked),
@@ -109,30 +112,33 @@ function tableLines(table: Table, layout: Layout): string[] {
   }));
   const widths = shareWidth(needs, layout.width - GAP.length * (headings.length - 1));
   if (widths === null) return stackedLines(table, layout);
-  const line = (cells: readonly (readonly Span[])[], show: Show): string[] => {
+  const line = (cells: readonly (readonly Span[])[], show: Show): TerminalText[] => {
     const wrappedCells = cells.map((cell, index) => cellLines(layout.marked(cell), widths[index] ?? 0, show));
     const height = Math.max(...wrappedCells.map((cell) => cell.length));
     return Array.from({ length: height }, (_, at) =>
-      wrappedCells.map((cell, index) => cell[at] ?? ' '.repeat(widths[index] ?? 0)).join(GAP),
+      joined(
+        wrappedCells.map((cell, index) => cell[at] ?? ' '.repeat(widths[index] ?? 0)),
+        GAP,
+      ),
     );
   };
   return [
     ...line(headings, (text) => layout.heading(text)),
-    widths.map((width) => '─'.repeat(width)).join(GAP),
+    escaped(widths.map((width) => '─'.repeat(width)).join(GAP)),
     ...rows.flatMap((row) => line(row, layout.show)),
   ];
 }
 
 /** The lines of a cell, each filled up to its width; what emphasises text takes no columns. */
-function cellLines(spans: readonly Span[], width: number, show: Show): string[] {
-  const bare = wrap(spans, width, (text) => text);
+function cellLines(spans: readonly Span[], width: number, show: Show): TerminalText[] {
+  const bare = wrap(spans, width, escaped);
   return wrap(spans, width, show).map(
-    (text, at) => text + ' '.repeat(Math.max(0, width - widthOf(bare[at] ?? ''))),
+    (text, at) => say`${text}${' '.repeat(Math.max(0, width - widthOf(String(bare[at] ?? ''))))}`,
   );
 }
 
 /** A table that is too wide: a paragraph a row, its first cell on top, the others by their headings. */
-function stackedLines({ headings, rows }: Table, layout: Layout): string[] {
+function stackedLines({ headings, rows }: Table, layout: Layout): TerminalText[] {
   const within = narrower(layout, GAP.length);
   return rows.flatMap((row, index) => {
     const [first = [], ...others] = row;
@@ -142,6 +148,6 @@ function stackedLines({ headings, rows }: Table, layout: Layout): string[] {
       return wrapped(spans, within.width, within);
     });
     const top = wrapped(first, layout.width, { ...layout, show: layout.heading });
-    return [...(index === 0 ? [] : ['']), ...top, ...indented(fields, GAP)];
+    return [...(index === 0 ? [] : [EMPTY]), ...top, ...indented(fields, GAP)];
   });
 }

@@ -1,7 +1,8 @@
+import { joined, type TerminalText } from '../model/terminal-text.ts';
 import type { Span, SpanStyle } from './inline.ts';
 
 /** How a run of text looks where it is shown. */
-export type Show = (text: string, style: SpanStyle) => string;
+export type Show = (text: string, style: SpanStyle) => TerminalText;
 
 /** How many columns a text takes: its characters; those of double width do not occur in this manual. */
 export function widthOf(text: string): number {
@@ -18,7 +19,7 @@ interface Piece {
  * Breaks text into lines of at most `width` columns, at its spaces, and inside a word only where that alone is too long. At
  * least one line.
  */
-export function wrap(spans: readonly Span[], width: number, show: Show): string[] {
+export function wrap(spans: readonly Span[], width: number, show: Show): TerminalText[] {
   const lines: Piece[][] = [[]];
   let used = 0;
   for (const word of wordsOf(spans)) {
@@ -39,9 +40,10 @@ export function wrap(spans: readonly Span[], width: number, show: Show): string[
     used += (used > 0 ? 1 : 0) + sizeOf(rest);
   }
   return lines.map((line) =>
-    joined(line)
-      .map(({ text, style }) => show(text, style))
-      .join(''),
+    joined(
+      merged(line).map(({ text, style }) => show(text, style)),
+      '',
+    ),
   );
 }
 
@@ -91,7 +93,8 @@ function spaceStyle(line: readonly Piece[], next: readonly Piece[]): SpanStyle {
   return before !== undefined && before === next[0]?.style ? before : 'plain';
 }
 
-function joined(line: readonly Piece[]): Piece[] {
+/** Neighbours of one style together. */
+function merged(line: readonly Piece[]): Piece[] {
   const result: Piece[] = [];
   for (const piece of line) {
     const last = result.at(-1);

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 
 import type { EventLevel } from '../model/events.ts';
+import { say, type TerminalText } from '../model/terminal-text.ts';
 
 /** A level of the log, from the loudest to the one of least weight. */
 export type LogLevel = 'fatal' | EventLevel | 'trace';
@@ -16,8 +17,8 @@ const PRIORITIES: Readonly<Record<LogLevel, number>> = {
 };
 
 /** Puts the priority of a level in front of every line, as the journal reads it off again (sd-daemon(3)). */
-export function withPriority(lines: string, level: LogLevel): string {
-  return lines.replaceAll(/^(?=.)/gm, `<${PRIORITIES[level]}>`);
+export function withPriority(lines: TerminalText, level: LogLevel): TerminalText {
+  return lines.prefixed(say`<${PRIORITIES[level]}>`);
 }
 
 /**

@@ -1,10 +1,18 @@
 import { pino } from 'pino';
-import { prettyFactory } from 'pino-pretty';
 
 import { EVENT_LEVELS, type EventLevel, type EventSink } from '../model/events.ts';
+import { utcTime } from '../model/humanize.ts';
+import { scrub } from '../model/scrub.ts';
+import {
+  type Emphasis,
+  emphasised,
+  escaped,
+  escapedJson,
+  say,
+  type TerminalText,
+} from '../model/terminal-text.ts';
 import type { LogLevel } from './journal.ts';
 import { describeEvent } from './messages.ts';
-import { scrub } from '../model/scrub.ts';
 
 /** How the log is written. */
 export interface LoggerOptions {
@@ -15,7 +23,7 @@ export interface LoggerOptions {
   /** The secrets as they are now: none of them ever reaches the log. */
   readonly secrets: () => readonly string[];
   /** Takes a line with its line feed; written at once, so that a process that is killed has lost none. */
-  readonly write: (line: string, level: EventLevel) => void;
+  readonly write: (line: TerminalText, level: EventLevel) => void;
 }
 
 /** A log of events. */
@@ -32,12 +40,6 @@ export interface EventLog {
  * with milliseconds (RFC 3339).
  */
 export function createEventLog(options: LoggerOptions): EventLog {
-  const pretty = prettyFactory({
-    colorize: options.colors,
-    ignore: 'pid,event',
-    hideObject: true,
-    translateTime: "UTC:yyyy-mm-dd'T'HH:MM:ss'Z'",
-  });
   let levelInHand: EventLevel = 'info';
   const log = pino(
     {
@@ -47,10 +49,7 @@ export function createEventLog(options: LoggerOptions): EventLog {
       formatters: { level: (label) => ({ level: label }) },
     },
     {
-      write: (line) => {
-        const clean = scrub(line, options.secrets());
-        options.write(options.format === 'pretty' ? pretty(clean) : clean, levelInHand);
-      },
+      write: (line) => options.write(escapedJson(scrub(line, options.secrets())), levelInHand),
     },
   );
   let level = options.level;
@@ -58,7 +57,12 @@ export function createEventLog(options: LoggerOptions): EventLog {
     sink: (event) => {
       const { name, ...fields } = event;
       levelInHand = EVENT_LEVELS[name];
-      log[levelInHand]({ event: name, ...fields }, describeEvent(event));
+      const message = String(describeEvent(event));
+      if (options.format === 'json') log[levelInHand]({ event: name, ...fields }, message);
+      else if (log.isLevelEnabled(levelInHand)) {
+        const clean = escaped(scrub(message, options.secrets()));
+        options.write(prettyLine(Date.now(), levelInHand, clean, options.colors), levelInHand);
+      }
     },
     level: () => level,
     setLevel: (wanted) => {
@@ -66,4 +70,18 @@ export function createEventLog(options: LoggerOptions): EventLog {
       log.level = wanted;
     },
   };
+}
+
+/** The colour of each level in a line for people. */
+const COLORS: Readonly<Record<EventLevel, Emphasis>> = {
+  error: 'red',
+  warn: 'yellow',
+  info: 'green',
+  debug: 'blue',
+};
+
+function prettyLine(atMs: number, level: EventLevel, message: TerminalText, colors: boolean): TerminalText {
+  const shown = (text: TerminalText, how: Emphasis): TerminalText => (colors ? emphasised(text, how) : text);
+  const label = shown(escaped(level.toUpperCase()), COLORS[level]);
+  return say`[${utcTime(atMs)}] ${label}: ${shown(message, 'cyan')}\n`;
 }

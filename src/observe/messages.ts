@@ -5,7 +5,6 @@ import {
   driftSentence,
   heldFilesSentence,
   heldSentence,
-  printable,
   roughDuration,
   roughSize,
   utcTime,
@@ -13,6 +12,7 @@ import {
   unmatchedSentence,
 } from '../model/humanize.ts';
 import { credentialSetting } from '../model/refusals.ts';
+import { escaped, type TerminalText } from '../model/terminal-text.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
@@ -103,11 +103,11 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'state.failed': withHint,
 };
 
-/** One readable sentence for an event, fit for a terminal. */
+/** One readable sentence for an event. */
 export function describeEvent<Name extends EventName>(
   event: { readonly name: Name } & EventFields[Name],
-): string {
-  return printable(SENTENCES[event.name](event));
+): TerminalText {
+  return escaped(SENTENCES[event.name](event));
 }
 
 function describePull(pulled: TargetPulled): string {

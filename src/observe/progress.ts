@@ -1,13 +1,14 @@
-import { counted, printable, roughSize } from '../model/humanize.ts';
+import { counted, roughSize } from '../model/humanize.ts';
 import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../model/events.ts';
 import { isTold, type Loudness } from '../model/loudness.ts';
 import { endsPull } from '../model/live.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from '../model/scrub.ts';
+import { ERASE_LINE, escaped, say, type TerminalText } from '../model/terminal-text.ts';
 
 /** Where progress is shown. */
 export interface ProgressOptions {
-  readonly write: (text: string, level: EventLevel) => void;
+  readonly write: (text: TerminalText, level: EventLevel) => void;
   /** Whether a line can be overwritten: true on a terminal. */
   readonly isTerminal: boolean;
   readonly columns: () => number;
@@ -30,22 +31,22 @@ interface Counts {
 export function createProgress(options: ProgressOptions): EventSink {
   const counts: Counts = { planned: 0, done: 0, bytes: 0, running: [] };
   const hasBar = options.isTerminal && options.loudness !== 'quiet';
+  const clean = (text: string): TerminalText => escaped(scrub(text, options.secrets()));
   const line = (text: string, level: EventLevel): void => {
-    options.write(`${hasBar ? '\r\u001b[K' : ''}${scrub(text, options.secrets())}\n`, level);
+    options.write(say`${hasBar ? ERASE_LINE : ''}${clean(text)}\n`, level);
   };
   const bar = (): void => {
     if (!hasBar || counts.planned === 0) return;
-    const text = scrub(printable(barOf(counts)), options.secrets());
-    options.write(`\r\u001b[K${text.slice(0, Math.max(0, options.columns() - 1))}`, 'info');
+    options.write(say`${ERASE_LINE}${clean(barOf(counts)).cut(options.columns() - 1)}`, 'info');
   };
   return (event) => {
     count(counts, event);
     if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned') {
-      if (event.name === 'pass.failed' && hasBar && counts.planned > 0) options.write('\r\u001b[K', 'info');
+      if (event.name === 'pass.failed' && hasBar && counts.planned > 0) options.write(ERASE_LINE, 'info');
       counts.planned = 0;
     }
     if (isTold(event, options.loudness) && event.name !== 'pass.failed')
-      line(`${markOf(event)} ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
+      line(`${markOf(event)} ${String(describeEvent(event))}`, EVENT_LEVELS[event.name]);
     bar();
   };
 }

@@ -1,12 +1,13 @@
-import { counted, oneLine, printable, utcTime } from '../model/humanize.ts';
+import { counted, oneLine, utcTime } from '../model/humanize.ts';
 import type { CurrentPass, Live, PassNote } from '../model/live.ts';
+import { escaped, type TerminalText } from '../model/terminal-text.ts';
 
 /** How many targets are named of those that are being pulled. */
 const NAMED = 3;
 
 /** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
-export function describeLive(live: Live): string {
-  return printable(
+export function describeLive(live: Live): TerminalText {
+  return escaped(
     live.isStopping
       ? 'stopping'
       : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}`,

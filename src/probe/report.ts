@@ -1,3 +1,4 @@
+import { joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { type Finding, GROUPS } from './finding.ts';
 import type { ProbeReport } from './probe.ts';
 
@@ -13,15 +14,15 @@ const INDENT = '  ';
 export function renderReport(
   report: ProbeReport,
   width: number,
-  emphasise: (text: string) => string,
-): string {
+  emphasise: (text: string) => TerminalText,
+): TerminalText {
   const columns = columnsFor(report.findings, width);
   const headings = { question: 'QUESTION', answer: 'ANSWER', meaning: 'WHAT IT MEANS FOR THE MIRROR' };
   const groups = GROUPS.flatMap((group) => {
     const findings = report.findings.filter((finding) => finding.group === group);
     return findings.length === 0
       ? []
-      : [[emphasise(group), ...findings.map((each) => renderFinding(each, columns))].join('\n')];
+      : [joinLines([emphasise(group), ...findings.map((each) => renderFinding(each, columns))])];
   });
   const end =
     report.stopped === null
@@ -29,7 +30,7 @@ export function renderReport(
       : `It ended early: ${report.stopped}. ${report.requests} requests were sent; nothing was changed.`;
   const privacy =
     'This report names no repository, workbook, person, host or key; read it before you send it.';
-  return [renderFinding(headings, columns), ...groups, `${end}\n${privacy}`].join('\n\n');
+  return joined([renderFinding(headings, columns), ...groups, joinLines([end, privacy])], say`\n\n`);
 }
 
 interface Columns {
@@ -48,7 +49,10 @@ export function columnsFor(findings: readonly Finding[], width: number): Columns
   return { question, answer, meaning: room - question - answer };
 }
 
-function renderFinding(finding: Pick<Finding, 'question' | 'answer' | 'meaning'>, columns: Columns): string {
+function renderFinding(
+  finding: Pick<Finding, 'question' | 'answer' | 'meaning'>,
+  columns: Columns,
+): TerminalText {
   const cells = [
     wrap(finding.question, columns.question),
     wrap(finding.answer, columns.answer),
@@ -56,11 +60,13 @@ function renderFinding(finding: Pick<Finding, 'question' | 'answer' | 'meaning'>
   ];
   const height = Math.max(...cells.map((lines) => lines.length));
   const widths = [columns.question, columns.answer, columns.meaning];
-  return Array.from({ length: height }, (_, index) =>
-    (
-      INDENT + cells.map((lines, column) => (lines[index] ?? '').padEnd(widths[column] ?? 0)).join('  ')
-    ).trimEnd(),
-  ).join('\n');
+  return joinLines(
+    Array.from({ length: height }, (_, index) =>
+      (
+        INDENT + cells.map((lines, column) => (lines[index] ?? '').padEnd(widths[column] ?? 0)).join('  ')
+      ).trimEnd(),
+    ),
+  );
 }
 
 /** Breaks a text into lines at its spaces; a word that alone is too long is cut. */

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { openProbeConnection } from '../../src/client/probe-requests.ts';
+import { escaped } from '../../src/model/terminal-text.ts';
 import { probe, type ProbeOptions, type ProbeReport } from '../../src/probe/probe.ts';
 import { renderReport } from '../../src/probe/report.ts';
 import { startEmbedded } from '../support/embedded.ts';
@@ -394,7 +395,7 @@ describe('a probe', () => {
       };
     };
     const report = await probed(service, { triesWrongKey: true });
-    const text = `${JSON.stringify(report)}${renderReport(report, 160, (each) => each)}`;
+    const text = `${JSON.stringify(report)}${String(renderReport(report, 160, escaped))}`;
     const names = [
       'Secretary',
       'Confidential',

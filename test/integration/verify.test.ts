@@ -297,7 +297,7 @@ describe('verify', () => {
     expect(isClean(report)).toBe(true);
     expect(report.targets.map((target) => target.path)).toStrictEqual(ALL);
     expect(report.readBytes).toBe(29);
-    expect(describeVerification(report)).toMatch(
+    expect(String(describeVerification(report))).toMatch(
       /^3 targets, 5 files, 29 B, verified in .*: all as published\.$/,
     );
   });
@@ -338,7 +338,7 @@ describe('verify', () => {
     expect(report.unreadableManifests.map((each) => each.path)).toStrictEqual(['Accounting/main']);
     expect(damagedTargets(report)).toStrictEqual(['Accounting/main']);
     expect(isClean(report)).toBe(false);
-    const text = describeVerification(report);
+    const text = String(describeVerification(report));
     expect(text).toContain('  mirror/git.example.com/org/link (link)\n');
     expect(text).toContain(
       '  manifests/Accounting/main.json: its field "format" is not what a manifest has there\n',
@@ -350,7 +350,7 @@ describe('verify', () => {
     const { mirror, tree } = await mirrored();
     for (let i = 10; i < 40; i += 1) await writeFile(join(tree, `new ${i}`), '');
     const report = await verified(mirror.directory);
-    const text = describeVerification(report);
+    const text = String(describeVerification(report));
     expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
     expect(text).toContain('  added      new 29\n  and 10 more\n');
     expect(text).toContain('1 target not as published.\nA daemon puts right');
@@ -373,7 +373,7 @@ describe('verify', () => {
     const directory = await temporaryFolder();
     const report = await verified(directory);
     expect(isClean(report)).toBe(true);
-    expect(describeVerification(report)).toBe(`Nothing is mirrored in ${directory}.`);
+    expect(String(describeVerification(report))).toBe(`Nothing is mirrored in ${directory}.`);
     const error = await failureOf(verified(join(directory, 'none')));
     expect(error).toMatchObject({ code: 'directory.unusable' });
     expect(error.message).toContain('ENOENT');
@@ -418,7 +418,9 @@ describe('verify beside a daemon', () => {
     over.abort();
     await publishing;
     reports.push(await verified(mirror.directory));
-    expect(reports.filter((report) => !isClean(report)).map(describeVerification)).toStrictEqual([]);
+    expect(
+      reports.filter((report) => !isClean(report)).map((report) => String(describeVerification(report))),
+    ).toStrictEqual([]);
     expect(reports.length).toBeGreaterThan(5);
   });
 
@@ -460,7 +462,9 @@ describe('an interrupted verification', () => {
     expect(report).toMatchObject({ isComplete: false, selected: 3 });
     expect(isClean(report)).toBe(false);
     expect(report.targets).toHaveLength(2);
-    expect(describeVerification(report)).toMatch(/^Interrupted after 2 of 3: .*\n`verify --resume` goes on/);
+    expect(String(describeVerification(report))).toMatch(
+      /^Interrupted after 2 of 3: .*\n`verify --resume` goes on/,
+    );
     const rest = await verified(mirror.directory, { resume: true });
     expect(isClean(rest)).toBe(true);
     expect(rest.targets.map((target) => target.isResumed)).toStrictEqual([true, true, false]);

@@ -9,11 +9,12 @@ import { parseMarkdown } from '../../src/manual/markdown.ts';
 import { renderManualPage } from '../../src/manual/roff.ts';
 import { renderForTerminal } from '../../src/manual/terminal.ts';
 import { findTopic, topicsOf } from '../../src/manual/topics.ts';
+import { say } from '../../src/model/terminal-text.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 
 function shown(text: string, width = 80): string {
-  return renderForTerminal(parseMarkdown(text), { width, emphasise: null });
+  return String(renderForTerminal(parseMarkdown(text), { width, emphasise: null }));
 }
 
 function roff(text: string): string {
@@ -51,9 +52,9 @@ describe('a text on a terminal', () => {
   it('emphasises without taking columns for it', () => {
     const text = renderForTerminal(parseMarkdown('**one two** three `fourteen`'), {
       width: 20,
-      emphasise: (part, style) => (style === 'plain' ? part : `<${style}:${part}>`),
+      emphasise: (part, style) => (style === 'plain' ? say`${part}` : say`<${style}:${part}>`),
     });
-    expect(text).toBe('<strong:one two> three\n<code:fourteen>\n');
+    expect(String(text)).toBe('<strong:one two> three\n<code:fourteen>\n');
   });
 
   it('keeps the lines of code as they are, and those of lists under their marks', () => {

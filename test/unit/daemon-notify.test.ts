@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createNotifier } from '../../src/daemon/notify.ts';
+import { say } from '../../src/model/terminal-text.ts';
 
 /** A notifier in an environment, what it sent, and to which sockets. */
 function notifierIn(env: NodeJS.ProcessEnv): {
@@ -21,7 +22,7 @@ describe('the notifier', () => {
   it('speaks the protocol of sd_notify(3)', () => {
     const { notifier, sent, opened } = notifierIn({ NOTIFY_SOCKET: '/run/systemd/notify' });
     notifier.ready();
-    notifier.status('pulling Accounting/main');
+    notifier.status(say`pulling Accounting/main`);
     notifier.watchdog();
     notifier.stopping();
     expect(sent).toEqual(['READY=1', 'STATUS=pulling Accounting/main', 'WATCHDOG=1', 'STOPPING=1']);
@@ -71,7 +72,7 @@ describe('the notifier', () => {
 
   it('sends no second field and no message that is too long, whatever the status says', () => {
     const { notifier, sent } = notifierIn({ NOTIFY_SOCKET: '/n' });
-    notifier.status(`one\nMAINPID=1\r\u0000${'€'.repeat(5000)}`);
+    notifier.status(say`one\nMAINPID=1\r\u0000${'€'.repeat(5000)}`);
     expect(sent[0]).toMatch(/^STATUS=one MAINPID=1 €+$/);
     expect(Buffer.byteLength(sent[0] ?? '')).toBeLessThan(4096);
   });
@@ -84,7 +85,7 @@ describe('the notifier', () => {
     expect(() => {
       for (const { ready, status, watchdog } of [unopened, deaf]) {
         ready();
-        status('still here');
+        status(say`still here`);
         watchdog();
       }
     }).not.toThrow();

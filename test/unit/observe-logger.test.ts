@@ -3,6 +3,7 @@ import { fstatSync, openSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../src/model/events.ts';
+import { say } from '../../src/model/terminal-text.ts';
 import { isJournal, withPriority } from '../../src/observe/journal.ts';
 import { createEventLog, type EventLog, type LoggerOptions } from '../../src/observe/logger.ts';
 
@@ -18,7 +19,7 @@ function logged(options: Partial<LoggerOptions> = {}, journal = false): { log: E
     format: 'json',
     colors: false,
     secrets: () => [],
-    write: (line, level) => written.push(journal ? withPriority(line, level) : line),
+    write: (line, level) => written.push(String(journal ? withPriority(line, level) : line)),
     ...options,
   });
   return { log, written };
@@ -81,8 +82,8 @@ describe('the log', () => {
 
 describe('a priority of the journal', () => {
   it('is in front of every line of a text, and of no empty one', () => {
-    expect(withPriority('a\nb\n\n', 'fatal')).toBe('<2>a\n<2>b\n\n');
-    expect(withPriority('a\n', 'trace')).toBe('<7>a\n');
+    expect(String(withPriority(say`a\nb\n\n`, 'fatal'))).toBe('<2>a\n<2>b\n\n');
+    expect(String(withPriority(say`a\n`, 'trace'))).toBe('<7>a\n');
   });
 });
 

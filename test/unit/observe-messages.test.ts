@@ -1,8 +1,13 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { EVENT_LEVELS, type EventFields, type EventName, type MirrorEvent } from '../../src/model/events.ts';
+import { ERASE_LINE } from '../../src/model/terminal-text.ts';
+import { createEventLog } from '../../src/observe/logger.ts';
 import { describeEvent } from '../../src/observe/messages.ts';
+import { createProgress } from '../../src/observe/progress.ts';
 import { NOW_MS } from '../support/builders.ts';
+import { hostileText, UNFIT } from '../support/hostile-text.ts';
 
 const WRONG = { code: 'service.failed', message: 'It failed.', hint: 'Wait.' } as const;
 const PULLED = {
@@ -214,7 +219,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
 };
 
 function sentence(event: MirrorEvent): string {
-  return describeEvent(event);
+  return String(describeEvent(event));
 }
 
 describe('the sentence of an event', () => {
@@ -302,5 +307,72 @@ describe('the sentence of an event', () => {
     expect(() =>
       sentence({ name: 'target.held', target: 'Accounting/main', reason: 'backing-off', untilMs: 1e16 }),
     ).not.toThrow();
+  });
+});
+
+/** Fields whose texts are this program's own. */
+const OWN: ReadonlySet<string> = new Set([
+  'name',
+  'subject',
+  'method',
+  'trigger',
+  'credential',
+  'place',
+  'code',
+]);
+
+/** A value with every text in it that may be somebody else's turned into another one. */
+function withText(value: unknown, text: string): unknown {
+  if (typeof value === 'string') return text;
+  if (Array.isArray(value)) return value.map((each) => withText(each, text));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]: [string, unknown]): [string, unknown] => [
+      name,
+      OWN.has(name) ? field : withText(field, text),
+    ]),
+  );
+}
+
+/** The control sequences of the log's colours. */
+const COLORS = [31, 32, 33, 34, 36, 39].map((code) => `\u001b[${code}m`);
+
+describe('what events tell of others', () => {
+  const events = fc
+    .tuple(fc.constantFrom(...Object.entries(SENTENCES)), hostileText)
+    .map(([[name, [fields]], text]) => Object.assign({ name }, withText(fields, text)) as MirrorEvent);
+
+  it('is one line of text in the log, as JSON and for people', () => {
+    fc.assert(
+      fc.property(events, fc.constantFrom('json', 'pretty'), fc.boolean(), (event, format, colors) => {
+        const written: string[] = [];
+        const write = (line: unknown): number => written.push(String(line));
+        createEventLog({ level: 'debug', format, colors, secrets: () => [], write }).sink(event);
+        const text = COLORS.reduce((rest, color) => rest.replaceAll(color, ''), written.join(''));
+        expect(text).toMatch(/^[^\n]+\n$/);
+        expect(text.slice(0, -1)).not.toMatch(UNFIT);
+        if (format !== 'json') return;
+        const { name, ...fields } = event;
+        expect(JSON.parse(text)).toMatchObject({ event: name, ...fields });
+      }),
+    );
+  });
+
+  it('is text in the display of a pass', () => {
+    fc.assert(
+      fc.property(fc.array(events, { minLength: 1 }), fc.boolean(), (several, isTerminal) => {
+        const written: string[] = [];
+        const show = createProgress({
+          write: (text) => written.push(String(text)),
+          isTerminal,
+          columns: () => 60,
+          loudness: 'verbose',
+          secrets: () => [],
+        });
+        for (const event of several) show(event);
+        for (const text of written)
+          expect(text.replace(String(ERASE_LINE), '').replace(/\n$/, '')).not.toMatch(UNFIT);
+      }),
+    );
   });
 });

@@ -13,7 +13,7 @@ function show(options: Partial<ProgressOptions> = {}): {
 } {
   const written: string[] = [];
   const emit = createProgress({
-    write: (text) => written.push(text),
+    write: (text) => written.push(String(text)),
     isTerminal: true,
     columns: () => 100,
     loudness: 'normal',

@@ -9,13 +9,13 @@ it('a status line names why new settings were refused, in one line', () => {
     { name: 'settings.refused', code: 'settings.invalid', message: 'Two:\n  one\n  two', hint: null },
     0,
   );
-  expect(describeLive(live)).toBe('no pass yet; new settings refused: Two: one two');
+  expect(String(describeLive(live))).toBe('no pass yet; new settings refused: Two: one two');
 });
 
 it('a status line names what takes long, in a pass and between passes', () => {
   const slow = ['A', 'B', 'C', 'D'].map((name) => ({ target: `${name}/main`, startedAtMs: 0 }));
   const live = { ...initialLive(0), slow };
-  expect(describeLive(live)).toBe('no pass yet; still pulling A/main, B/main, C/main, …');
+  expect(String(describeLive(live))).toBe('no pass yet; still pulling A/main, B/main, C/main, …');
   const pass = {
     trigger: 'start',
     startedAtMs: 0,
@@ -23,7 +23,7 @@ it('a status line names what takes long, in a pass and between passes', () => {
     done: 1,
     pulling: ['E/main'],
   } as const;
-  expect(describeLive({ ...live, pass, slow: slow.slice(0, 1) })).toBe(
+  expect(String(describeLive({ ...live, pass, slow: slow.slice(0, 1) }))).toBe(
     'pass (start): 1 of 2 pulls done; pulling E/main; still pulling A/main',
   );
 });

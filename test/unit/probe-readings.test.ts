@@ -1,6 +1,7 @@
 import { array, assert, integer, oneof, property, string, stringMatching, webUrl } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
+import { escaped } from '../../src/model/terminal-text.ts';
 import { compareTimes } from '../../src/probe/archive.ts';
 import { reactTo } from '../../src/probe/asker.ts';
 import { absenceMeaning } from '../../src/probe/contents-findings.ts';
@@ -259,12 +260,8 @@ describe('the table', () => {
         const findings = [finding(one, two, three)];
         const { question, answer: said, meaning } = columnsFor(findings, width);
         expect(question + said + meaning + 6).toBeLessThanOrEqual(width);
-        const table = renderReport(
-          { format: 1, requests: 7, stopped: null, findings },
-          width,
-          (each) => each,
-        );
-        const [body = ''] = table.split('\n\n7 requests');
+        const table = renderReport({ format: 1, requests: 7, stopped: null, findings }, width, escaped);
+        const [body = ''] = String(table).split('\n\n7 requests');
         expect(body.split('\n').every((line) => line.length <= width)).toBe(true);
       }),
     );
@@ -274,8 +271,8 @@ describe('the table', () => {
     const table = renderReport(
       { format: 1, requests: 7, stopped: 'all 7 requests were used up', findings: [] },
       100,
-      (each) => each,
+      escaped,
     );
-    expect(table).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
+    expect(String(table)).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
   });
 });

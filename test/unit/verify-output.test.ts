@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createVerifyProgress, describeVerification } from '../../src/cli/verify-output.ts';
 import type { VerifiedTarget, VerifyReport } from '../../src/cli/verify.ts';
 import type { Loudness } from '../../src/model/loudness.ts';
+import type { TerminalText } from '../../src/model/terminal-text.ts';
 
 const CLEAR = '\r\u001b[K';
 
@@ -53,7 +54,7 @@ function show(
   const written: string[] = [];
   let nowMs = 0;
   const now = (): number => (nowMs += 1000);
-  const write = (text: string): number => written.push(text);
+  const write = (text: TerminalText): number => written.push(String(text));
   const options = { write, isTerminal, columns: () => 60, loudness, isReportBelow, now };
   return { written, progress: createVerifyProgress(options) };
 }
@@ -115,7 +116,7 @@ describe('the progress of a verification', () => {
 
 describe('the report of a verification', () => {
   it('tells every kind of difference, and what to do', () => {
-    expect(describeVerification(report({ targets: [DIFFERS, GONE] }))).toBe(
+    expect(String(describeVerification(report({ targets: [DIFFERS, GONE] })))).toBe(
       [
         'Planning/main differs from its manifest in 5 places:',
         '  added      a',
@@ -133,7 +134,7 @@ describe('the report of a verification', () => {
   });
 
   it('says after an interruption how to go on', () => {
-    expect(describeVerification(report({ isComplete: false, selected: 7 }))).toBe(
+    expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n' +
         '`verify --resume` goes on with the others.',
     );
