@@ -1,11 +1,12 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { HeldDeletion } from '../model/guard.ts';
-import { counted, printable } from '../model/humanize.ts';
+import { counted } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
+import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { writeApproval } from '../store/approvals.ts';
 import { openReader, refuseMissing } from './reader.ts';
 import { tellEvent } from './output.ts';
@@ -79,14 +80,15 @@ function notHeld(name: string, held: readonly string[]): never {
 }
 
 /** What was approved, for a person. */
-export function describeApproved(approved: readonly Approved[]): string {
-  if (approved.length === 0) return 'No deletion is held: there is nothing to approve.';
+export function describeApproved(approved: readonly Approved[]): TerminalText {
+  if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>
     subject === 'files'
       ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted`
       : `${target}: may go to history/, as it is gone from the service`,
   );
-  return [...lines, 'It goes through with the next pass: `sync`, SIGHUP to the daemon, or its schedule.']
-    .map(printable)
-    .join('\n');
+  return joinLines([
+    ...lines,
+    'It goes through with the next pass: `sync`, SIGHUP to the daemon, or its schedule.',
+  ]);
 }

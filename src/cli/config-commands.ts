@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 
+import { escapedJson } from '../model/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson } from './output.ts';
 
@@ -64,6 +65,6 @@ export function addConfigCommands(program: Command): void {
     'Example: workbook-mirror config schema > config.schema.json',
   ).action(async () => {
     const { renderJsonSchema } = await import('../config/render.ts');
-    printData(renderJsonSchema());
+    printData(escapedJson(renderJsonSchema()));
   });
 }

@@ -3,6 +3,7 @@ import { effectiveSettings, renderEffective } from '../config/effective.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import type { Settings } from '../config/schema.ts';
 import { counted } from '../model/humanize.ts';
+import { escapedLines, say, type TerminalText } from '../model/terminal-text.ts';
 
 interface Loaded {
   readonly settings: Settings;
@@ -11,11 +12,11 @@ interface Loaded {
 }
 
 /** Says that settings are good, and where they came from. @param command the one that they are good for; `run` without */
-export function describeCheck({ sources, configFile }: Loaded, command?: string): string {
+export function describeCheck({ sources, configFile }: Loaded, command?: string): TerminalText {
   const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const good = command === undefined ? 'good' : `good for ${command}`;
-  return `The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  return say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
 }
 
 /** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */
@@ -26,8 +27,11 @@ function isGiven(sources: SettingSources, name: string): boolean {
 
 /** The effective settings, secrets masked, as YAML or as data. */
 export function showSettings({ settings, sources }: Loaded): {
-  yaml: string;
+  yaml: TerminalText;
   data: unknown;
 } {
-  return { yaml: renderEffective(settings, sources), data: effectiveSettings(settings, sources) };
+  return {
+    yaml: escapedLines(renderEffective(settings, sources)),
+    data: effectiveSettings(settings, sources),
+  };
 }

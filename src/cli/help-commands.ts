@@ -1,5 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 
+import { printable } from '../model/humanize.ts';
+import { escapedLines, joinLines } from '../model/terminal-text.ts';
 import { addAllPendingFlags, addPendingFlags, declare } from './declare.ts';
 import { manualTopics, showTopic } from './manual.ts';
 import { printData } from './output.ts';
@@ -22,7 +24,7 @@ export function addHelpCommands(program: Command): void {
       if (man) {
         await addAllPendingFlags(program);
         const { manualPage } = await import('./manual-page.ts');
-        printData(manualPage(program, packageVersion()));
+        printData(escapedLines(manualPage(program, packageVersion())));
         return;
       }
       const command = findCommand(program, names);
@@ -58,7 +60,7 @@ function addCompletion(program: Command): void {
       const shell = shells.find((each) => each === asked);
       if (shell !== undefined) {
         await addAllPendingFlags(program);
-        printData(completionFor(shell, program));
+        printData(escapedLines(completionFor(shell, program)));
         return;
       }
       const { settingsOf } = await import('./settings-flags.ts');
@@ -69,7 +71,9 @@ function addCompletion(program: Command): void {
               asked === 'history' ? 'history' : 'targets',
               settingsOf(command, ['directory']).settings,
             );
-      if (names.length > 0) printData(names.join('\n'));
+      // A shell takes a name as it stands here, and then shows it: one that could not be shown as itself is not offered.
+      const shown = names.filter((name) => printable(name) === name);
+      if (shown.length > 0) printData(joinLines(shown));
     });
 }
 

@@ -4,9 +4,10 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { SettingsFor } from '../config/schema.ts';
 import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import { printable, roughSize, utcTime } from '../model/humanize.ts';
+import { roughSize, utcTime } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
 import { type HistoryKind, keptAt } from '../model/retention.ts';
+import { say, type TerminalText } from '../model/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../store/history.ts';
 import { layoutOf, parseHistoryName } from '../store/layout.ts';
 import { readManifest } from '../store/manifest-file.ts';
@@ -75,10 +76,10 @@ function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: stri
 }
 
 /** The list for a person. */
-export function describeHistory(kept: readonly KeptTree[]): string {
-  if (kept.length === 0) return 'The history is empty.';
+export function describeHistory(kept: readonly KeptTree[]): TerminalText {
+  if (kept.length === 0) return say`The history is empty.`;
   const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes }) => [
-    printable(target),
+    target,
     kind,
     new Date(leftAtMs).toISOString(),
     changedAtMs === null ? '?' : utcTime(changedAtMs),
@@ -162,10 +163,8 @@ function notKept(target: string, atMs: number | null): never {
 }
 
 /** What was restored, for a person. */
-export function describeRestored({ target, leftAtMs, files, folder }: Restored): string {
-  return printable(
-    `${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}: ${files} files, checked byte for byte, now in ${folder}`,
-  );
+export function describeRestored({ target, leftAtMs, files, folder }: Restored): TerminalText {
+  return say`${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}: ${files} files, checked byte for byte, now in ${folder}`;
 }
 
 /** Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC. @throws MirrorError `usage.invalid` */

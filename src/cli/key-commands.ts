@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander';
 
 import { EXIT_CODES } from '../model/errors.ts';
+import { say } from '../model/terminal-text.ts';
 import { KEY_KINDS, type KeyKind } from '../service/keys.ts';
 import { declare, type FlagSet, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
-import { printData, printJson, tell } from './output.ts';
+import { jsonText, printData, printJson, tell } from './output.ts';
 
 /** Where the keys are. */
 const PLACE_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [] };
@@ -40,7 +41,7 @@ export function addKeyCommands(program: Command, setExitCode: SetExitCode): void
       const { settings } = settingsOf(command, []);
       const { revokeKey } = await import('./keys.ts');
       const revoked = await revokeKey(settings, id);
-      if (loudness() !== 'quiet') printData(`Revoked ${revoked}.`);
+      if (loudness() !== 'quiet') printData(say`Revoked ${revoked}.`);
     });
 }
 
@@ -66,14 +67,14 @@ function addCreate(keys: Command): void {
         await import('./keys.ts');
       const { printSeen } = await import('./streams.ts');
       const made = await createKey(settings, options.kind, options.name);
-      const text = options.json ? JSON.stringify(printedKey(made), null, 2) : made.key;
+      const text = options.json ? jsonText(printedKey(made)) : say`${made.key}`;
       await showKey(settings, made, () => printSeen(text));
       const newDirectory = describeNewDirectory(made);
       if (newDirectory !== null && loudness() !== 'quiet') tell(newDirectory, 'warn');
       if (options.json) return;
       if (loudness() !== 'quiet') tell(describeNewKey(made));
       const { signingSecret } = made.stored;
-      if (signingSecret !== null) tell(`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
+      if (signingSecret !== null) tell(say`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
     });
 }
 
@@ -98,8 +99,8 @@ function addList(keys: Command, setExitCode: SetExitCode): void {
       else printData(describeKeys(content));
       const others = keysOfSettings(settings);
       if (others.length > 0 && loudness() !== 'quiet')
-        tell(`The service also takes what the settings hold: ${others.join(', ')}.`);
-      for (const problem of content.problems) tell(`! ${describeKeyProblem(problem)}`, 'error');
+        tell(say`The service also takes what the settings hold: ${others.join(', ')}.`);
+      for (const problem of content.problems) tell(say`! ${describeKeyProblem(problem)}`, 'error');
       if (content.problems.length > 0) setExitCode(EXIT_CODES.incomplete);
     });
 }

@@ -5,8 +5,9 @@ import { addKey, keyFolderOf, type KeyFolderContent, readKeyFolder, removeKey } 
 import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../keys/stored-key.ts';
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import { printable, utcTime } from '../model/humanize.ts';
+import { utcTime } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
+import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { digestOfKey, type KeyKind } from '../service/keys.ts';
 import { table } from './output.ts';
 import { becomeOwnerOf } from './owner.ts';
@@ -84,9 +85,9 @@ export async function showKey(
 }
 
 /** What has to be told of the directory in which a key was made; null where there is nothing. */
-export function describeNewDirectory({ newDirectory }: CreatedKey): string | null {
+export function describeNewDirectory({ newDirectory }: CreatedKey): TerminalText | null {
   if (newDirectory === null) return null;
-  return `Made the directory ${printable(newDirectory)}: no service has been there.`;
+  return say`Made the directory ${newDirectory}: no service has been there.`;
 }
 
 /** A key that was made, for programs. */
@@ -102,16 +103,16 @@ const USES: Readonly<Record<KeyKind, string>> = {
 };
 
 /** What whoever made a key is told beside the key itself. */
-export function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): string {
-  return [
-    `Made a key of ${printable(name)}, id ${id} (${USES[kind]}).`,
+export function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): TerminalText {
+  return joinLines([
+    `Made a key of ${name}, id ${id} (${USES[kind]}).`,
     'It is shown this once only; the service takes it from now on.',
     ...(replacesTemporary
       ? [
           'Keys that a running `serve` printed at its start end with it; from its next start on it prints none.',
         ]
       : []),
-  ].join('\n');
+  ]);
 }
 
 /**
@@ -133,15 +134,10 @@ export function listedKeys({ keys }: KeyFolderContent): ListedKey[] {
 }
 
 /** The keys for a person. */
-export function describeKeys({ keys, problems }: KeyFolderContent): string {
+export function describeKeys({ keys, problems }: KeyFolderContent): TerminalText {
   if (keys.length === 0)
-    return problems.length === 0 ? 'There is no key.' : 'There is no key that can be read.';
-  const rows = keys.map(({ id, kind, name, createdAt }) => [
-    printable(id),
-    kind,
-    utcTime(Date.parse(createdAt)),
-    printable(name),
-  ]);
+    return problems.length === 0 ? say`There is no key.` : say`There is no key that can be read.`;
+  const rows = keys.map(({ id, kind, name, createdAt }) => [id, kind, utcTime(Date.parse(createdAt)), name]);
   return table(['ID', 'KIND', 'CREATED', 'NAME'], rows);
 }
 
@@ -182,7 +178,7 @@ export function idMeant(asked: string, ids: readonly string[]): string {
     'key.not_found',
     `Several keys have an id that begins with ${JSON.stringify(asked)}.`,
     {
-      hint: `Give more of it: ${[first, ...others].map(printable).join(', ')}.`,
+      hint: `Give more of it: ${[first, ...others].join(', ')}.`,
     },
   );
 }
@@ -212,6 +208,6 @@ function notFound(asked: string, content: KeyFolderContent): MirrorError {
         ? 'There is none at all in this directory.'
         : close === undefined
           ? '`keys list` shows all of them.'
-          : `The nearest is ${printable(close)}; \`keys list\` shows all of them.`,
+          : `The nearest is ${close}; \`keys list\` shows all of them.`,
   });
 }

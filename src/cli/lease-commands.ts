@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { say } from '../model/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
 
@@ -40,8 +41,8 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
       else
         printData(
           released.length === 0
-            ? 'No lease is in force.'
-            : `Released ${released.map((each) => each.id).join(', ')}.`,
+            ? say`No lease is in force.`
+            : say`Released ${released.map((each) => each.id).join(', ')}.`,
         );
     });
   declare(
@@ -59,7 +60,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
       const files = await listLeases(settings);
       if (options.json) printJson(files.inForce);
       else printData(describeLeases(files.inForce, Date.now()));
-      for (const problem of leaseProblems(files)) tell(`! ${problem}`);
+      for (const problem of leaseProblems(files)) tell(say`! ${problem}`);
     });
 }
 
@@ -94,7 +95,7 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
         try {
           const taken = await acquire(settings, flags, [], signal);
           if (flags.json) printJson(taken);
-          else printData(taken.id);
+          else printData(say`${taken.id}`);
         } catch (error) {
           if (!signal.aborted) throw error;
           setExitCode(EXIT_CODES.incomplete);

@@ -5,8 +5,8 @@ import { constants } from 'node:os';
 import type { SettingsFor } from '../config/schema.ts';
 import { systemCode } from '../model/disk-errors.ts';
 import { EXIT_CODES, MirrorError, toMirrorError } from '../model/errors.ts';
-import { printable } from '../model/humanize.ts';
 import type { Lease } from '../model/lease.ts';
+import { say, type TerminalText } from '../model/terminal-text.ts';
 import { layoutOf } from '../store/layout.ts';
 import { releaseLease, watchLease } from '../store/lease.ts';
 import { acquire, type AcquireFlags } from './lease.ts';
@@ -96,11 +96,11 @@ export async function ended(child: ChildProcess, [program = '']: readonly string
   } catch (error) {
     const isMissing = systemCode(error) === 'ENOENT';
     const why = isMissing ? 'there is no such program' : String(error);
-    tell(printable(`workbook-mirror: cannot start ${program}: ${why}`));
+    tell(say`workbook-mirror: cannot start ${program}: ${why}`);
     return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
   }
   // Such as a signal that may not be sent to it.
-  child.on('error', (error) => tell(printable(`workbook-mirror: ${program}: ${error.message}`)));
+  child.on('error', (error) => tell(say`workbook-mirror: ${program}: ${error.message}`));
   await exited;
   return child.signalCode === null ? (child.exitCode ?? EXIT_CODES.defect) : signalCode(child.signalCode);
 }
@@ -115,16 +115,14 @@ function signalCode(signal: NodeJS.Signals): number {
   return SIGNAL_CODE_BASE + constants.signals[signal];
 }
 
-function lostMessage([program = '']: readonly string[], how: string): string {
-  return printable(
-    `workbook-mirror: the lease ended before ${program}, which ${how}: what it reads may be of two states.`,
-  );
+function lostMessage([program = '']: readonly string[], how: string): TerminalText {
+  return say`workbook-mirror: the lease ended before ${program}, which ${how}: what it reads may be of two states.`;
 }
 
 function lost([program = '']: readonly string[]): MirrorError {
   return new MirrorError(
     'lease.lost',
-    printable(`${program} succeeded, but the lease had ended before it: what it read may be of two states.`),
+    `${program} succeeded, but the lease had ended before it: what it read may be of two states.`,
     {
       hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
     },
@@ -133,5 +131,5 @@ function lost([program = '']: readonly string[]): MirrorError {
 
 function tellUnreleased(error: unknown): void {
   const { message } = toMirrorError(error);
-  tell(`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
+  tell(say`workbook-mirror: the lease was not released and lasts until it runs out: ${message}`);
 }

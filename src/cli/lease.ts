@@ -4,9 +4,10 @@ import { basename } from 'node:path';
 import type { SettingsFor } from '../config/schema.ts';
 import { onDisk } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
-import { printable, roughDuration, utcTime } from '../model/humanize.ts';
+import { roughDuration, utcTime } from '../model/humanize.ts';
 import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
 import { likely } from '../model/nearest.ts';
+import { say, type TerminalText } from '../model/terminal-text.ts';
 import { formatDuration, parseDuration } from '../model/units.ts';
 import { bindNativeCalls } from '../native/file-calls.ts';
 import { layoutOf } from '../store/layout.ts';
@@ -88,14 +89,12 @@ export async function acquire(
   const { lease, interrupted } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
   if (interrupted === null) {
     tell(
-      '! This user may not see whether a publish was interrupted before: if one was, a manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.',
+      say`! This user may not see whether a publish was interrupted before: if one was, a manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
     );
   }
   for (const path of interrupted ?? []) {
     tell(
-      printable(
-        `! ${path}: a publish was interrupted and is completed after the lease; its manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
-      ),
+      say`! ${path}: a publish was interrupted and is completed after the lease; its manifest may not be that of its tree. A mirror that is restored from a backup finds out by itself.`,
     );
   }
   return lease;
@@ -119,18 +118,18 @@ export function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreada
       const why = error instanceof Error ? error.message : 'for an unknown reason';
       return `${nameOf(name)} cannot be looked at (${why}): nothing is published while the daemon cannot either`;
     }),
-  ].map(printable);
+  ];
 }
 
 /** The list for a person. */
-export function describeLeases(leases: readonly Lease[], nowMs: number): string {
-  if (leases.length === 0) return 'No lease is in force.';
+export function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
+  if (leases.length === 0) return say`No lease is in force.`;
   const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [
     id,
     utcTime(takenAtMs),
     utcTime(untilMs),
     roughDuration(untilMs - nowMs),
-    printable(holder),
+    holder,
   ]);
   return table(['ID', 'TAKEN', 'ENDS BY ITSELF', 'IN', 'HOLDER'], rows);
 }

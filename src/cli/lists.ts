@@ -4,7 +4,8 @@ import type { WorkbookList } from '../client/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { EventSink, MirrorEvent } from '../model/events.ts';
-import { counted, printable } from '../model/humanize.ts';
+import { counted } from '../model/humanize.ts';
+import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import { connect } from './installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
@@ -67,29 +68,29 @@ export async function withClient<T>(
 export function describeRepositories({
   repositories,
   problems,
-}: Pick<RepositoryList, 'repositories' | 'problems'>): string {
+}: Pick<RepositoryList, 'repositories' | 'problems'>): TerminalText {
   const rows = repositories.map((repository) => [
-    printable(repository.fullName),
+    repository.fullName,
     repository.url === null ? 'drag-and-drop' : 'Git',
     repository.createdAt ?? '-',
     repository.id,
   ]);
-  const body = rows.length === 0 ? '' : `${table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows)}\n\n`;
-  return [`${body}${counted(rows.length, 'repository', 'repositories')}.`, ...problems].join('\n');
+  const body = rows.length === 0 ? [] : [table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows), ''];
+  return joinLines([...body, `${counted(rows.length, 'repository', 'repositories')}.`, ...problems]);
 }
 
 /** The workbooks for a person. */
-export function describeWorkbooks({ rows, problems }: WorkbookList): string {
+export function describeWorkbooks({ rows, problems }: WorkbookList): TerminalText {
   const lines = rows.map((row) => [
-    printable(row.id),
-    printable(row.branch),
+    row.id,
+    row.branch,
     row.versionId.slice(0, 10),
     row.createdAt ?? '-',
-    printable(row.author ?? '-'),
+    row.author ?? '-',
     String(row.processing),
     String(row.failure),
   ]);
   const headings = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
-  const body = lines.length === 0 ? '' : `${table(headings, lines)}\n\n`;
-  return [`${body}${counted(lines.length, 'workbook')}.`, ...problems].join('\n');
+  const body = lines.length === 0 ? [] : [table(headings, lines), ''];
+  return joinLines([...body, `${counted(lines.length, 'workbook')}.`, ...problems]);
 }

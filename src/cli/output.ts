@@ -2,11 +2,15 @@ import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
 import { isTold } from '../model/loudness.ts';
 import {
   emphasised,
+  escaped,
   escapedJson,
   escapedLines,
+  joined,
+  joinLines,
   say,
   type Shown,
   type TerminalText,
+  written,
 } from '../model/terminal-text.ts';
 import type { LogLevel } from '../observe/journal.ts';
 import { describeEvent } from '../observe/messages.ts';
@@ -15,14 +19,18 @@ import { type OutputStream, standardError, standardOutput } from './streams.ts';
 
 /** Prints data: standard output holds nothing else. */
 export function printData(text: TerminalText | string): void {
-  standardOutput.write(
-    String(text).endsWith('\n') ? text : say`${typeof text === 'string' ? escapedLines(text) : text}\n`,
-  );
+  const own = typeof text === 'string' ? escapedLines(text) : text;
+  standardOutput.write(written(own).endsWith('\n') ? own : say`${own}\n`);
 }
 
 /** Prints a value as JSON. */
 export function printJson(value: unknown): void {
-  printData(escapedJson(JSON.stringify(value, null, 2)));
+  printData(jsonText(value));
+}
+
+/** A value as JSON that people can read, too. */
+export function jsonText(value: unknown): TerminalText {
+  return escapedJson(JSON.stringify(value, null, 2));
 }
 
 /** Tells a person something, on standard error. */
@@ -36,16 +44,17 @@ export const tellEvent: EventSink = (event) => {
 };
 
 /** Puts rows under their headings, in columns. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = headings.map((heading, column) =>
-    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), heading.length),
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {
+  const lines = [headings, ...rows].map((cells) => cells.map(escaped));
+  const widths = headings.map((_, column) =>
+    lines.reduce((width, cells) => Math.max(width, cells[column]?.width ?? 0), 0),
   );
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd();
-  return [line(headings), ...rows.map(line)].join('\n');
+  const line = (cells: readonly TerminalText[]): TerminalText =>
+    joined(
+      cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))),
+      '  ',
+    ).trimEnd();
+  return joinLines(lines.map(line));
 }
 
 /** Emphasises text where the stream that it goes to shows it. */

@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { counted, printable, roughSize } from '../model/humanize.ts';
+import { counted, roughSize } from '../model/humanize.ts';
 import type { Action } from '../model/actions.ts';
+import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { planPass } from '../sync/pass.ts';
 import { policyOf } from './compose.ts';
 import { openReader } from './reader.ts';
@@ -38,11 +39,11 @@ export function planData(actions: readonly Action[]): unknown {
 }
 
 /** The plan for a person. */
-export function describePlan(actions: readonly Action[]): string {
-  if (actions.length === 0) return 'Nothing is selected: there is no target.';
+export function describePlan(actions: readonly Action[]): TerminalText {
+  if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
     action.kind + (action.moveFrom === null ? '' : ' (moves)'),
-    printable(action.path),
+    action.path,
     action.reason,
     action.published === null ? '?' : String(action.published.fileCount),
     action.published === null ? '?' : roughSize(action.published.archiveBytes),
@@ -57,5 +58,5 @@ export function describePlan(actions: readonly Action[]): string {
     pulls.length === 0
       ? 'Nothing would be pulled.'
       : `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
-  return `${table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows)}\n\n${summary}`;
+  return joinLines([table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows), '', summary]);
 }

@@ -1,7 +1,8 @@
 import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
-import { counted, printable } from '../model/humanize.ts';
+import { counted } from '../model/humanize.ts';
 import { lastLease, LeasedError } from '../model/lease.ts';
+import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import { layoutOf } from '../store/layout.ts';
 import { repairFromDisk } from '../store/repair.ts';
 import type { MirrorStore } from '../store/store.ts';
@@ -120,12 +121,11 @@ export async function stillPublished(
 }
 
 /** How trees were put right, for a person. */
-export function describeRepaired({ fromDisk, pulled }: Repaired): string {
-  const lines = [
+export function describeRepaired({ fromDisk, pulled }: Repaired): TerminalText {
+  return joinLines([
     ...(fromDisk.length === 0
       ? []
       : [`${counted(fromDisk.length, 'target')} put right from the disk: ${fromDisk.join(', ')}`]),
     ...(pulled.length === 0 ? [] : [`${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`]),
-  ];
-  return lines.map(printable).join('\n');
+  ]);
 }

@@ -5,7 +5,6 @@ import {
   driftSentence,
   heldSentence,
   oneLine,
-  printable,
   roughDuration,
   roughSize,
   utcTime,
@@ -14,6 +13,7 @@ import {
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import type { StoredPass } from '../state/state.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
@@ -75,12 +75,12 @@ export function isAllWell({ targets, lastPass }: StatusReport): boolean {
 }
 
 /** The report for a person. */
-export function describeStatus(report: StatusReport): string {
+export function describeStatus(report: StatusReport): TerminalText {
   const { nowMs, targets } = report;
   const ago = (timeMs: number | null): string =>
     timeMs === null ? 'never' : `${roughDuration(nowMs - timeMs)} ago`;
   const rows = targets.map((target) => [
-    printable(target.target),
+    target.target,
     target.state + (target.isStale && target.state !== 'stale' ? ', stale' : ''),
     ago(target.verifiedAtMs),
     ago(target.changedAtMs),
@@ -102,7 +102,7 @@ export function describeStatus(report: StatusReport): string {
     'TROUBLE',
   ];
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
-  return [
+  return joinLines([
     describeLastPass(report, ago),
     ...describeHooksDue(report),
     ...report.leases.map(describeLease),
@@ -110,7 +110,7 @@ export function describeStatus(report: StatusReport): string {
     '',
     body,
     ...describeSharing(report),
-  ].join('\n');
+  ]);
 }
 
 /** How much need not be stored twice, if anything. */
@@ -132,14 +132,14 @@ function describeHooksDue({ hooksDue }: StatusReport): string[] {
 }
 
 function describeSlowPulls({ slowPulls }: StatusReport, ago: (timeMs: number) => string): string[] {
-  return Object.entries(slowPulls).map(([target, sinceMs]) =>
-    printable(`${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})`),
+  return Object.entries(slowPulls).map(
+    ([target, sinceMs]) => `${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})`,
   );
 }
 
 function describeLease(lease: Lease): string {
   const sentence = leaseSentence(lease);
-  return printable(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`);
+  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
 }
 
 function describeTrouble({
@@ -150,15 +150,15 @@ function describeTrouble({
   restoredAtMs,
   nextAttemptAtMs,
 }: TargetStatus): string {
-  if (failure === null && drift !== null) return printable(`someone changed it: ${driftSentence(drift)}`);
+  if (failure === null && drift !== null) return `someone changed it: ${driftSentence(drift)}`;
   if (failure === null) {
     if (held === null)
       return restoredAtMs === null ? '' : `restored from the history at ${utcTime(restoredAtMs)}`;
-    return printable(`${heldSentence(held)}; ${approveCommand(target)}`);
+    return `${heldSentence(held)}; ${approveCommand(target)}`;
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
   const changed = drift === null ? '' : `; someone changed it: ${driftSentence(drift)}`;
-  return printable(`${failure.code}: ${oneLine(failure.message)}${next}${changed}`);
+  return `${failure.code}: ${oneLine(failure.message)}${next}${changed}`;
 }
 
 function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
@@ -166,7 +166,7 @@ function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | nul
     return 'No pass is on record: `workbook-mirror sync` makes one, `workbook-mirror run` one after the other.';
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
   if (lastPass.failure !== null) {
-    return printable(`${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`);
+    return `${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`;
   }
   return `${when}, ${lastPass.summary?.pulled ?? 0} pulled, ${lastPass.summary?.failed ?? 0} failed, ${lastPass.summary?.held ?? 0} held`;
 }

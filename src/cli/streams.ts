@@ -56,7 +56,7 @@ export function endWithOutput(): void {
  * Writes what is shown only once to standard output, and waits until it is out.
  * @throws what kept it from being written, such as a full disk, or a reader that is gone
  */
-export function printSeen(text: string): Promise<void> {
+export function printSeen(text: TerminalText): Promise<void> {
   const { stdout } = process;
   // They end the process, but whoever waits here has something to undo first.
   const others = stdout.rawListeners('error');

@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
 import { counted } from '../model/humanize.ts';
+import { say, type TerminalText } from '../model/terminal-text.ts';
 import { createProgress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
 import { openMirror } from './compose.ts';
@@ -50,8 +51,8 @@ export async function sync(
 }
 
 /** Says that the hook after publishing did not succeed everywhere: how the pass ended does not tell. */
-export function describeHooksDue(hooksDue: number): string {
-  return `! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`;
+export function describeHooksDue(hooksDue: number): TerminalText {
+  return say`! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`;
 }
 
 /** The outcome of a pass as data, for `--json`. */

@@ -1,18 +1,11 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import {
-  approveCommand,
-  counted,
-  driftSentence,
-  heldSentence,
-  oneLine,
-  printable,
-  utcTime,
-} from '../model/humanize.ts';
+import { approveCommand, counted, driftSentence, heldSentence, oneLine, utcTime } from '../model/humanize.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';
+import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
@@ -106,10 +99,10 @@ async function nextPass(settings: SettingsFor<'directory'>): Promise<number | nu
 }
 
 /** The explanation for a person. */
-export function describeExplanation(explanation: Explanation): string {
+export function describeExplanation(explanation: Explanation): TerminalText {
   const { target, record, slowSinceMs, nextPassAtMs } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
-  const lines = [
+  return joinLines([
     `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
     `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
     `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
@@ -129,8 +122,7 @@ export function describeExplanation(explanation: Explanation): string {
     '',
     'Next:',
     ...describeNext(target, time, nextPassAtMs),
-  ];
-  return lines.map(printable).join('\n');
+  ]);
 }
 
 function describeFile({ file, path, target }: Explanation): string[] {

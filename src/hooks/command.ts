@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { MirrorError } from '../model/errors.ts';
-import { printable, roughDuration } from '../model/humanize.ts';
+import { roughDuration } from '../model/humanize.ts';
 import { findProgram } from './find-program.ts';
 
 /** A program to run to its end. */
@@ -24,7 +24,7 @@ export interface CommandRequest {
 /** How a program ended by itself. */
 export interface CommandEnd {
   readonly exitCode: number;
-  /** The last line that it wrote to standard error, bounded and fit for a log; null for none. */
+  /** The last line that it wrote to standard error, bounded; null for none. */
   readonly lastLine: string | null;
   readonly durationMs: number;
 }
@@ -144,7 +144,7 @@ function keepTail({ stderr }: ChildProcess): () => string | null {
   stderr?.on('error', () => {});
   return () => {
     const line = tail.toString('utf8').trimEnd().split('\n').at(-1)?.trim() ?? '';
-    return line === '' ? null : printable(line.slice(0, LINE_CHARACTERS));
+    return line === '' ? null : line.slice(0, LINE_CHARACTERS);
   };
 }
 

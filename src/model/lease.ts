@@ -1,5 +1,5 @@
 import { MirrorError } from './errors.ts';
-import { printable, utcTime } from './humanize.ts';
+import { utcTime } from './humanize.ts';
 
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
 export interface Lease {
@@ -43,7 +43,7 @@ export class LeasedError extends MirrorError {
   readonly lease: Lease;
 
   constructor(lease: Lease) {
-    super('publish.leased', printable(`Nothing was published: ${leaseSentence(lease)}.`), {
+    super('publish.leased', `Nothing was published: ${leaseSentence(lease)}.`, {
       hint: 'Try again when it has ended; `lease list` shows all of them, `lease release` ends one at once.',
     });
     this.lease = lease;

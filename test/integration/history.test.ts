@@ -53,7 +53,7 @@ describe('trees that are gone from the service', () => {
     await mirror.pass();
     const [entry] = await listHistory(settingsOf(mirror), 'Gone/main');
     expect(entry).toMatchObject({ target: 'Gone/main', kind: 'retired', files: 2, sizeBytes: 6 });
-    expect(describeHistory(entry === undefined ? [] : [entry])).toContain('Gone/main  retired');
+    expect(String(describeHistory(entry === undefined ? [] : [entry]))).toContain('Gone/main  retired');
 
     const to = join(await temporaryFolder(), 'a/b');
     const request = { target: 'mirror/Gone/main/', atMs: null, to };
@@ -150,7 +150,7 @@ describe('trees that are gone from the service', () => {
     await expect(restoreHistory(settings, { ...request, to })).rejects.toMatchObject({
       code: 'history.damaged',
     });
-    expect(describeHistory(await listHistory(settings, null))).toContain('?');
+    expect(String(describeHistory(await listHistory(settings, null)))).toContain('?');
     await expect(restoreHistory(settings, { ...request, target: 'Gon/main' })).rejects.toMatchObject({
       code: 'target.unknown',
     });

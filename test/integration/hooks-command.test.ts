@@ -48,7 +48,7 @@ describe('a command', () => {
 
   it('gives its exit code and the last line of its errors, fit for a log', async () => {
     const end = await shell('echo first >&2; printf "last \\033[31mline\\n\\n" >&2; exit 3');
-    expect(end).toMatchObject({ exitCode: 3, lastLine: 'last \\u001b[31mline' });
+    expect(end).toMatchObject({ exitCode: 3, lastLine: 'last \u001b[31mline' });
     expect(await shell('true')).toMatchObject({ exitCode: 0, lastLine: null });
   });
 

@@ -20,5 +20,5 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     slowPulls: {},
     targets: [TARGET],
   });
-  expect(text).toMatch(/publish\.refused: refused.*someone changed it: .*b\.xlsx/);
+  expect(String(text)).toMatch(/publish\.refused: refused.*someone changed it: .*b\.xlsx/);
 });

@@ -1,12 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 
+import { jsonText, table } from '../../src/cli/output.ts';
+import { inlineYaml } from '../../src/config/yaml-text.ts';
 import { printable } from '../../src/model/humanize.ts';
 import {
   emphasised,
-  ERASE_LINE,
   escaped,
-  escapedJson,
   escapedLines,
   joined,
   joinLines,
@@ -63,6 +64,7 @@ describe('text of others', () => {
           joinLines(texts),
           joined(texts, separator),
           joinLines(texts).prefixed(separator),
+          table(texts, [texts, [...texts, separator]]),
           escapedLines(texts.join('\n')),
           say`${joined(texts, '')}${separator}`.cut(7),
           say`${separator}`.padEnd(80).trimEnd(),
@@ -85,7 +87,7 @@ describe('text of others', () => {
 describe('text that is put together', () => {
   it('keeps what stands in the source', () => {
     const parts: readonly Shown[] = ['a\n', 3, emphasised('b\u001b', 'bold')];
-    expect(String(say`${ERASE_LINE}${parts[0] ?? ''}\n${parts[1] ?? ''}${parts[2] ?? ''}`)).toBe(
+    expect(String(say`\r\u001b[K${parts[0] ?? ''}\n${parts[1] ?? ''}${parts[2] ?? ''}`)).toBe(
       '\r\u001b[Ka\\u000a\n3\u001b[1mb\\u001b\u001b[22m',
     );
     expect(String(say``)).toBe('');
@@ -99,15 +101,29 @@ describe('text that is put together', () => {
     expect(String(escaped('a😀').cut(2))).toBe('a');
     expect(String(text.cut(Number.NaN))).toBe('');
   });
+
+  it('is laid out in columns by the form in which it is shown', () => {
+    expect(String(table(['A', 'B'], [['\u001b', 'x'], ['y']]))).toBe('A       B\n\\u001b  x\ny');
+  });
 });
 
 describe('data for programs', () => {
   it('is the same value in JSON, without what a terminal would not show', () => {
     fc.assert(
       fc.property(fc.dictionary(hostileText, fc.array(hostileText)), (value) => {
-        const text = String(escapedJson(JSON.stringify(value, null, 2)));
+        const text = String(jsonText(value));
         expect(text.replaceAll('\n', '')).not.toMatch(UNFIT);
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('is the same value in YAML, too, and one line', () => {
+    fc.assert(
+      fc.property(fc.oneof(hostileText, fc.array(hostileText)), (value) => {
+        const text = inlineYaml(value);
+        expect(text).not.toMatch(UNFIT);
+        expect(parse(text)).toEqual(value);
       }),
     );
   });
@@ -116,8 +132,7 @@ describe('data for programs', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         fc.pre(printable(text) === text);
-        const json = JSON.stringify({ text });
-        expect(String(escapedJson(json))).toBe(json);
+        expect(String(jsonText({ text }))).toBe(JSON.stringify({ text }, null, 2));
       }),
     );
   });
