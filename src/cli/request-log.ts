@@ -1,5 +1,4 @@
 import { systemCode } from '../model/disk-errors.ts';
-import { printable } from '../model/humanize.ts';
 import { scrub } from '../model/scrub.ts';
 import type { RequestInfo } from '../service/service.ts';
 
@@ -93,7 +92,7 @@ export function showTarget(target: string, secrets: readonly string[]): string {
           .split('&')
           .map((parameter) => showParameter(parameter, secrets))
           .join('&')}`;
-  return printable(conceal(path, secrets) + query);
+  return conceal(path, secrets) + query;
 }
 
 /** Enough to know a program by. */
@@ -113,12 +112,11 @@ export function requestLines(
   secrets: readonly string[],
   isDetailed: boolean,
 ): { readonly line: string; readonly failure: string | null } {
-  const mask = (text: string): string => printable(conceal(text, secrets));
   const took = `${method} ${showTarget(path, secrets)} ${status} ${Math.round(durationMs)} ms`;
-  const line = isDetailed ? `${took}, ${mask(describeClient(client))}` : took;
+  const line = isDetailed ? `${took}, ${conceal(describeClient(client), secrets)}` : took;
   if (error === undefined) return { line, failure: null };
   // Only the connection of the request itself ends so: nobody is left to be answered, and nothing is wrong here.
   if (systemCode(error) === 'ECONNRESET') return { line: `${line}, given up by the client`, failure: null };
   const why = error instanceof Error ? error.message : 'for an unknown reason';
-  return { line, failure: `${line}: ${mask(why)}` };
+  return { line, failure: `${line}: ${conceal(why, secrets)}` };
 }

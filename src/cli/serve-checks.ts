@@ -5,7 +5,6 @@ import { createChecker } from '../checker/checker.ts';
 import { openFindings } from '../checker/findings.ts';
 import type { GitLibrary, GitLibraryOptions } from '../git/library.ts';
 import type { FailedCheck } from '../git/standings.ts';
-import { printable } from '../model/humanize.ts';
 import type { Finding } from '../model/workbook-check.ts';
 import { log } from './serve-log.ts';
 
@@ -33,8 +32,7 @@ interface ServeChecks {
 
 function tellFailure({ integration, path, versionId, finding }: FailedCheck): void {
   const version = versionId.slice(0, 12);
-  const workbook = printable(`${integration}/${path}`);
-  log(`The workbook ${workbook} failed, version ${version}: ${REASONS[finding]}.`, 'warn');
+  log(`The workbook ${integration}/${path} failed, version ${version}: ${REASONS[finding]}.`, 'warn');
 }
 
 /** Opens what checks the workbooks of a service, and what remembers the findings in its directory. */

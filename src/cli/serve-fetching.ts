@@ -1,6 +1,6 @@
 import type { FetchEvent } from '../git/fetches.ts';
 import { toMirrorError } from '../model/errors.ts';
-import { printable, roughDuration, withHint } from '../model/humanize.ts';
+import { roughDuration, withHint } from '../model/humanize.ts';
 import { log } from './serve-log.ts';
 
 /** So many references are named in a line, and so much of each. */
@@ -13,12 +13,12 @@ function shortened(text: string): string {
 
 function reasonOf(error: unknown): string {
   const { message, hint = null } = toMirrorError(error);
-  return printable(withHint({ message, hint }));
+  return withHint({ message, hint });
 }
 
-/** Says what became of a fetch, in a line; what a server said is made harmless. */
+/** Says what became of a fetch, in a line. */
 export function describeFetch(event: FetchEvent): string {
-  const name = printable(event.repository.full_name);
+  const name = event.repository.full_name;
   switch (event.kind) {
     case 'cloned':
       return `${name}: cloned`;
@@ -37,7 +37,7 @@ export function describeFetch(event: FetchEvent): string {
       return `${name}: what is here of it is damaged; it is cloned again: ${reasonOf(event.error)}`;
     case 'left-out': {
       const more = event.names.length - NAMES_SHOWN;
-      const names = event.names.slice(0, NAMES_SHOWN).map((text) => shortened(printable(text)));
+      const names = event.names.slice(0, NAMES_SHOWN).map(shortened);
       const rest = more > 0 ? ` and ${more} more` : '';
       return `${name}: left out what cannot be kept on this disk, as names that are too long: ${names.join(', ')}${rest}`;
     }

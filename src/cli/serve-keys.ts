@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
 import type { Settings } from '../config/schema.ts';
-import { printable } from '../model/humanize.ts';
 import { keyFolderOf, type KeyProblem, readKeyFolder } from '../keys/key-folder.ts';
 import { createKeyReader } from '../keys/key-reader.ts';
 import { fixedKey, type KeyKind, type Keys } from '../service/keys.ts';
@@ -41,9 +40,9 @@ export function temporaryKinds({ kinds, isUncertain }: KeysAtStart): readonly Ke
 
 /** What should be a key and is none, as a line. */
 export function describeKeyProblem({ id, path, reason, isRemovable }: KeyProblem): string {
-  if (id === null) return printable(`${path}: ${reason}; no key in it holds`);
+  if (id === null) return `${path}: ${reason}; no key in it holds`;
   const how = isRemovable ? `\`keys revoke ${id}\` removes it` : 'remove it by hand';
-  return printable(`${path} is no key: ${reason}; it lets nobody in; ${how}`);
+  return `${path} is no key: ${reason}; it lets nobody in; ${how}`;
 }
 
 /** Makes the keys of some kinds that hold until a service stops. */

@@ -1,4 +1,5 @@
 import type { Settings } from '../config/schema.ts';
+import { escapedJson, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import type { LogLevel } from '../observe/journal.ts';
 import { standardError } from './streams.ts';
 
@@ -26,29 +27,30 @@ export function isLogged(level: LogLevel, { level: least }: ServeLogSettings = s
 /**
  * A line of the log, with its line feed: the time in UTC, a mark for what is wrong, and the text. As JSON it has the fields of
  * the daemon's log.
- * @param block lines to be taken over as they are, which stand below it
+ * @param text on one line; it may hold what others wrote
+ * @param block lines that stand below it
  */
 export function formatLine(
   format: ServeLogSettings['format'],
   level: LogLevel,
   text: string,
   at: Date,
-  block = '',
-): string {
+  block: TerminalText | null = null,
+): TerminalText {
   const time = at.toISOString();
+  const lines = joinLines(block === null ? [text] : [text, block]);
   if (format === 'json') {
-    const msg = block === '' ? text : `${text}\n${block}`;
-    return `${JSON.stringify({ level, time, pid: process.pid, msg })}\n`;
+    return say`${escapedJson(JSON.stringify({ level, time, pid: process.pid, msg: String(lines) }))}\n`;
   }
-  return `${time} ${MARKS[level] ?? ''}${text}\n${block === '' ? '' : `${block}\n`}`;
+  return say`${time} ${MARKS[level] ?? ''}${lines}\n`;
 }
 
-/** Writes a line to the log of the service, on standard error, if it is loud enough. */
+/** Writes a line to the log of the service, on standard error, if it is loud enough. @param text may hold what others wrote */
 export function log(text: string, level: LogLevel = 'info'): void {
   if (isLogged(level)) standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
-/** Writes what nobody can do without, however little is to be logged. @param block lines to be taken over as they are */
-export function logAlways(text: string, block: string): void {
+/** Writes what nobody can do without, however little is to be logged. @param block lines that stand below it */
+export function logAlways(text: string, block: TerminalText): void {
   standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
 }

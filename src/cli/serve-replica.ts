@@ -1,7 +1,8 @@
 import { formatListen } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { counted, printable, roughDuration, utcTime } from '../model/humanize.ts';
+import { counted, roughDuration, utcTime } from '../model/humanize.ts';
 import type { TargetRecord } from '../model/record.ts';
+import { say } from '../model/terminal-text.ts';
 import { createReplicaLibrary, type ReplicaTotals } from '../replica/library.ts';
 import type { MirrorPort, ReplicaTrouble } from '../replica/ports.ts';
 import { createService } from '../service/service.ts';
@@ -67,7 +68,7 @@ async function serveUntil(stop: Stop, settings: ReplicaSettings): Promise<void> 
     );
     for (const path of totals.unreadable) log(describeUnreadable(path), 'error');
     await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './second-mirror' });
-    printData(baseUrl);
+    printData(say`${baseUrl}`);
     await stop.asked;
   } finally {
     await service.close();
@@ -129,12 +130,10 @@ export function describeAge(
 }
 
 function describeUnreadable(path: string): string {
-  return printable(
-    `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
-  );
+  return `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`;
 }
 
 function tellTrouble({ target, path, what }: ReplicaTrouble): void {
   const where = path === '' ? target : `${target}/${path}`;
-  log(printable(`${where} was refused: ${what}; \`verify\` says more`), 'warn');
+  log(`${where} was refused: ${what}; \`verify\` says more`, 'warn');
 }

@@ -1,4 +1,5 @@
 import type { Settings } from '../config/schema.ts';
+import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import type { RequestInfo } from '../service/service.ts';
 import type { Keys } from '../service/keys.ts';
 import { isLoopback } from '../web/access.ts';
@@ -29,8 +30,8 @@ function creation(kind: 'personal' | 'token', directory: string | undefined): st
 }
 
 /** The settings of a mirror of a service, as its settings file takes them. */
-export function mirrorSettings({ baseUrl, temporary, mirrorDirectory }: ServeStart): string {
-  return [
+export function mirrorSettings({ baseUrl, temporary, mirrorDirectory }: ServeStart): TerminalText {
+  return joinLines([
     'service:',
     `  baseUrl: ${baseUrl}`,
     ...(temporary === null ? [] : [`  apiKey: ${temporary.apiKey}`]),
@@ -42,7 +43,7 @@ export function mirrorSettings({ baseUrl, temporary, mirrorDirectory }: ServeSta
             : `  apiToken: ${temporary.apiToken}`,
         ]),
     `directory: ${mirrorDirectory}`,
-  ].join('\n');
+  ]);
 }
 
 /** Says what a service that was just started lets in, and what that leads to which nobody would expect. */

@@ -5,6 +5,7 @@ import { createFetching } from '../git/fetching.ts';
 import { createGitLibrary } from '../git/library.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
 import { counted } from '../model/humanize.ts';
+import { say } from '../model/terminal-text.ts';
 import { loadPage } from '../service/page.ts';
 import { createService } from '../service/service.ts';
 import { endOrphans } from './orphans.ts';
@@ -79,7 +80,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
     log(`Serving ${counted(count, 'repository', 'repositories')} of ${directory}.`);
     log(`The page for uploads: ${new URL('/', baseUrl).href}`);
     await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './mirror' });
-    printData(baseUrl);
+    printData(say`${baseUrl}`);
     await stop.asked;
   } finally {
     fetching.close();

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -10,22 +11,26 @@ import { describeNoToken, mirrorSettings } from '../../src/cli/serve-start.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from '../../src/cli/service-commands.ts';
 import { lacksCredentials, reasonIn } from '../../src/git/complaint.ts';
 import { listenError } from '../../src/model/listen-error.ts';
+import { say } from '../../src/model/terminal-text.ts';
 import { reachableHost } from '../../src/service/service.ts';
+import { hostileText, UNFIT } from '../support/hostile-text.ts';
 
 const AT = new Date('2026-01-02T03:04:05.678Z');
 
 describe('the log of serve', () => {
   it('has lines of one form, marked where something is wrong', () => {
-    expect(formatLine('auto', 'info', 'GET / 200 1 ms', AT)).toBe(
+    expect(String(formatLine('auto', 'info', 'GET / 200 1 ms', AT))).toBe(
       '2026-01-02T03:04:05.678Z GET / 200 1 ms\n',
     );
     for (const level of ['warn', 'error'] as const)
-      expect(formatLine('pretty', level, 'a', AT)).toBe('2026-01-02T03:04:05.678Z ! a\n');
-    expect(formatLine('auto', 'info', 'a', AT, 'b:\n  c')).toBe('2026-01-02T03:04:05.678Z a\nb:\n  c\n');
+      expect(String(formatLine('pretty', level, 'a', AT))).toBe('2026-01-02T03:04:05.678Z ! a\n');
+    expect(String(formatLine('auto', 'info', 'a', AT, say`b:\n  c`))).toBe(
+      '2026-01-02T03:04:05.678Z a\nb:\n  c\n',
+    );
   });
 
   it('has one line of JSON for each, also with lines below it', () => {
-    const line = formatLine('json', 'warn', 'a', AT, 'b:\n  c');
+    const line = String(formatLine('json', 'warn', 'a', AT, say`b:\n  c`));
     expect(line.indexOf('\n')).toBe(line.length - 1);
     expect(JSON.parse(line)).toEqual({
       level: 'warn',
@@ -33,6 +38,16 @@ describe('the log of serve', () => {
       pid: process.pid,
       msg: 'a\nb:\n  c',
     });
+  });
+
+  it('shows what others wrote as text, on its one line', () => {
+    fc.assert(
+      fc.property(hostileText, fc.constantFrom('json', 'pretty'), (text, format) => {
+        const line = String(formatLine(format, 'warn', text, AT));
+        expect(line).toMatch(/^[^\n]+\n$/);
+        expect(line.slice(0, -1)).not.toMatch(UNFIT);
+      }),
+    );
   });
 
   it('goes down to the level of the settings', () => {
@@ -53,12 +68,12 @@ describe('the settings of a mirror that serve prints', () => {
   };
 
   it('are a settings file as they stand', () => {
-    const text = mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: 't' } });
+    const text = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: 't' } }));
     expect(parse(text)).toEqual({
       service: { baseUrl: start.baseUrl, apiKey: 'k', apiToken: 't' },
       directory: './mirror',
     });
-    const withoutToken = mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: null } });
+    const withoutToken = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: null } }));
     expect(parse(withoutToken)).toMatchObject({ service: { baseUrl: start.baseUrl, apiKey: 'k' } });
     expect(withoutToken).toContain('apiToken: the token that');
   });

@@ -284,7 +284,6 @@ describe('the log of requests', () => {
       ['/api/repos?q=the+api/key', '/api/repos?q=[secret]'],
       ['/api/repos?q=%74he-tok%65n', '/api/repos?q=[secret]'],
       [`/%${'25'.repeat(9)}41`, '[hidden]'],
-      ['/api/repos\u001b[2J', '/api/repos\\u001b[2J'],
     ];
     for (const [target, shown] of cases) expect(showTarget(target, SECRETS)).toBe(shown);
   });
@@ -326,7 +325,7 @@ describe('the log of requests', () => {
     );
     const error = new Error(`cannot open the-token\n${key}`);
     expect(requestLines({ ...info, error }, SECRETS, false).failure).toBe(
-      'GET /api/repos 500 1 ms: cannot open [secret]\\u000awbg_[hidden]',
+      'GET /api/repos 500 1 ms: cannot open [secret]\nwbg_[hidden]',
     );
     const gone = Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
     expect(requestLines({ ...info, error: gone }, SECRETS, false)).toEqual({

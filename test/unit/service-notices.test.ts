@@ -6,7 +6,7 @@ import type { RegisteredRepository } from '../../src/git/registry-index.ts';
 const DROPPED: RegisteredRepository = {
   id: '1',
   name: 'A',
-  full_name: 'A\u001b',
+  full_name: 'A',
   url: null,
   created_at: '',
   source: null,
@@ -18,7 +18,7 @@ describe('the log of a service', () => {
   it('says what is wrong in the directory, and what to do', () => {
     const error = new Error('ENOTDIR\nno directory');
     expect(describeOpening({ kind: 'unusable', repository: DROPPED, error })).toBe(
-      'A\\u001b cannot be used: ENOTDIR no directory. Put repositories/1.git right, or restore it from the backup, and start this again.',
+      'A cannot be used: ENOTDIR no directory. Put repositories/1.git right, or restore it from the backup, and start this again.',
     );
     expect(describeOpening({ kind: 'unusable', repository: CONNECTED, error })).toBe(
       'h/p.git cannot be used: ENOTDIR no directory. It is cloned again if it is gone.',
