@@ -25,7 +25,8 @@ async function main(): Promise<number> {
   // Asked often by programs, and answered without what a whole command line takes to be understood.
   if ((only === '--version' || only === '-V') && others.length === 0) {
     const { packageVersion } = await import('./cli/version.ts');
-    standardOutput.write(`${packageVersion()}\n`);
+    const { say } = await import('./model/terminal-text.ts');
+    standardOutput.write(say`${packageVersion()}\n`);
     return 0;
   }
   const { runProgram, tellError } = await import('./cli/program.ts');

@@ -4,7 +4,6 @@ import {
   emphasised,
   escaped,
   escapedJson,
-  escapedLines,
   joined,
   joinLines,
   say,
@@ -18,9 +17,8 @@ import { loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from './streams.ts';
 
 /** Prints data: standard output holds nothing else. */
-export function printData(text: TerminalText | string): void {
-  const own = typeof text === 'string' ? escapedLines(text) : text;
-  standardOutput.write(written(own).endsWith('\n') ? own : say`${own}\n`);
+export function printData(text: TerminalText): void {
+  standardOutput.write(written(text).endsWith('\n') ? text : say`${text}\n`);
 }
 
 /** Prints a value as JSON. */
@@ -34,8 +32,8 @@ export function jsonText(value: unknown): TerminalText {
 }
 
 /** Tells a person something, on standard error. */
-export function tell(text: TerminalText | string, level: LogLevel = 'info'): void {
-  standardError.write(say`${typeof text === 'string' ? escapedLines(text) : text}\n`, level);
+export function tell(text: TerminalText, level: LogLevel = 'info'): void {
+  standardError.write(say`${text}\n`, level);
 }
 
 /** Tells a person of an event, if it is loud enough for the command line. */

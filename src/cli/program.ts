@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
-import { printable } from '../model/humanize.ts';
+import { oneLine } from '../model/humanize.ts';
+import { escapedLines, joinLines } from '../model/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
@@ -13,6 +14,7 @@ import { addMirrorCommands } from './mirror-commands.ts';
 import { tell } from './output.ts';
 import { addReportCommands } from './report-commands.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from './service-commands.ts';
+import { standardError, standardOutput } from './streams.ts';
 import { addVerifyCommand } from './verify-command.ts';
 import { packageVersion } from './version.ts';
 
@@ -44,7 +46,11 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
     .addHelpText('after', EXIT_CODE_HELP)
     .hook('preAction', (_program, command) => takeLoudness(command))
     .exitOverride()
-    .configureOutput({ outputError: () => {} });
+    .configureOutput({
+      writeOut: (text) => standardOutput.write(escapedLines(text)),
+      writeErr: (text) => standardError.write(escapedLines(text)),
+      outputError: () => {},
+    });
   const setExitCode = (code: number): void => {
     exitCode = code;
   };
@@ -74,18 +80,37 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
 function usageError(error: CommanderError): MirrorError {
   if (error.code === 'commander.help')
     return new MirrorError('usage.invalid', 'A command is needed: see the list above.');
-  return new MirrorError('usage.invalid', error.message.replace(/^error: /, ''), {
+  return new MirrorError('usage.invalid', linesOf(error), {
     hint: '`workbook-mirror help` lists the commands, `workbook-mirror help COMMAND` the flags of one.',
   });
 }
 
+/** What commander says, with what it thinks was meant on a line of its own. */
+function linesOf({ message }: CommanderError): string[] {
+  const [, what = message, meant] =
+    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];
+  return meant === undefined ? [what] : [what, meant];
+}
+
 /** Tells a person what went wrong and what to do about it. */
 export function tellError(error: MirrorError): void {
-  const lines = [
-    `workbook-mirror: ${error.message}`,
-    ...(error.hint === undefined ? [] : [`  ${error.hint}`]),
-  ];
-  if (error.code === 'internal.defect' && error.cause instanceof Error) lines.push(error.cause.stack ?? '');
-  const text = lines.join('\n').split('\n').map(printable).join('\n');
-  tell(text, 'error');
+  const { code, cause, hint } = error;
+  const isDefect = code === 'internal.defect';
+  const [first = '', ...more] = isDefect ? error.lines.map(oneLine) : error.lines;
+  tell(
+    joinLines([
+      `workbook-mirror: ${first}`,
+      ...more,
+      ...(hint === undefined ? [] : [`  ${hint}`]),
+      ...(isDefect && cause instanceof Error ? stackOf(cause) : []),
+    ]),
+    'error',
+  );
+}
+
+/** The stack of an error, a call a line; its message, which somebody else may have written, is on one. */
+function stackOf({ stack = '', message }: Error): string[] {
+  const at = stack.indexOf(message);
+  const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
+  return end === -1 ? [oneLine(stack)] : [oneLine(stack.slice(0, end)), ...stack.slice(end + 1).split('\n')];
 }

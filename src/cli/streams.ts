@@ -1,12 +1,12 @@
 import { EXIT_CODES } from '../model/errors.ts';
-import { escapedLines, joinLines, say, type TerminalText, written } from '../model/terminal-text.ts';
+import { joinLines, say, type TerminalText, written } from '../model/terminal-text.ts';
 import { mayColor, mayRedraw } from '../model/terminal.ts';
 import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {
   /** Writes a text as it is; with a level, every line of it begins with its priority where the stream is the journal. */
-  readonly write: (text: TerminalText | string, level?: LogLevel) => void;
+  readonly write: (text: TerminalText, level?: LogLevel) => void;
   readonly isTerminal: () => boolean;
   readonly columns: () => number;
   /** Whether text may be emphasised there ({@link mayColor}). */
@@ -20,8 +20,7 @@ function streamOf(name: 'stdout' | 'stderr'): OutputStream {
     write: (text, level) => {
       const stream = process[name];
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
-      const own = typeof text === 'string' ? escapedLines(text) : text;
-      stream.write(written(isMarked ? withPriority(own, level) : own));
+      stream.write(written(isMarked ? withPriority(text, level) : text));
     },
     isTerminal: () => process[name].isTTY,
     columns: () => process[name].columns,

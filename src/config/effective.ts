@@ -1,10 +1,11 @@
 import { type DeletionLimit, formatDeletionLimit } from '../model/guard.ts';
+import { printable } from '../model/humanize.ts';
 import { formatRetention, type Retention } from '../model/retention.ts';
 import { formatDuration, formatSize } from '../model/units.ts';
 import { formatListen } from './addresses.ts';
 import { settingDescriptors, type SettingDescriptor } from './descriptors.ts';
 import type { SettingKind } from './leaf.ts';
-import { printable, type SettingSource } from './problems.ts';
+import type { SettingSource } from './problems.ts';
 import type { SettingSources } from './resolve.ts';
 import type { Settings } from './schema.ts';
 import { Secret } from './secret.ts';

@@ -1,4 +1,5 @@
 import { MirrorError } from '../model/errors.ts';
+import { printable } from '../model/humanize.ts';
 
 /** Where a setting's value came from. */
 export interface SettingSource {
@@ -25,7 +26,7 @@ export class SettingsError extends MirrorError {
   constructor(problems: readonly SettingProblem[]) {
     const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
     const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
-    super('settings.invalid', [`${count} with the settings:`, ...lines].join('\n'), {
+    super('settings.invalid', [`${count} with the settings:`, ...lines], {
       hint: '`workbook-mirror help settings` describes every setting, `workbook-mirror help five-minutes` how to begin.',
     });
     this.problems = problems;
@@ -43,12 +44,4 @@ export function describeProblem({ setting, source, message }: SettingProblem): s
 /** A text that somebody else wrote, in quotes, safe to print on a terminal, shortened. */
 export function quote(text: string): string {
   return `"${printable(text.length > 80 ? `${text.slice(0, 80)}…` : text)}"`;
-}
-
-/** Control, format and other invisible characters as escapes: a value must not move a terminal's cursor. */
-export function printable(text: string): string {
-  return text.replaceAll(
-    /[\p{C}\u2028\u2029]/gu,
-    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
-  );
 }

@@ -92,17 +92,21 @@ export interface MirrorErrorOptions {
 export class MirrorError extends Error {
   override readonly name = 'MirrorError';
   readonly code: ErrorCode;
+  /** The message, as the lines that it was made of: a line feed within one is not of this program. */
+  readonly lines: readonly string[];
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
 
   /**
    * @param code the stable code
-   * @param message what happened, without secrets, as one line
+   * @param message what happened, without secrets, as one line or as several
    * @param options hint, cause and the service's wish for when to come back
    */
-  constructor(code: ErrorCode, message: string, options: MirrorErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: ErrorCode, message: string | readonly string[], options: MirrorErrorOptions = {}) {
+    const lines = typeof message === 'string' ? [message] : message;
+    super(lines.join('\n'), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.lines = lines;
     this.hint = options.hint;
     this.retryAfterMs = options.retryAfterMs;
   }

@@ -1,0 +1,46 @@
+import { vi } from 'vitest';
+
+import { runProgram, tellError } from '../../src/cli/program.ts';
+import { exitCodeOf, toMirrorError } from '../../src/model/errors.ts';
+
+/** What a command would have written, and how it ended. */
+export interface Written {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a command in this process, as the process itself would, with what it writes kept from the streams.
+ * @param settings variables without the prefix: `DIRECTORY`
+ */
+export async function runHere(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Written> {
+  const written = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      written[name] += String(text);
+      return true;
+    }),
+  );
+  for (const [name, value] of Object.entries({ NO_COLOR: '1', ...prefixed(settings) }))
+    vi.stubEnv(name, value);
+  try {
+    const { exitCode } = await runProgram(['node', 'workbook-mirror', ...args]);
+    return { exitCode, ...written };
+  } catch (error) {
+    tellError(toMirrorError(error));
+    return { exitCode: exitCodeOf(error), ...written };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    vi.unstubAllEnvs();
+  }
+}
+
+function prefixed(settings: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
+  );
+}
