@@ -30,7 +30,12 @@ async function main(): Promise<number> {
     return 0;
   }
   const { runProgram, tellError } = await import('./cli/program.ts');
-  const { exitCodeOf, toMirrorError } = await import('./model/errors.ts');
+  const { EXIT_CODES, exitCodeOf, toMirrorError } = await import('./model/errors.ts');
+  // What nobody waits for is a defect; Node itself would print it with the names that it quotes as they are.
+  process.on('uncaughtException', (error) => {
+    tellError(toMirrorError(error));
+    process.exit(EXIT_CODES.defect);
+  });
   try {
     return (await runProgram(process.argv)).exitCode;
   } catch (error) {

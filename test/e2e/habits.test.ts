@@ -205,6 +205,23 @@ describe('colours', () => {
   });
 });
 
+describe('an error that nobody waited for', () => {
+  it('is told as text, and ends the program as a defect', async () => {
+    const script = String.raw`process.on('SIGWINCH', () => { throw new Error('odd\u009b2J\n    at nobody'); })`;
+    const running = start(
+      ['serve', '--serve-directory', await temporaryFolder(), '--serve-listen', '127.0.0.1:0'],
+      { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` },
+    );
+    await running.prints(/^http/m);
+    running.child.kill('SIGWINCH');
+    const { exitCode, stderr } = await running.ended;
+    expect(exitCode).toBe(70);
+    expect(stderr).toContain(String.raw`workbook-mirror: odd\u009b2J at nobody`);
+    expect(stderr).toMatch(/^ {4}at process\./m);
+    expect(stderr.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  });
+});
+
 describe('help', () => {
   it('explains commands, and lists the topics beside them', async () => {
     expect((await run(['help'])).stdout).toMatch(/Commands:[^]*Topics of the manual[^]*exit-codes/);
