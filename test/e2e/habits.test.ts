@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,20 +8,12 @@ import { describe, expect, it } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
+import { hasProgram } from '../support/terminal-shell.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 
 const execute = promisify(execFile);
-
-function has(program: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${program}`]);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Settings of a service that nobody listens for. */
 const NOWHERE = {
@@ -60,7 +52,7 @@ async function prepare(shell: string): Promise<{
   return { script, mirror, env };
 }
 
-describe.skipIf(!has('bash'))('completion in bash', () => {
+describe.skipIf(!hasProgram('bash'))('completion in bash', () => {
   it('offers commands, flags, their words, files and targets', async () => {
     const { script, mirror, env } = await prepare('bash');
     const test = `source "$1"
@@ -106,7 +98,7 @@ describe.skipIf(!has('bash'))('completion in bash', () => {
   });
 });
 
-describe.skipIf(!has('zsh'))('completion in zsh', () => {
+describe.skipIf(!hasProgram('zsh'))('completion in zsh', () => {
   /** Types into an interactive zsh on a terminal of its own, until what is on the line fits. */
   const TYPE = `zmodload zsh/zpty
     zpty z zsh -f -i
@@ -130,7 +122,7 @@ describe.skipIf(!has('zsh'))('completion in zsh', () => {
   });
 });
 
-describe.skipIf(!has('fish'))('completion in fish', () => {
+describe.skipIf(!hasProgram('fish'))('completion in fish', () => {
   it.each([
     ['workbook-mirror sy', ['sync']],
     ['workbook-mirror history ', ['list', 'restore']],
@@ -244,7 +236,7 @@ describe('help', () => {
     expect((await run(['help', 'zzzzqq'])).stderr).not.toContain('Did you mean');
   });
 
-  it.skipIf(!has('man') || !has('groff'))('is a manual page without faults', async () => {
+  it.skipIf(!hasProgram('man') || !hasProgram('groff'))('is a manual page without faults', async () => {
     const page = join(await temporaryFolder(), 'workbook-mirror.1');
     await writeFile(page, (await run(['help', '--man'])).stdout);
     const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', MANWIDTH: '80' };
