@@ -1,20 +1,27 @@
 import { type CommandNode, everyNode, type Flag, flagsByMeaning, type Value } from './tree.ts';
 
 /** Flags that say where the mirror, or the service, is: a completion of names has to know them. */
-const PLACES = '--config|--directory|--serve-directory';
+const PLACES = ['--config', '--directory', '--serve-directory'];
 
 /**
  * A completion for bash 4 or later (bash(1), "Programmable Completion"), to be sourced or put where bash-completion finds it.
+ * It neither expands nor runs anything that is on the line, and what it offers is plain text to bash, whatever a name holds.
  * @param root the program
  */
 export function bashCompletion(root: CommandNode): string {
   return `# Completion of ${root.name} for bash 4 or later, written by \`${root.name} completion bash\`.
-${helpers(root.name)}
+${READING}${OFFERING}
+_workbook_mirror_names() {
+  local -a found
+  mapfile -t found < <(${root.name} completion "$1" "\${places[@]}" 2>/dev/null)
+  _workbook_mirror_offer "\${found[@]}"
+}
+
 _workbook_mirror() {
-  local cur=\${COMP_WORDS[COMP_CWORD]}
-  local path='' flag='' is_bare='' index word
-  local -a places=()
+  local cur='' quote='' kept='' path='' flag='' lead='' is_bare='' word
+  local -a words=() places=()
   COMPREPLY=()
+  _workbook_mirror_read "$2" || return 0
 ${walk(root)}
 ${offers(root)}
 }
@@ -23,48 +30,98 @@ complete -F _workbook_mirror ${root.name}
 `;
 }
 
-/** Functions that offer words, paths and names. Bash leaves it to them to quote what they offer. */
-function helpers(program: string): string {
-  return `
-_workbook_mirror_words() {
-  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
-}
-
-_workbook_mirror_paths() {
-  compopt -o filenames 2>/dev/null
-  mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
-}
-
-_workbook_mirror_names() {
-  local found is_quoted=''
-  case $cur in
-    [\\"\\']*) is_quoted=1 cur=\${cur:1} ;;
-    *) cur=\${cur//\\\\/} ;;
-  esac
-  while IFS= read -r found; do
-    [[ $found == "$cur"* ]] || continue
-    [[ -n $is_quoted ]] || printf -v found %q "$found"
-    COMPREPLY+=("$found")
-  done < <(${program} completion "$1" "\${places[@]}" 2>/dev/null)
+/** Takes the line apart with bash's rules of quoting. COMP_WORDS would have words end at each colon and equals sign, too. */
+const READING = `
+# Reads the line up to the cursor to \`words\` and the word in hand, \`cur\`. Of this, \`kept\` stands before the text that readline
+# replaces, $1, and \`quote\` is the quote that is open there. Fails at what bash would have to expand or run to know it.
+_workbook_mirror_read() {
+  local line=\${COMP_LINE:0:COMP_POINT} before='' is_word='' is_apart='' char next
+  local -i start=\${#line}-\${#1} begun=0 opened=0 index
+  [[ $line == *"$1" ]] || return 1
+  for ((index = 0; index <= \${#line}; index += 1)); do
+    if [[ -z $quote ]] && ((index == start)); then kept=$cur is_apart=1; fi
+    char=\${line:index:1} next=\${line:index+1:1}
+    case $quote in
+      \\') if [[ $char == \\' ]]; then quote=''; else cur+=$char; fi ;;
+      \\") case $char$next in
+        \\"*) quote='' ;;
+        \\\`* | \\$[\\(\\{\\[]) return 1 ;;
+        \\\\[\\$\\\`\\"\\\\]) cur+=$next index+=1 ;;
+        \\\\) ;;
+        *) cur+=$char ;;
+      esac ;;
+      *) case $char$next in
+        [[:blank:]\\<\\>]*)
+          [[ -z $is_word ]] || words+=("$cur")
+          cur='' is_word='' begun=index+1
+          continue ;;
+        [\\'\\"]*) quote=$char before=$cur opened=index+1 ;;
+        [\\\`\\;\\&\\|\\(\\)$'\\n']* | \\$[\\'\\"\\(\\{\\[]) return 1 ;;
+        \\\\*) cur+=$next index+=1 ;;
+        \\~ | \\~[/[:blank:]]) if [[ -n $is_word ]]; then cur+=$char; else cur=$HOME; fi ;;
+        *) cur+=$char ;;
+      esac
+      is_word=1 ;;
+    esac
+  done
+  if [[ -z $quote ]]; then
+    [[ -n $is_apart ]]
+  else
+    # Readline replaces what stands behind an open quote. Who completes for another command, such as sudo, gives the word from its
+    # beginning.
+    kept=$before
+    ((begun <= start && start <= opened))
+  fi
 }
 `;
+
+/** Everything that is offered passes here. */
+const OFFERING = `
+# Offers those of the words that begin as the word in hand does, quoted for where they go.
+_workbook_mirror_offer() {
+  local word char quoted
+  local -i index
+  # Readline's insert-completions takes an open quote away.
+  [[ -z $quote || \${COMP_TYPE-} != 42 ]] || return 0
+  for word in "$@"; do
+    word=$lead$word
+    [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
+    word=\${word:\${#kept}} quoted=''
+    if [[ -n $quote ]]; then
+      # Readline closes the quote, but not where the text ends with one, as it would here.
+      [[ $word != *[\\!$quote] ]] || continue
+      # Readline takes the open quote and one that the text begins with for one.
+      [[ $word != [\\!$quote]* ]] || quoted=$quote
+    fi
+    # Most of thousands of names need no look at each character.
+    if [[ $word != *[^[:alnum:]/._-]* ]]; then COMPREPLY+=("$word") && continue; fi
+    for ((index = 0; index < \${#word}; index += 1)); do
+      char=\${word:index:1}
+      case \${quote:-_}$char in
+        _[[:alnum:]/._-] | ?[^[:ascii:]]) quoted+=$char ;;
+        _* | \\"[\\$\\\`\\\\]) quoted+=\\\\$char ;;
+        ?[\\!$quote]) quoted+=$quote\\\\$char$quote ;;
+        *) quoted+=$char ;;
+      esac
+    done
+    COMPREPLY+=("$quoted")
+  done
 }
+`;
 
 /** Goes over the words before the one in hand, to the command in `path` and the flag in `flag` that waits for its value. */
 function walk(root: CommandNode): string {
   const valued = flagsByMeaning(root).flatMap(({ flag }) => (flag.value === null ? [] : [flag]));
   const commands = everyNode(root).filter(({ path }) => path !== '');
-  return `  for ((index = 1; index < COMP_CWORD; index += 1)); do
-    word=\${COMP_WORDS[index]}
-    # Bash has a word end at an equals sign.
-    if [[ $word == = ]]; then continue; fi
+  return `  for word in "\${words[@]:1}"; do
     if [[ -n $flag ]]; then
-      case $flag in ${PLACES}) word=\${word//\\\\/} places+=("$flag" "\${word/#\\~/$HOME}") ;; esac
+      case $flag in ${PLACES.join(' | ')}) places+=("$flag=$word") ;; esac
       flag=''
       continue
     fi
     case $word in
       --) is_bare=1 && break ;;
+      ${PLACES.map((flag) => `${flag}=*`).join(' | ')}) places+=("$word") ;;
       ${alternatives(valued)}) flag=$word ;;
       -*) ;;
       *) case "$path/$word" in
@@ -72,13 +129,13 @@ ${commands.map(({ path }) => `        ${shellWord(slashed(path))}) path=${shellW
       esac ;;
     esac
   done
-  [[ $cur != = ]] || cur=''`;
+  if [[ -z $flag$is_bare && $cur == --*=* ]]; then flag=\${cur%%=*} lead=$flag=; fi`;
 }
 
 /** Offers what may stand there: the value of the flag, a flag, a command or an argument. */
 function offers(root: CommandNode): string {
   const nodes = everyNode(root);
-  return `  if [[ -n $flag && -z $is_bare ]]; then
+  return `  if [[ -n $flag ]]; then
     case $flag in
 ${flagCases(flagsByMeaning(root).map(({ flag }) => flag))}
     esac
@@ -116,13 +173,13 @@ function flagCases(flags: readonly Flag[]): string {
 
 function flagWords({ path, flags }: CommandNode): string {
   const words = flags.flatMap(({ long, short }) => (short === undefined ? [long] : [short, long]));
-  return `      ${shellWord(slashed(path))}) _workbook_mirror_words ${shellWord(words.join(' '))} ;;`;
+  return `      ${shellWord(slashed(path))}) ${offer(words)} ;;`;
 }
 
 function argumentCase({ path, argument, children }: CommandNode): string[] {
   const action =
     children.length > 0
-      ? `_workbook_mirror_words ${shellWord(children.map(({ name }) => name).join(' '))}`
+      ? offer(children.map(({ name }) => name))
       : argument === null
         ? undefined
         : actionOf(argument);
@@ -132,9 +189,9 @@ function argumentCase({ path, argument, children }: CommandNode): string[] {
 function actionOf(value: Value): string | undefined {
   switch (value.kind) {
     case 'file':
-      return '_workbook_mirror_paths -f';
+      return 'compopt -o default';
     case 'folder':
-      return '_workbook_mirror_paths -d';
+      return 'compopt -o dirnames';
     case 'target':
       return '_workbook_mirror_names targets';
     case 'kept':
@@ -142,10 +199,14 @@ function actionOf(value: Value): string | undefined {
     case 'key':
       return '_workbook_mirror_names keys';
     case 'choice':
-      return `_workbook_mirror_words ${shellWord(value.choices.join(' '))}`;
+      return offer(value.choices);
     case 'text':
       return undefined;
   }
+}
+
+function offer(words: readonly string[]): string {
+  return `_workbook_mirror_offer ${words.map(shellWord).join(' ')}`;
 }
 
 /** A word in single quotes, within which a shell takes nothing but the next quote for anything else. */

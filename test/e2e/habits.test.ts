@@ -53,28 +53,28 @@ async function prepare(shell: string): Promise<{
 }
 
 describe.skipIf(!hasProgram('bash'))('completion in bash', () => {
-  it('offers commands, flags, their words, files and targets', async () => {
+  it('offers commands, flags, their words and targets', async () => {
     const { script, mirror, env } = await prepare('bash');
+    // The second argument is what readline would replace.
     const test = `source "$1"
       offered() {
-        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-        _workbook_mirror
+        COMP_LINE="workbook-mirror $1" COMP_POINT=$((16 + \${#1})) COMPREPLY=()
+        _workbook_mirror workbook-mirror "$2"
         printf '%s|' "\${COMPREPLY[@]}"
         echo
       }
-      offered workbook-mirror sy
-      offered workbook-mirror history ''
-      offered workbook-mirror sync --repositories-
-      offered workbook-mirror sync --publish ''
-      offered workbook-mirror sync --publish = re
-      offered workbook-mirror sync --config "$1"
-      offered workbook-mirror verify --directory "$2" Acc
-      offered workbook-mirror verify --directory = "$2" Accounting/main 'Sales\\ 2'
-      offered workbook-mirror why --directory "$2" "'Sales"
-      offered workbook-mirror sync --schedule ''
-      offered workbook-mirror completion ''
-      offered workbook-mirror help exit
-      offered workbook-mirror help ver`;
+      offered sy sy
+      offered 'history ' ''
+      offered 'sync --repositories-' --repositories-
+      offered 'sync --publish ' ''
+      offered 'sync --publish=re' re
+      offered "verify --directory $2 Acc" Acc
+      offered "verify --directory=$2 Accounting/main Sales\\ 2" 'Sales\\ 2'
+      offered "why --directory $2 'Sales" Sales
+      offered 'sync --schedule ' ''
+      offered 'completion ' ''
+      offered 'help exit' exit
+      offered 'help ver' ver`;
     const { stdout } = await execute('bash', ['--norc', '-c', test, 'bash', script, mirror], {
       ...BOUND,
       env,
@@ -85,10 +85,9 @@ describe.skipIf(!hasProgram('bash'))('completion in bash', () => {
       '--repositories-include|--repositories-exclude|',
       'auto|exchange|rename|',
       'rename|',
-      `${script}|`,
       'Accounting/main|',
       String.raw`Sales\ 2026\'s\ \$HOME/main|`,
-      "Sales 2026's $HOME/main|",
+      String.raw`Sales 2026'\''s $HOME/main|`,
       '|',
       'bash|zsh|fish|',
       'exit-codes|',
