@@ -44,8 +44,10 @@ function __workbook_mirror_names
     for index in (seq (count $words))
         switch $words[$index]
             case --config --directory --serve-directory
-                set -q words[(math $index + 1)]
-                and set -a places $words[$index] $words[(math $index + 1)]
+                set -l place $words[(math $index + 1)]
+                string match -qr '^~(/|$)' -- $place
+                and set place $HOME(string sub -s 2 -- $place)
+                set -a places $words[$index]=$place
             case '--config=*' '--directory=*' '--serve-directory=*'
                 set -a places $words[$index]
         end

@@ -11,9 +11,13 @@ export function zshCompletion(root: CommandNode): string {
 
 _${root.name}_names() {
   local -a places found
-  local flag
+  local flag place
   for flag in --config --directory --serve-directory; do
-    (( \${+opt_args[$flag]} )) && places+=($flag \${\${(Q)opt_args[$flag]}/#\\~/$HOME})
+    (( \${+opt_args[$flag]} )) || continue
+    # _arguments puts a backslash before a colon and a backslash of what was typed.
+    place=\${\${opt_args[$flag]//\\\\:/:}//\\\\\\\\/\\\\}
+    [[ $place != '~' && $place != '~/'* ]] || place=\${(q)HOME}\${place#\\~}
+    places+=("$flag=\${(Q)place}")
   done
   found=(\${(f)"$(${root.name} completion $argv[-1] $places 2>/dev/null)"})
   # What stands before the last argument is what _arguments has for compadd.

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import * as fc from 'fast-check';
@@ -100,7 +100,7 @@ interface Completing extends TerminalShell {
 /** A shell in which the program offers what a test says. */
 async function startCompleting(shell: Shell, before?: string): Promise<Completing> {
   const script = (await run(['completion', shell])).stdout;
-  const program = 'cat "$HOME/names"';
+  const program = 'shift; printf "<%s>" "$@" >"$HOME/asked"; cat "$HOME/names"';
   const terminal = await startTerminalShell(shell, script, program, before);
   return {
     ...terminal,
@@ -201,6 +201,35 @@ describe.each(SHELLS)('what %s completes', (shell) => {
       }
     }
     expect(await filesOf(terminal)).toEqual(names);
+  });
+
+  test('are the names of the place on the line, of which nothing is run', async () => {
+    const terminal = await startCompleting(shell);
+    const name = 'Accounting/main';
+    await terminal.know(name);
+    const asked = async (place: string): Promise<string> => {
+      await writeFile(join(terminal.home, 'asked'), '');
+      await terminal.line(`workbook-mirror verify ${place} Acc${TAB}`);
+      return readFile(join(terminal.home, 'asked'), 'utf8');
+    };
+    expect(await asked('--directory /a:b=c')).toBe('<targets><--directory=/a:b=c>');
+    expect(await asked('--directory=/a:b=c')).toBe('<targets><--directory=/a:b=c>');
+    expect(await asked('-q --config a\\ b')).toBe('<targets><--config=a b>');
+    expect(await asked("--config='a  b' -q")).toBe('<targets><--config=a  b>');
+    expect(await asked('--config "it\'s" x')).toBe("<targets><--config=it's>");
+    expect(await asked('--directory \\\\\\$x')).toBe('<targets><--directory=\\$x>');
+    expect(await asked('--directory ~/x')).toBe(`<targets><--directory=${terminal.home}/x>`);
+    expect(await asked('--directory ~')).toBe(`<targets><--directory=${terminal.home}>`);
+    expect(await asked("--directory ''")).toBe('<targets><--directory=>');
+    for (const place of [
+      '"$(touch pwned)"',
+      '$(touch pwned)',
+      '`touch pwned`',
+      '<(touch pwned)',
+      '"`touch pwned`"',
+    ])
+      await asked(`--directory ${place}`);
+    expect(await filesOf(terminal)).toEqual([]);
   });
 });
 
