@@ -40,7 +40,13 @@ function withHelpNames(tree: CommandNode): CommandNode {
   };
 }
 
-/** The names that a shell offers, from the disk alone, without those that no shell could put on one line. */
+/**
+ * Characters of a name that a line would not show as they are: they break it (a script reads one name a line), have no width, or
+ * turn what stands around them (Unicode, UAX #9).
+ */
+const UNSEEN = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/u;
+
+/** The names that a shell offers, from the disk alone. */
 export async function namesFor(
   what: 'targets' | 'history',
   settings: SettingsFor<'directory'>,
@@ -48,11 +54,16 @@ export async function namesFor(
   const layout = layoutOf(settings.directory);
   const names =
     what === 'targets' ? await manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
-  return [...new Set(names)].filter((name) => !/\p{Cc}/u.test(name)).sort();
+  return [...new Set(names)].filter(isOffered).sort();
 }
 
 /** The ids of the keys that a shell offers, from the disk alone. */
 export async function keysFor({ serve }: Settings): Promise<readonly string[]> {
   const content = await readKeyFolder(keyFolderOf(requiredServeDirectory(serve)));
-  return keyIds(content).filter((id) => !/\p{Cc}/u.test(id));
+  return keyIds(content).filter(isOffered);
+}
+
+/** Whether a name can be completed: it reads as what it is, and the program does not take it for a flag. */
+function isOffered(name: string): boolean {
+  return !UNSEEN.test(name) && !name.startsWith('-');
 }

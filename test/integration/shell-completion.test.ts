@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import * as fc from 'fast-check';
@@ -18,6 +18,7 @@ import {
   type TerminalShell,
 } from '../support/terminal-shell.ts';
 
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -229,6 +230,27 @@ describe.each(SHELLS)('what %s completes', (shell) => {
       '"`touch pwned`"',
     ])
       await asked(`--directory ${place}`);
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('comes from the disk', async () => {
+    const script = (await run(['completion', shell])).stdout;
+    const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
+    const manifests = join(terminal.home, 'mirror', 'manifests');
+    const name = 'Accounting$(touch pwned)';
+    for (const each of [name, '--all', 'Accounting\u202Etxt', 'Accounting\u200B']) {
+      await mkdir(join(manifests, each), { recursive: true });
+      await writeFile(join(manifests, each, 'main.json'), '{}');
+    }
+    const offered = await run(['completion', 'targets', '--directory', join(terminal.home, 'mirror')]);
+    expect(offered.stdout).toBe(`${name}/main\n`);
+    const line = await terminal.line(`workbook-mirror approve --directory ~/mirror "A${TAB}`);
+    expect(await terminal.run(line)).toEqual([
+      'approve',
+      '--directory',
+      `${terminal.home}/mirror`,
+      `${name}/main`,
+    ]);
     expect(await filesOf(terminal)).toEqual([]);
   });
 });
