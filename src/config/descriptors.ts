@@ -75,6 +75,28 @@ export function kebabName(name: string): string {
     .toLowerCase();
 }
 
+/** What stands before a setting, or a section, in a file. */
+export function indentOf(name: string): string {
+  return '  '.repeat(name.split('.').length - 1);
+}
+
+/** What a setting, or a section, is called within its section. */
+export function lastPart(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1);
+}
+
+/** The sections that a setting is in, the outermost first. */
+function sectionsOf(name: string): readonly string[] {
+  const parts = name.split('.');
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'));
+}
+
+/** The sections that begin with a setting where the one before it is another one, the outermost first. */
+export function sectionsEntered(name: string, previous: string | undefined): readonly string[] {
+  const left = new Set(previous === undefined ? [] : sectionsOf(previous));
+  return sectionsOf(name).filter((section) => !left.has(section));
+}
+
 function collect(key: string, schema: z.core.$ZodType): void {
   const facts = factsOf(schema);
   if (facts !== undefined) {

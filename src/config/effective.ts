@@ -3,7 +3,13 @@ import { printable } from '../model/humanize.ts';
 import { formatRetention, type Retention } from '../model/retention.ts';
 import { formatDuration, formatSize } from '../model/units.ts';
 import { formatListen } from './addresses.ts';
-import { settingDescriptors, type SettingDescriptor } from './descriptors.ts';
+import {
+  indentOf,
+  lastPart,
+  sectionsEntered,
+  settingDescriptors,
+  type SettingDescriptor,
+} from './descriptors.ts';
 import type { SettingKind } from './leaf.ts';
 import type { SettingSource } from './problems.ts';
 import type { SettingSources } from './resolve.ts';
@@ -39,15 +45,15 @@ export function effectiveSettings(
 /** All settings as they are in force as YAML, secrets masked, each with where it came from. */
 export function renderEffective(settings: Settings, sources: SettingSources): string {
   const lines: string[] = [];
-  let section = '';
+  let previous: string | undefined;
   const effective = effectiveSettings(settings, sources);
   for (const { name, fileOf, defaultText } of settingDescriptors) {
     const { value, source } = effective[name] ?? { value: null, source: NO_SOURCE };
     if (fileOf !== undefined && value === null) continue;
-    const [first = '', second] = name.split('.');
-    if (second !== undefined && first !== section) lines.push(`${first}:`);
-    section = second === undefined ? '' : first;
-    const indented = second === undefined ? first : `  ${second}`;
+    for (const section of sectionsEntered(name, previous))
+      lines.push(`${indentOf(section)}${lastPart(section)}:`);
+    previous = name;
+    const indented = indentOf(name) + lastPart(name);
     const note = value === null && defaultText !== 'none' ? `: ${defaultText}` : '';
     lines.push(`${indented}: ${inlineYaml(value)} # ${describeSource(source)}${note}`);
   }

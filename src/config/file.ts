@@ -86,7 +86,7 @@ class FileReader {
     }
     const name = prefix + key;
     const value = this.#resolve(pair.value);
-    if (prefix === '' && sectionNames.has(key)) this.#readSection(name, value, offset);
+    if (sectionNames.has(name) && !key.includes('.')) this.#readSection(name, value, offset);
     else if (settingsByName.has(name) && !key.includes('.')) {
       this.#readValue(name, value, offset);
     } else this.note(shownName(name), offset, unknownName(name, key));
@@ -155,8 +155,8 @@ function shownName(name: string): string {
 
 function unknownName(name: string, key: string): string {
   if (settingsByName.has(key) && key.includes('.')) {
-    const [section = '', rest = ''] = key.split('.');
-    return `expected "${rest}" on a line of its own, indented below "${section}:"`;
+    const dot = key.lastIndexOf('.');
+    return `expected "${key.slice(dot + 1)}" on a line of its own, indented below "${key.slice(0, dot)}:"`;
   }
   const near = nearest(name, [...settingsByName.keys(), ...sectionNames]) ?? '';
   return `unknown setting; the nearest known one is ${near}`;

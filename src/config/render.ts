@@ -1,6 +1,13 @@
 import { z } from 'zod';
 
-import { sectionDescriptors, settingDescriptors, type SettingDescriptor } from './descriptors.ts';
+import {
+  indentOf,
+  lastPart,
+  sectionDescriptors,
+  sectionsEntered,
+  settingDescriptors,
+  type SettingDescriptor,
+} from './descriptors.ts';
 import { kindOfType } from './leaf.ts';
 import { settingsSchema } from './schema.ts';
 import { inlineYaml } from './yaml-text.ts';
@@ -28,15 +35,15 @@ export function renderExample(): string {
       ' are written 500ms, 90s, 5m, 2h, 1d or 1h30m. `workbook-mirror config check --config FILE` says what is wrong.',
     '',
   );
-  let section: string | undefined;
+  let previous: string | undefined;
   for (const descriptor of settingDescriptors) {
-    const [first = '', second] = descriptor.name.split('.');
-    const here = second === undefined ? undefined : first;
-    if (here !== undefined && here !== section) {
-      const about = sectionDescriptors.find(({ name }) => name === here)?.description ?? '';
-      lines.push('', ...comment(about, ''), `${here}:`);
-    } else if (section === undefined || here === undefined) lines.push('');
-    section = here;
+    if (!descriptor.name.includes('.')) lines.push('');
+    for (const section of sectionsEntered(descriptor.name, previous)) {
+      const about = sectionDescriptors.find(({ name }) => name === section)?.description ?? '';
+      const indent = indentOf(section);
+      lines.push(...(indent === '' ? [''] : []), ...comment(about, indent), `${indent}${lastPart(section)}:`);
+    }
+    previous = descriptor.name;
     // The secret itself stands for both: given together they would be refused.
     if (descriptor.fileOf === undefined) lines.push(...exampleLines(descriptor));
   }
@@ -62,8 +69,7 @@ export function renderJsonSchema(): string {
 }
 
 function exampleLines({ name, description, comment: more, ...descriptor }: SettingDescriptor): string[] {
-  const indent = name.includes('.') ? '  ' : '';
-  const key = name.slice(name.lastIndexOf('.') + 1);
+  const indent = indentOf(name);
   const text = [
     `${capitalized(description)}.`,
     ...(more === undefined ? [] : [more]),
@@ -71,7 +77,7 @@ function exampleLines({ name, description, comment: more, ...descriptor }: Setti
   ].join(' ');
   const value = inlineYaml(descriptor.defaultInput ?? descriptor.example);
   const mark = descriptor.need === undefined ? '#' : '';
-  return [...comment(text.replaceAll('`', ''), indent), `${indent}${mark}${key}: ${value}`];
+  return [...comment(text.replaceAll('`', ''), indent), `${indent}${mark}${lastPart(name)}: ${value}`];
 }
 
 function capitalized(text: string): string {

@@ -55,14 +55,20 @@ export function buildInput(
   winners: Winners,
   openSecret: (path: string) => Secret,
 ): { readonly input: Readonly<Record<string, unknown>>; readonly problems: readonly SettingProblem[] } {
-  const top: Record<string, unknown> = {};
-  const sections = new Map(sectionDescriptors.map(({ name }) => [name, new Map<string, unknown>()]));
+  const input: Record<string, unknown> = {};
+  const sections = new Map([['', input]]);
   const problems: SettingProblem[] = [];
   const put = (name: string, value: unknown): void => {
-    const dot = name.indexOf('.');
-    if (dot === -1) top[name] = value;
-    else sections.get(name.slice(0, dot))?.set(name.slice(dot + 1), value);
+    const dot = name.lastIndexOf('.');
+    const members = sections.get(name.slice(0, Math.max(0, dot)));
+    if (members !== undefined) members[name.slice(dot + 1)] = value;
   };
+  // A section comes before those within it.
+  for (const { name } of sectionDescriptors) {
+    const members: Record<string, unknown> = {};
+    put(name, members);
+    sections.set(name, members);
+  }
   const putSecret = (name: string, given: Given, secretName: string, open: () => Secret): void => {
     try {
       put(secretName, open());
@@ -81,8 +87,6 @@ export function buildInput(
       putSecret(name, given, descriptor.fileOf, () => openSecret(value));
     }
   }
-  const input = { ...top };
-  for (const [name, members] of sections) input[name] = Object.fromEntries(members);
   return { input, problems };
 }
 
