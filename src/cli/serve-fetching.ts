@@ -1,4 +1,5 @@
 import type { FetchEvent } from '../git/fetches.ts';
+import { RemoteError } from '../git/reach.ts';
 import { toMirrorError } from '../model/errors.ts';
 import { roughDuration, withHint } from '../model/humanize.ts';
 import { log } from './serve-log.ts';
@@ -11,9 +12,11 @@ function shortened(text: string): string {
   return text.length > NAME_LIMIT_CHARACTERS ? `${text.slice(0, NAME_LIMIT_CHARACTERS)}…` : text;
 }
 
+/** Says why, to the operator: also what clients are not told. */
 function reasonOf(error: unknown): string {
   const { message, hint = null } = toMirrorError(error);
-  return withHint({ message, hint });
+  const inside = error instanceof RemoteError && error.inside !== null ? ` (${error.inside})` : '';
+  return withHint({ message: message + inside, hint });
 }
 
 /** Says what became of a fetch, in a line. */
@@ -33,6 +36,8 @@ export function describeFetch(event: FetchEvent): string {
         : 'cannot be cloned, and has no contents until then';
       return `${name}: ${what}. It is tried again in ${next}, then later each time: ${reasonOf(event.error)}`;
     }
+    case 'unconnected':
+      return `${name}: cannot be connected: ${reasonOf(event.error)}`;
     case 'damaged':
       return `${name}: what is here of it is damaged; it is cloned again: ${reasonOf(event.error)}`;
     case 'left-out': {
@@ -46,6 +51,6 @@ export function describeFetch(event: FetchEvent): string {
 
 /** Tells a person of the service what became of a fetch. */
 export function tellFetch(event: FetchEvent): void {
-  const isTrouble = event.kind === 'failing' || event.kind === 'damaged' || event.kind === 'left-out';
-  log(describeFetch(event), isTrouble ? 'warn' : 'info');
+  const isGood = event.kind === 'cloned' || event.kind === 'fetched' || event.kind === 'recovered';
+  log(describeFetch(event), isGood ? 'info' : 'warn');
 }

@@ -11,6 +11,8 @@ export type FetchEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
   /** Told of the first failure in a row, and then of one a day. */
   | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
+  /** Somebody wanted to connect it, and no connection could be made; it is not registered. */
+  | { readonly kind: 'unconnected'; readonly error: unknown }
   /** What is here cannot be read, and is cloned again. */
   | { readonly kind: 'damaged'; readonly error: unknown }
   /** References that no disk, or not this one, can hold; told when they are others than before. */

@@ -13,9 +13,15 @@ export const FIXED_SETTINGS = [
   'maintenance.auto=false',
 ].flatMap((setting) => ['-c', setting]);
 
-/** The environment of every git program: the process's own without anything that steers git or its language. */
+/** What steers git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
+const STEERING = /^(?:GIT_|LC_|LANG|(?:[a-z]+_proxy|[A-Z]+_PROXY)$)/;
+
+/**
+ * The environment of every git program: the process's own without anything that steers git. The operator's proxy is left to
+ * the forward proxy, which would be passed by otherwise.
+ */
 export function cleanEnvironment(added: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(?:GIT_|LC_|LANG)/.test(name));
+  const inherited = Object.entries(process.env).filter(([name]) => !STEERING.test(name));
   return {
     ...Object.fromEntries(inherited),
     GIT_CONFIG_NOSYSTEM: '1',
@@ -61,17 +67,23 @@ const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
  * What a git program that reaches out is given besides the clean environment. It asks nobody for a password and looks nowhere
  * for one but in the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
  * the origin of the address alone: wherever a server redirects to, the credentials do not go along.
+ * @param proxy the address of the proxy that it makes all its connections through; null where it makes none
  */
-export function networkEnvironment({
-  protocol,
-  origin,
-  credentialFile,
-}: Access): Readonly<Record<string, string>> {
+export function networkEnvironment(
+  { protocol, origin, credentialFile }: Access,
+  proxy: string | null,
+): Readonly<Record<string, string>> {
   const settings = [
     // Only the first request: what follows goes to the address that it led to.
     ['http.followRedirects', 'initial'],
     ['http.lowSpeedLimit', String(STALL_BYTES_PER_SECOND)],
     ['http.lowSpeedTime', String(STALL_SECONDS)],
+    ...(proxy === null
+      ? []
+      : [
+          ['http.proxy', proxy],
+          ['http.proxyAuthMethod', 'basic'],
+        ]),
     // Forgets every helper that a machine may have.
     ['credential.helper', ''],
     ...(origin === null || credentialFile === null ? [] : [[`credential.${origin}.helper`, HELPER]]),

@@ -3,12 +3,15 @@ import { scrub } from '../model/scrub.ts';
 import { lacksCredentials, reasonIn } from './complaint.ts';
 import { allSecrets, type CredentialSecrets, readSecrets } from './credentials.ts';
 import { type Git, GitBoundError, type GitBounds } from './git.ts';
+import type { ForwardProxy } from './forward-proxy.ts';
 import { type Access, networkEnvironment } from './git-environment.ts';
 
 /** A repository elsewhere, as Git reaches it. */
 export interface Remote extends Access {
   /** An address, or an absolute path. */
   readonly source: string;
+  /** What connections to it are made through. */
+  readonly proxy: ForwardProxy;
 }
 
 /** What is wrong with a repository elsewhere. */
@@ -17,10 +20,13 @@ export type RemoteTrouble = 'credentials' | 'unreachable' | 'unsupported';
 /** A repository elsewhere that cannot be read. */
 export class RemoteError extends MirrorError {
   readonly trouble: RemoteTrouble;
+  /** What only the operator may know, besides; null where there is nothing. */
+  readonly inside: string | null;
 
-  constructor(trouble: RemoteTrouble, message: string, hint: string) {
+  constructor(trouble: RemoteTrouble, message: string, hint: string, inside: string | null = null) {
     super(trouble === 'credentials' ? 'credentials.refused' : 'service.failed', message, { hint });
     this.trouble = trouble;
+    this.inside = inside;
   }
 }
 
@@ -70,6 +76,15 @@ function boundError({ bound }: GitBoundError, { limitMs = 0, maxOutputBytes = 0 
   return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable);
 }
 
+/**
+ * The one answer where no connection is made, whatever the reason: by what is refused, does not answer or has no name, a client could
+ * tell what there is in a network that is closed to it.
+ */
+function unconnected(why: string): RemoteError {
+  const message = 'the repository cannot be read: no connection to its server can be made';
+  return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable, why);
+}
+
 /** How git is run on a repository elsewhere. */
 export interface ReachOptions extends GitBounds {
   readonly input?: string;
@@ -87,13 +102,18 @@ export async function reach(
 ): Promise<string> {
   // Somebody may replace the file meanwhile, after git has read it.
   const before = await readSecrets(remote.credentialFile);
-  const environment = { ...networkEnvironment(remote), ...options.environment };
+  const passage = remote.protocol === 'file' ? null : await remote.proxy.open();
+  const environment = { ...networkEnvironment(remote, passage?.url ?? null), ...options.environment };
   try {
     const output = await git.run(gitDirectory, args, { ...options, environment, isLong: true });
     return output.toString('utf8');
   } catch (error) {
-    if (error instanceof GitBoundError) throw boundError(error, options);
     if (!(error instanceof MirrorError)) throw error;
+    const why = passage?.trouble() ?? null;
+    if (why !== null) throw unconnected(why);
+    if (error instanceof GitBoundError) throw boundError(error, options);
     throw describeComplaint(error.message, allSecrets(before, await readSecrets(remote.credentialFile)));
+  } finally {
+    passage?.close();
   }
 }

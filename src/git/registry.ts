@@ -7,11 +7,12 @@ import { initialise } from './bare.ts';
 import { examine } from './damage.ts';
 import { createCredentialStore, type Credentials, type CredentialStore } from './credentials.ts';
 import { createFetches, type Fetches, type FetchEvent, type FetchWays } from './fetches.ts';
+import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
 import { createGit, type Git } from './git.ts';
 import { createLimitWithSeats } from './limit.ts';
 import { checkRepositoryName, formatCreatedAt } from './names.ts';
 import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
-import type { Remote } from './reach.ts';
+import { type Remote, RemoteError } from './reach.ts';
 import { openIndex, type RegisteredRepository, type RegistryIndex, syncDirectory } from './registry-index.ts';
 import { askRemote, pull, remoteOf } from './remote.ts';
 
@@ -38,6 +39,8 @@ interface AnnouncedRepository {
 export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;
+  /** How connections are made; to any address if left out. */
+  readonly network?: ForwardProxyOptions;
   readonly onEvent?: (event: FetchEvent) => void;
   /** Told of what is wrong in the directory, while it is opened. */
   readonly onOpening?: (event: OpeningEvent) => void;
@@ -109,10 +112,13 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
   const gitDirectory = (id: string): string => join(shelf, `${id}.git`);
   await prepareShelf(shelf, index, gitDirectory, options.onOpening ?? (() => {}));
-  return createRegistry({ shelf, index, credentials, gitDirectory, ...options });
+  const proxy = createForwardProxy(options.network ?? { rules: { allow: [], refuse: [] } });
+  return createRegistry({ sources: 'https', ...options, shelf, index, credentials, gitDirectory, proxy });
 }
 
 interface Parts extends RegistryOptions {
+  readonly sources: Sources;
+  readonly proxy: ForwardProxy;
   readonly shelf: string;
   readonly index: RegistryIndex;
   readonly credentials: CredentialStore;
@@ -120,7 +126,7 @@ interface Parts extends RegistryOptions {
 }
 
 function createRegistry(parts: Parts): Registry {
-  const { index, credentials, gitDirectory, sources = 'https', onEvent = () => {} } = parts;
+  const { index, credentials, gitDirectory, sources, proxy, onEvent = () => {} } = parts;
   const git = createGit();
   // Addresses that do not answer must not keep others from their turn.
   const questions = createGit();
@@ -149,7 +155,7 @@ function createRegistry(parts: Parts): Registry {
       const row = rowOf({ url, address: reading.address, source, createdAt, cloned: true });
       return add(row, async (path) => {
         await initialise(git, path);
-        await pull(git, remoteOf(row, sources, null), path).catch(refuseConnection);
+        await pull(git, remoteOf(row, parts, null), path).catch(refuseConnection);
       });
     },
     async announce({ url, address, credentials: given }) {
@@ -161,6 +167,8 @@ function createRegistry(parts: Parts): Registry {
         await initialise(git, path);
       }).catch(async (error: unknown) => {
         await credentials.remove(row.id);
+        if (error instanceof RemoteError && error.inside !== null)
+          onEvent({ kind: 'unconnected', repository: row, error });
         throw error;
       });
       fetches.soon(added.id);
@@ -173,7 +181,7 @@ function createRegistry(parts: Parts): Registry {
     async close() {
       const ended = fetches.close();
       await Promise.all([git.stop(), questions.stop()]);
-      await ended;
+      await Promise.all([ended, proxy.close()]);
     },
   };
 }
@@ -196,8 +204,8 @@ function createAnnouncer(onEvent: (event: FetchEvent) => void): {
 
 type RemoteFor = (row: RegisteredRepository) => Promise<Remote>;
 
-function createRemotes({ sources = 'https', credentials }: Parts): RemoteFor {
-  return async (row) => remoteOf(row, sources, await credentials.find(row.id));
+function createRemotes(parts: Parts): RemoteFor {
+  return async (row) => remoteOf(row, parts, await parts.credentials.find(row.id));
 }
 
 function createWays({ shelf, gitDirectory }: Parts, git: Git, remoteFor: RemoteFor): FetchWays {

@@ -2,6 +2,7 @@ import { isAbsolute } from 'node:path';
 
 import { readAddress, type Sources } from './addresses.ts';
 import { blameRepository } from './damage.ts';
+import type { ForwardProxy } from './forward-proxy.ts';
 import type { Git } from './git.ts';
 import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
 import { throughQuarantine } from './quarantine.ts';
@@ -24,12 +25,12 @@ import {
  */
 export function remoteOf(
   { url, source }: Pick<RegisteredRepository, 'url' | 'source'>,
-  sources: Sources,
+  { sources, proxy }: { readonly sources: Sources; readonly proxy: ForwardProxy },
   credentialFile: string | null,
 ): Remote {
   const from = source ?? '';
   if (source !== url && isAbsolute(from)) {
-    return { source: from, protocol: 'file', origin: null, credentialFile: null };
+    return { source: from, protocol: 'file', origin: null, credentialFile: null, proxy };
   }
   const reading = readAddress(from, source === url ? sources : 'any');
   if (reading.kind === 'refused') {
@@ -37,7 +38,7 @@ export function remoteOf(
     throw new RemoteError('unsupported', message, 'Set serve.sources to any, if such addresses are meant.');
   }
   const { protocol, origin } = reading.address;
-  return { source: from, protocol, origin, credentialFile };
+  return { source: from, protocol, origin, credentialFile, proxy };
 }
 
 /** How long a server may think about which references it has, in milliseconds. */

@@ -6,11 +6,12 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
 import { initialise, keepExact } from '../../src/git/bare.ts';
 import type { FetchEvent } from '../../src/git/fetches.ts';
+import { createForwardProxy } from '../../src/git/forward-proxy.ts';
 import { createGit, type Git } from '../../src/git/git.ts';
 import { LASTING_SETTINGS } from '../../src/git/lasting.ts';
 import type { Remote } from '../../src/git/reach.ts';
@@ -90,7 +91,11 @@ async function filesBelow(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
+const proxy = createForwardProxy({ rules: { allow: [], refuse: [] } });
+afterAll(proxy.close);
+
 const remoteAt = (source: string): Remote => ({
+  proxy,
   source,
   protocol: source.startsWith('http') ? 'http' : 'file',
   origin: null,

@@ -209,22 +209,24 @@ describe('credentials', () => {
       origin: 'https://host:8443',
       credentialFile: "/it's/$(here)",
     } as const;
-    const environment = networkEnvironment(access);
+    const environment = networkEnvironment(access, 'http://git:password@127.0.0.1:1');
     const keys = Object.entries(environment).filter(([name]) => name.startsWith('GIT_CONFIG_KEY_'));
     expect(keys.map(([, value]) => value)).toEqual([
       'http.followRedirects',
       'http.lowSpeedLimit',
       'http.lowSpeedTime',
+      'http.proxy',
+      'http.proxyAuthMethod',
       'credential.helper',
       'credential.https://host:8443.helper',
     ]);
     expect(environment).toMatchObject({
       GIT_ALLOW_PROTOCOL: 'https',
       GIT_ASKPASS: '',
-      GIT_CONFIG_COUNT: '5',
+      GIT_CONFIG_COUNT: '7',
     });
-    expect(networkEnvironment({ ...access, credentialFile: null })['GIT_CONFIG_COUNT']).toBe('4');
-    expect(networkEnvironment({ ...access, protocol: 'file' })['GIT_ALLOW_PROTOCOL']).toBe('file');
+    expect(networkEnvironment({ ...access, credentialFile: null }, null)['GIT_CONFIG_COUNT']).toBe('4');
+    expect(networkEnvironment({ ...access, protocol: 'file' }, null)['GIT_ALLOW_PROTOCOL']).toBe('file');
   });
 
   it.each([
