@@ -5,6 +5,7 @@ import { createFetching } from '../git/fetching.ts';
 import { createGitLibrary } from '../git/library.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
 import { counted } from '../model/humanize.ts';
+import { parseNetworkRules } from '../model/networks.ts';
 import { say } from '../model/terminal-text.ts';
 import { loadPage } from '../service/page.ts';
 import { createService } from '../service/service.ts';
@@ -51,7 +52,12 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
       `Ended what a killed service had left running: ${counted(orphans.length, 'process', 'processes')}.`,
       'warn',
     );
-  const opening = { sources: own.sources, onEvent: tellFetch, onOpening: tellOpening };
+  const opening = {
+    sources: own.sources,
+    network: { rules: parseNetworkRules(own.networks) },
+    onEvent: tellFetch,
+    onOpening: tellOpening,
+  };
   const registry = samples
     ? await registryWithSamples(directory, opening, stop)
     : await openRegistry(directory, opening);

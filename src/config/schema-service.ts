@@ -1,4 +1,6 @@
-import { baseUrl, choice, duration, integer, listen, path, secret, size, sizeOrOff } from './kinds.ts';
+import { MirrorError } from '../model/errors.ts';
+import { parseNetwork } from '../model/networks.ts';
+import { baseUrl, choice, duration, integer, list, listen, path, secret, size, sizeOrOff } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
@@ -114,6 +116,23 @@ export const serveSection = section('The embedded service, for `serve` and `demo
       ' this machine',
     comment: 'With any, whoever has a key can read whatever repository the service itself can read.',
   }),
+  networks: section(
+    'Where repositories may be cloned from: networks such as 10.0.0.0/8, addresses, private, loopback, link-local.',
+    {
+      allow: setting(list({ min: 0, check: networkProblem }).prefault([]), {
+        description:
+          'networks that repositories may be cloned from, also where `serve.networks.refuse` has them',
+      }),
+      refuse: setting(list({ min: 0, check: networkProblem }).prefault(['link-local']), {
+        description:
+          'networks that no repository is cloned from, by the address that a name has: `10.0.0.0/8`, `2001:db8::/32`, an' +
+          ' address, or one of `private`, `loopback`, `link-local`',
+        comment:
+          'Give [private, loopback, link-local] where keys are given to people who are not trusted with the internal network,' +
+          " and ['0.0.0.0/0', '::/0'] where nothing but allow is to be reached.",
+      }),
+    },
+  ),
   maxUploadSize: setting(size({ min: '1kB' }).prefault('2 GiB'), {
     description: 'greatest file that is uploaded to the embedded service, and greatest push',
   }),
@@ -121,3 +140,13 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     description: 'workbooks on a page of the embedded service, v1',
   }),
 });
+
+function networkProblem(entry: string): string | undefined {
+  try {
+    parseNetwork(entry);
+    return undefined;
+  } catch (error) {
+    if (error instanceof MirrorError) return error.message;
+    throw error;
+  }
+}

@@ -107,6 +107,7 @@ describe('the parsed settings', () => {
         listen: { host: '127.0.0.1', port: 9400 },
         fetchInterval: 300_000,
         sources: 'https',
+        networks: { allow: [], refuse: ['link-local'] },
         maxUploadSize: 2 * 1024 ** 3,
         pageSize: 100,
       },
@@ -287,6 +288,8 @@ describe('problems', () => {
     ['log.level', ['silent', 'INFO', '']],
     ['serve.listen', ['9400', ':9400', '::1:9400', 'h:99999']],
     ['serve.pageSize', ['0', '1001']],
+    ['serve.networks.allow', ['internal', 'private,', '10.0.0.1/8']],
+    ['serve.networks.refuse', ['10.0.0.0/33', 'loopback,Private', '::1/0', 'https://u:secret@h']],
     ['retire.afterPasses', ['0', '101']],
     ['guard.targets', ['', '20 percent', '101%', '-1', 'OFF']],
     ['history.retired', ['', '-1', '30x', 'always']],
@@ -316,6 +319,7 @@ describe('problems', () => {
     ['directory', ['./~', '/', 'a b']],
     ['serve.listen', ['[::1]:0', 'localhost:9400']],
     ['targets', ['', 'Accounting/main,**/main', 'x/feature%2Fy']],
+    ['serve.networks.refuse', ['', 'private,loopback', '0.0.0.0/0,::/0,fe80::/10,192.0.2.1']],
     ['state', ['redis://h', 'postgresql://u@h/db']],
   ])('%s takes %j', (name, texts) => {
     for (const text of texts) expect(problems({ flags: { [name]: text } }), text).toEqual([]);
@@ -324,6 +328,10 @@ describe('problems', () => {
   it('say which entry of a list is wrong', () => {
     expect(problems({ flags: { targets: ['a/b', 'c'] } })).toEqual([
       'targets (--targets): expected REPOSITORY/BRANCH, such as Accounting/main, got "c"',
+    ]);
+    expect(problems({ flags: { 'serve.networks.refuse': ['private', '10.0.0.5/8'] } })).toEqual([
+      'serve.networks.refuse (--serve-networks-refuse): expected the network itself, such as 10.0.0.0/8, or one address,' +
+        ' got "10.0.0.5/8"',
     ]);
   });
 
