@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 import { onTestFinished } from 'vitest';
 
 /** A Git server over HTTP, as hosts of repositories run it: git http-backend behind Basic authentication. */
 export interface GitHttpServer {
-  /** `http://127.0.0.1:<port>`. */
+  /** `http://127.0.0.1:<port>`, or as the options say. */
   readonly origin: string;
+  readonly port: number;
   /** Every request, as `METHOD target`, and what it carried in Authorization. */
   readonly requests: Array<{ readonly line: string; readonly authorization: string | undefined }>;
   /** Answers in the place of Git where it gives true. */
@@ -56,14 +58,25 @@ async function answerByGit(root: string, request: IncomingMessage, response: Ser
   relay(Buffer.concat(chunks), response);
 }
 
+/** Where a Git server listens: at 127.0.0.1 and without TLS if left out. */
+interface GitHttpServerOptions {
+  readonly host?: string;
+  /** In PEM. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+}
+
 /**
  * Serves the bare repositories below a folder; it ends with the running test.
  * @param credentials `user:password` that it asks for; nothing if left out
  */
-export async function startGitHttpServer(root: string, credentials?: string): Promise<GitHttpServer> {
+export async function startGitHttpServer(
+  root: string,
+  credentials?: string,
+  { host = '127.0.0.1', tls }: GitHttpServerOptions = {},
+): Promise<GitHttpServer> {
   const expected =
     credentials === undefined ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const { authorization } = request.headers;
     served.requests.push({ line: `${request.method} ${request.url}`, authorization });
     void (async () => {
@@ -74,8 +87,9 @@ export async function startGitHttpServer(root: string, credentials?: string): Pr
       }
       await answerByGit(root, request, response);
     })();
-  });
-  server.listen(0, '127.0.0.1');
+  };
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+  server.listen(0, host);
   await once(server, 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
@@ -83,7 +97,8 @@ export async function startGitHttpServer(root: string, credentials?: string): Pr
   });
   const { port } = server.address() as AddressInfo;
   const served: GitHttpServer = {
-    origin: `http://127.0.0.1:${port}`,
+    origin: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    port,
     requests: [],
     intercept: () => false,
   };
