@@ -54,6 +54,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
     );
   const opening = {
     sources: own.sources,
+    maxRepositoryBytes: own.maxRepositorySize,
     network: { rules: parseNetworkRules(own.networks) },
     onEvent: tellFetch,
     onOpening: tellOpening,

@@ -69,7 +69,7 @@ function spelled({ kind }: SettingDescriptor, value: unknown): EffectiveSetting[
   if (typeof value === 'number') return spelledNumber(kind, value);
   if (Array.isArray(value)) return value.map(String);
   if (typeof value === 'string') return value;
-  if (value === null && kind === 'listen') return 'off';
+  if (value === null && (kind === 'listen' || kind === 'size')) return 'off';
   if (!isRecord(value)) return null;
   if (isLimit(kind, value)) return formatDeletionLimit(value);
   return isRetention(kind, value) ? formatRetention(value) : spelledAddress(value);

@@ -133,6 +133,10 @@ export const serveSection = section('The embedded service, for `serve` and `demo
       }),
     },
   ),
+  maxRepositorySize: setting(sizeOrOff({ min: '1kB' }).prefault('20 GiB'), {
+    description: 'most that the objects of a repository that is cloned take on disk',
+    comment: 'A clone or fetch that would take more is stopped; what was fetched before stays. Or off.',
+  }),
   maxUploadSize: setting(size({ min: '1kB' }).prefault('2 GiB'), {
     description: 'greatest file that is uploaded to the embedded service, and greatest push',
   }),

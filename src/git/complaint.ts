@@ -28,3 +28,17 @@ export function reasonIn(said: string): string {
     .replaceAll(/\p{Cc}/gu, ' ')
     .trim();
 }
+
+/** The system's words where a program wants more than its bound lets it have (strerror(3), LC_ALL=C), in those of git. */
+const OUT_OF_MEMORY = /out of memory|cannot allocate memory/i;
+const FILE_TOO_LARGE = /File too large/;
+
+/** Whether git ended because it may take no more memory; `said` as for {@link reasonIn}, so that a server's own words do not count. */
+export function lacksMemory(said: string): boolean {
+  return OUT_OF_MEMORY.test(reasonIn(said));
+}
+
+/** Whether git ended because a file may not become larger. */
+export function lacksRoom(said: string): boolean {
+  return FILE_TOO_LARGE.test(said);
+}

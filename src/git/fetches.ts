@@ -1,5 +1,6 @@
 import { MirrorError } from '../model/errors.ts';
 import { DamagedError } from './damage.ts';
+import type { Oversize } from './download.ts';
 import { createDoubts } from './doubts.ts';
 import { createFetchQueue, type FetchFailure } from './fetch-queue.ts';
 import { createLimit, type Limit } from './limit.ts';
@@ -129,12 +130,15 @@ function createFetchOnce(
 ) {
   const fetching = new Set<string>();
   const refusals = new Map<string, Map<string, string>>();
+  const oversizes = new Map<string, Oversize>();
   const toldLeftOut = new Map<string, string>();
 
   function optionsOf(id: string): PullOptions {
     const refused = refusals.get(id) ?? new Map<string, string>();
     refusals.set(id, refused);
-    return { onChange: () => fetching.add(id), onDoubt: () => doubts.add(id), refused };
+    const oversize = oversizes.get(id) ?? { last: null };
+    oversizes.set(id, oversize);
+    return { onChange: () => fetching.add(id), onDoubt: () => doubts.add(id), refused, oversize };
   }
 
   function tellLeftOut(repository: RegisteredRepository, names: readonly string[]): void {

@@ -54,6 +54,8 @@ export interface GitBounds {
    * (macOS).
    */
   readonly maxMemoryKib?: number;
+  /** Of each file that it or a program that it starts writes, in bytes; git says "File too large" where it would be larger. */
+  readonly maxFileBytes?: number;
 }
 
 interface RunOptions extends GitOptions, GitBounds {
@@ -188,11 +190,22 @@ async function feed(
   }
 }
 
-/** The program and its arguments; a shell sets the bound of memory and is replaced by git (sh(1), `ulimit`). */
-function commandOf(args: readonly string[], maxMemoryKib: number | undefined): [string, string[]] {
-  if (maxMemoryKib === undefined) return ['git', [...args]];
-  const script = 'ulimit -S -v "$1" 2>/dev/null || :; shift; exec git "$@"';
-  return ['sh', ['-c', script, 'sh', String(maxMemoryKib), ...args]];
+/** What a shell counts the sizes of files in (sh(1), `ulimit`). */
+const BLOCK_BYTES = 512;
+
+type Resources = Pick<GitBounds, 'maxMemoryKib' | 'maxFileBytes'>;
+
+/** The program and its arguments; a shell sets the bounds of what it may use up and is replaced by git (sh(1), `ulimit`). */
+function commandOf(args: readonly string[], { maxMemoryKib, maxFileBytes }: Resources): [string, string[]] {
+  const steps: string[] = [];
+  if (maxMemoryKib !== undefined) steps.push(`ulimit -S -v ${maxMemoryKib}`);
+  if (maxFileBytes !== undefined) {
+    // Git is told of the error and not ended by a signal, which would leave a core.
+    steps.push("command trap '' XFSZ", `ulimit -S -f ${Math.ceil(maxFileBytes / BLOCK_BYTES)}`);
+  }
+  if (steps.length === 0) return ['git', [...args]];
+  const script = [...steps.map((step) => `${step} 2>/dev/null || :`), 'exec git "$@"'].join('; ');
+  return ['sh', ['-c', script, 'sh', ...args]];
 }
 
 /** Watches the bounds of a program that ends when the signal is aborted. */
@@ -229,11 +242,11 @@ function failure(args: readonly string[], exit: GitExit): MirrorError {
   });
 }
 
-type StartOptions = GitOptions & Pick<GitBounds, 'maxMemoryKib'>;
+type StartOptions = GitOptions & Resources;
 
 function spawnGit(gitDirectory: string | null, args: readonly string[], options: StartOptions): Child {
   const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
-  const [program, all] = commandOf([...FIXED_SETTINGS, ...where, ...args], options.maxMemoryKib);
+  const [program, all] = commandOf([...FIXED_SETTINGS, ...where, ...args], options);
   return spawn(program, all, {
     env: cleanEnvironment(options.environment),
     stdio: ['pipe', 'pipe', 'pipe'],

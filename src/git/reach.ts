@@ -1,6 +1,7 @@
 import { MirrorError } from '../model/errors.ts';
 import { scrub } from '../model/scrub.ts';
-import { lacksCredentials, reasonIn } from './complaint.ts';
+import { formatSize } from '../model/units.ts';
+import { lacksCredentials, lacksMemory, lacksRoom, reasonIn } from './complaint.ts';
 import { allSecrets, type CredentialSecrets, readSecrets } from './credentials.ts';
 import { type Git, GitBoundError, type GitBounds } from './git.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
@@ -15,7 +16,7 @@ export interface Remote extends Access {
 }
 
 /** What is wrong with a repository elsewhere. */
-export type RemoteTrouble = 'credentials' | 'unreachable' | 'unsupported';
+export type RemoteTrouble = 'credentials' | 'too-large' | 'unreachable' | 'unsupported';
 
 /** A repository elsewhere that cannot be read. */
 export class RemoteError extends MirrorError {
@@ -30,9 +31,27 @@ export class RemoteError extends MirrorError {
   }
 }
 
+/** A repository elsewhere that would take more room than one may. */
+export class OversizeError extends RemoteError {
+  /** @param maxBytes what it may take */
+  constructor(maxBytes: number) {
+    super(
+      'too-large',
+      `the repository would take more than ${formatSize(maxBytes)} on disk, which is the most that one may`,
+      'Raise serve.maxRepositorySize if it is meant to be that large.',
+    );
+  }
+}
+
+/** Whether a repository elsewhere takes more than this machine gives for it, whenever it is read. */
+export function isTooLarge(error: unknown): error is RemoteError {
+  return error instanceof RemoteError && error.trouble === 'too-large';
+}
+
 /** What the user can do about each. */
 export const REMOTE_HINTS: Readonly<Record<RemoteTrouble, string>> = {
   credentials: 'Check user name and password, and that they may read the repository.',
+  'too-large': 'It has one very large object, or very many objects or references: check that they are meant.',
   unreachable: "Check the address, and that the service's machine reaches it.",
   unsupported: 'Convert the repository to SHA-1, the format whose ids have 40 digits.',
 };
@@ -58,6 +77,10 @@ export function describeComplaint(said: string, known: CredentialSecrets): Remot
   const trouble = troubleOf(said);
   if (lacksCredentials(said) && known.isComplete)
     return new RemoteError(trouble, 'the Git server asks for a user name and password', GIVE_CREDENTIALS);
+  if (lacksMemory(said)) {
+    const message = 'the repository cannot be read: that takes more memory than git is given for it';
+    return new RemoteError('too-large', message, REMOTE_HINTS['too-large']);
+  }
   const complaint = known.areEnough ? reasonIn(scrub(said, known.secrets)) : UNSHOWN;
   const what =
     trouble === 'credentials' ? 'the repository asks for other credentials' : 'the repository cannot be read';
@@ -85,14 +108,30 @@ function unconnected(why: string): RemoteError {
   return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable, why);
 }
 
+/** How much of what comes from elsewhere there is room for. */
+export interface Room {
+  /** What the repository may take in all, in bytes. */
+  readonly maxBytes: number;
+  /** What is left of that. */
+  readonly leftBytes: number;
+  /** Aborted when that is used up. */
+  readonly used: AbortSignal;
+}
+
 /** How git is run on a repository elsewhere. */
 export interface ReachOptions extends GitBounds {
+  /** Not bounded if left out. */
+  readonly room?: Room | undefined;
   readonly input?: string;
   /** Variables for git besides those that reaching out needs. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
+function boundsOf({ room, ...options }: ReachOptions) {
+  return room === undefined ? options : { ...options, maxFileBytes: room.leftBytes, signal: room.used };
+}
+
+/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError, OversizeError where the room does not do */
 export async function reach(
   git: Git,
   remote: Remote,
@@ -105,10 +144,13 @@ export async function reach(
   const passage = remote.protocol === 'file' ? null : await remote.proxy.open();
   const environment = { ...networkEnvironment(remote, passage?.url ?? null), ...options.environment };
   try {
-    const output = await git.run(gitDirectory, args, { ...options, environment, isLong: true });
+    const output = await git.run(gitDirectory, args, { ...boundsOf(options), environment, isLong: true });
     return output.toString('utf8');
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
+    const { room } = options;
+    if (room !== undefined && (room.used.aborted || lacksRoom(error.message)))
+      throw new OversizeError(room.maxBytes);
     const why = passage?.trouble() ?? null;
     if (why !== null) throw unconnected(why);
     if (error instanceof GitBoundError) throw boundError(error, options);

@@ -60,6 +60,7 @@ export function credentialsOf({
 
 const TROUBLE_CODES: Readonly<Record<RemoteTrouble, string>> = {
   credentials: 'credentials_refused',
+  'too-large': 'too_large',
   unreachable: 'unreachable',
   unsupported: 'unsupported',
 };

@@ -41,6 +41,8 @@ export interface RegistryOptions {
   readonly sources?: Sources;
   /** How connections are made; to any address if left out. */
   readonly network?: ForwardProxyOptions;
+  /** Most that the objects of an external repository may take on disk, in bytes; null or left out for no bound. */
+  readonly maxRepositoryBytes?: number | null;
   readonly onEvent?: (event: FetchEvent) => void;
   /** Told of what is wrong in the directory, while it is opened. */
   readonly onOpening?: (event: OpeningEvent) => void;
@@ -208,14 +210,19 @@ function createRemotes(parts: Parts): RemoteFor {
   return async (row) => remoteOf(row, parts, await parts.credentials.find(row.id));
 }
 
-function createWays({ shelf, gitDirectory }: Parts, git: Git, remoteFor: RemoteFor): FetchWays {
+function createWays(
+  { shelf, gitDirectory, maxRepositoryBytes: maxBytes = null }: Parts,
+  git: Git,
+  remoteFor: RemoteFor,
+): FetchWays {
   return {
-    pull: async (row, options) => pull(git, await remoteFor(row), gitDirectory(row.id), options),
+    pull: async (row, options) =>
+      pull(git, await remoteFor(row), gitDirectory(row.id), { ...options, maxBytes }),
     clone: (row, options) =>
       makeAside(shelf, row.id, gitDirectory(row.id), async (path) => {
         const remote = await remoteFor(row);
         await initialise(git, path);
-        return pull(git, remote, path, options);
+        return pull(git, remote, path, { ...options, maxBytes });
       }),
     examine: (row) => examine(git, gitDirectory(row.id)),
   };

@@ -2,11 +2,11 @@ import { isAbsolute } from 'node:path';
 
 import { readAddress, type Sources } from './addresses.ts';
 import { blameRepository } from './damage.ts';
+import { download, type Oversize, serverOf } from './download.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import type { Git } from './git.ts';
 import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
-import { throughQuarantine } from './quarantine.ts';
-import { reach, type Remote, REMOTE_HINTS, RemoteError } from './reach.ts';
+import { isTooLarge, reach, type Remote, REMOTE_HINTS, RemoteError } from './reach.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 import {
   isInStep,
@@ -52,12 +52,6 @@ const MAX_REFERENCES_BYTES = 64 * 1024 ** 2;
 /** Git holds all of it in memory before it says the first of it. */
 const MAX_MEMORY_KIB = 512 * 1024;
 
-/**
- * What answers for a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not
- * heed), so that the bound on what is received from it would refuse every large repository.
- */
-const LOCAL_SERVER = 'ulimit -S -v "$(ulimit -H -v)"; git upload-pack';
-
 /** References that this disk refuses are left out up to this number: with more, something else is wrong. */
 const MAX_REFUSED = 100;
 
@@ -71,8 +65,7 @@ export async function askRemote(
   remote: Remote,
   limitMs: number = COMPARISON_LIMIT_MS,
 ): Promise<References> {
-  const server = remote.protocol === 'file' ? [`--upload-pack=${LOCAL_SERVER}`] : [];
-  const args = ['ls-remote', '--symref', ...server, '--', remote.source];
+  const args = ['ls-remote', '--symref', ...serverOf(remote), '--', remote.source];
   const bounds = { limitMs, maxOutputBytes: MAX_REFERENCES_BYTES, maxMemoryKib: MAX_MEMORY_KIB };
   const references = parseRemoteReferences(await reach(git, remote, null, args, bounds));
   if ([...references.ids.values()].some((id) => id.length !== 40)) {
@@ -105,21 +98,6 @@ async function change(git: Git, gitDirectory: string, commands: readonly string[
   if (commands.length === 0) return;
   const args = [...LASTING_SETTINGS, 'update-ref', '--no-deref', '--stdin'];
   await git.run(gitDirectory, args, { input: `${commands.join('\n')}\n` });
-}
-
-/** Fetches objects without a change to any reference; a failure leaves nothing of them. */
-async function download(
-  git: Git,
-  remote: Remote,
-  gitDirectory: string,
-  names: readonly string[],
-): Promise<void> {
-  if (names.length === 0) return;
-  const flags = ['--quiet', '--no-tags', '--no-write-fetch-head', '--stdin'];
-  const args = [...LASTING_SETTINGS, 'fetch', ...flags, '--', remote.source];
-  await throughQuarantine(gitDirectory, async (environment) => {
-    await reach(git, remote, gitDirectory, args, { input: `${names.join('\n')}\n`, environment });
-  });
 }
 
 async function apply(
@@ -190,6 +168,11 @@ async function carryOut(
   }
 }
 
+/** The references to fetch, with the object ids that they had when they were asked for. */
+function wantedOf({ wanted }: ReferencePlan, { ids }: References): Map<string, string> {
+  return new Map(wanted.map((name) => [name, ids.get(name) ?? '']));
+}
+
 /** What a pull tells while it is under way. */
 export interface PullOptions {
   /** Called when it turns out that there is something to fetch. */
@@ -198,6 +181,10 @@ export interface PullOptions {
   readonly onDoubt?: () => void;
   /** The references that this disk has refused so far, object id by full name; a pull adds to them. */
   readonly refused?: Map<string, string>;
+  /** Most that all objects of the repository may take on disk, in bytes; null for no bound. */
+  readonly maxBytes?: number | null;
+  /** What could not be taken the last time; a pull sets it. */
+  readonly oversize?: Oversize;
 }
 
 /** What a pull has done. */
@@ -211,27 +198,29 @@ export interface Pulled {
 /**
  * Brings a bare repository to what another one holds now: all its references, and its choice of a default branch. One that
  * cannot be read changes nothing. What it has done is there after a power cut.
- * @throws RemoteError when the other one cannot be read, DamagedError when this one cannot, MirrorError `service.failed` when git
+ * @throws RemoteError when the other one cannot be read, OversizeError where it is too large, DamagedError when this one cannot, MirrorError `service.failed` when git
  *   fails here
  */
 export async function pull(
   git: Git,
   remote: Remote,
   gitDirectory: string,
-  { onChange = () => {}, onDoubt = () => {}, refused = new Map() }: PullOptions = {},
+  options: PullOptions = {},
 ): Promise<Pulled> {
+  const { onChange = () => {}, onDoubt = () => {}, refused = new Map<string, string>() } = options;
+  const { maxBytes = null, oversize = { last: null } } = options;
   for (let attempt = 1; ; attempt += 1) {
     const { leftOut, ...theirs } = leaveOut(await askRemote(git, remote), refused);
     const plan = planReferences(await ownReferences(git, gitDirectory), theirs);
     if (isInStep(plan)) return { isChanged: attempt > 1, leftOut };
     onChange();
     try {
-      await download(git, remote, gitDirectory, plan.wanted);
+      await download(git, remote, gitDirectory, { wanted: wantedOf(plan, theirs), maxBytes, oversize });
       const isDone = await carryOut(git, gitDirectory, plan, { attempt, refused });
       await syncFolders(gitDirectory);
       if (isDone) return { isChanged: true, leftOut };
     } catch (error) {
-      onDoubt();
+      if (!isTooLarge(error)) onDoubt();
       throw error;
     }
     if (attempt === ATTEMPTS) onDoubt();

@@ -108,6 +108,7 @@ describe('the parsed settings', () => {
         fetchInterval: 300_000,
         sources: 'https',
         networks: { allow: [], refuse: ['link-local'] },
+        maxRepositorySize: 20 * 1024 ** 3,
         maxUploadSize: 2 * 1024 ** 3,
         pageSize: 100,
       },
@@ -290,6 +291,7 @@ describe('problems', () => {
     ['serve.pageSize', ['0', '1001']],
     ['serve.networks.allow', ['internal', 'private,', '10.0.0.1/8']],
     ['serve.networks.refuse', ['10.0.0.0/33', 'loopback,Private', '::1/0', 'https://u:secret@h']],
+    ['serve.maxRepositorySize', ['', '0', 'none', '-1']],
     ['retire.afterPasses', ['0', '101']],
     ['guard.targets', ['', '20 percent', '101%', '-1', 'OFF']],
     ['history.retired', ['', '-1', '30x', 'always']],
@@ -320,6 +322,7 @@ describe('problems', () => {
     ['serve.listen', ['[::1]:0', 'localhost:9400']],
     ['targets', ['', 'Accounting/main,**/main', 'x/feature%2Fy']],
     ['serve.networks.refuse', ['', 'private,loopback', '0.0.0.0/0,::/0,fe80::/10,192.0.2.1']],
+    ['serve.maxRepositorySize', ['off', '1kB', '2 TiB']],
     ['state', ['redis://h', 'postgresql://u@h/db']],
   ])('%s takes %j', (name, texts) => {
     for (const text of texts) expect(problems({ flags: { [name]: text } }), text).toEqual([]);

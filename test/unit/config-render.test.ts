@@ -163,7 +163,7 @@ describe('the effective settings', () => {
     'directory: "/a: b # c"',
     "branches: {include: ['**', '1', 'a, b']}",
     'fullCheck: 90m',
-    'serve: {listen: "[::1]:1", networks: {allow: [10.1.0.0/16]}}',
+    'serve: {listen: "[::1]:1", maxRepositorySize: off, networks: {allow: [10.1.0.0/16]}}',
   ].join('\n');
   const { settings, sources } = resolve(text, { WORKBOOK_MIRROR_STATE: 'redis://u:s3cret@h/0' });
 
@@ -184,6 +184,7 @@ describe('the effective settings', () => {
       '  networks:',
       '    allow: [10.1.0.0/16] # file /etc/c.yaml:8',
       '    refuse: [link-local] # default',
+      '  maxRepositorySize: off # file /etc/c.yaml:8',
     ]) {
       expect(yaml.split('\n')).toContain(line);
     }
