@@ -45,7 +45,7 @@ export function chooseRange(
   sizeBytes: number,
 ): RangeChoice {
   if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return WHOLE;
-  const [, first = '', last = ''] = /^bytes *= *(\d{0,15}) *- *(\d{0,15})$/i.exec(range.trim()) ?? [];
+  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(range.trim()) ?? [];
   if (first === '' && last === '') return WHOLE;
   if (first === '') {
     const wanted = Math.min(Number(last), sizeBytes);

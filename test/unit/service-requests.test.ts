@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../src/api/schemas.ts';
 import { authorise } from '../../src/service/auth.ts';
-import { matchesTag, missesTag } from '../../src/service/conditions.ts';
+import { chooseRange, matchesTag, missesTag } from '../../src/service/conditions.ts';
 import { fixedKey } from '../../src/service/keys.ts';
 import { parseTreeRecord } from '../../src/git/objects.ts';
 import { parseHeads } from '../../src/git/refs.ts';
@@ -99,6 +99,24 @@ describe('entity tags', () => {
     expect(missesTag(`W/${tag}`, tag)).toBe(true);
     expect(missesTag('', tag)).toBe(true);
   });
+});
+
+describe('ranges', () => {
+  it.each([
+    ['bytes=0-4', { first: 0, last: 4 }],
+    ['BYTES=5-', { first: 5, last: 99 }],
+    ['bytes=-10', { first: 90, last: 99 }],
+  ])('%s is a part', (range, part) => {
+    expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'part', range: part });
+  });
+
+  // Spaces are no part of a range (RFC 9110, section 14.1.1): thousands of them could be read in as many ways.
+  it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
+    '%s is none, and gets the whole',
+    (range) => {
+      expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'whole' });
+    },
+  );
 });
 
 describe('output of git', () => {
