@@ -11,7 +11,8 @@ import { verifiedHeader } from './verified.ts';
 
 /** A request for contents (service specification, section 4.1). */
 export interface ContentsRequest {
-  readonly readings: readonly ContentsReading[];
+  /** Can be gone through more than once. */
+  readonly readings: Iterable<ContentsReading>;
   /** Null when the request names none. */
   readonly branch: string | null;
   /** Aborted when the client is gone. */
@@ -58,7 +59,7 @@ export async function answerContents(
 /** Asks anew for the repositories only if the one that is meant is not among those that are known. */
 async function findReading(
   library: Library,
-  readings: readonly ContentsReading[],
+  readings: Iterable<ContentsReading>,
 ): Promise<ReturnType<typeof chooseReading>> {
   if (library.knownRepositories !== undefined) {
     const known = await library.knownRepositories();

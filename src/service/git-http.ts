@@ -11,7 +11,7 @@ import { COMMANDS_LIMIT_BYTES, hasStrangeName, readPush, refusedPush } from './p
 import { findRepository } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
 import { bodyOf } from './request-stream.ts';
-import type { Route } from './routes.ts';
+import { decodeSegments, type Route } from './routes.ts';
 
 type GitRoute = Extract<Route, { kind: 'git' }>;
 
@@ -56,11 +56,15 @@ export function findGitRepository(repositories: readonly Repository[], reference
   throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}`);
 }
 
-/** @throws RequestError 401 without a personal key, 403 with one for other things */
-function checkKey(authorization: string | undefined, keys: readonly KnownKey[]): void {
+/**
+ * Checks that a git client sends a personal key, as the password of HTTP Basic.
+ * @returns the key
+ * @throws RequestError 401 without a personal key, 403 with one for other things
+ */
+export function authoriseGit(authorization: string | undefined, keys: readonly KnownKey[]): KnownKey {
   const password = basicPassword(authorization);
   const key = password === null ? null : findKey(keys, password);
-  if (key?.kind === 'personal') return;
+  if (key?.kind === 'personal') return key;
   if (key !== null)
     throw new RequestError(403, 'group_key', 'this key is not for Git: use a personal API key');
   const problem = password === null ? 'a password is needed' : 'the password is not valid';
@@ -70,36 +74,34 @@ function checkKey(authorization: string | undefined, keys: readonly KnownKey[]):
   });
 }
 
+/** A refusal as git clients take it: they show their user plain text, and nothing else. */
+export function gitRefusal({ status, message, headers }: RequestError): Answer {
+  return {
+    kind: 'bytes',
+    status,
+    headers: { ...NEVER_CACHED, ...headers, 'content-type': 'text/plain; charset=utf-8' },
+    body: Buffer.from(`${message}\n`),
+  };
+}
+
 /**
- * Answers a git client (gitprotocol-http(5)), in the smart protocol only. Everybody with a personal key, as the password of HTTP
- * Basic, may fetch; what is pushed goes into drag-and-drop repositories, as an external one is changed where it is.
+ * Answers a git client (gitprotocol-http(5)) with a personal key, in the smart protocol only. It may fetch; what is pushed goes into
+ * drag-and-drop repositories, as an external one is changed where it is.
+ * @throws RequestError for what is refused
  */
 export async function answerGit(
   library: Library,
   changes: Changes,
-  keys: readonly KnownKey[],
   route: GitRoute,
   request: ServiceRequest,
 ): Promise<Answer> {
-  try {
-    checkKey(request.headers.authorization, keys);
-    const program = programOf(route, request);
-    const repository = findGitRepository(await library.repositories(), route.reference);
-    if (program === 'git-receive-pack') checkPush(repository);
-    return route.isAdvertisement
-      ? advertisement(changes, repository, program, request)
-      : conversation(changes, repository, program, request);
-  } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
-    // Git shows its user plain text, and nothing else.
-    const { status, message, headers } = error;
-    return {
-      kind: 'bytes',
-      status,
-      headers: { ...NEVER_CACHED, ...headers, 'content-type': 'text/plain; charset=utf-8' },
-      body: Buffer.from(`${message}\n`),
-    };
-  }
+  const program = programOf(route, request);
+  const reference = decodeSegments(route.reference).join('/');
+  const repository = findGitRepository(await library.repositories(), reference);
+  if (program === 'git-receive-pack') checkPush(repository);
+  return route.isAdvertisement
+    ? advertisement(changes, repository, program, request)
+    : conversation(changes, repository, program, request);
 }
 
 /** @throws RequestError 403 for the dumb protocol, 405 and 415 for what no git client sends */

@@ -5,14 +5,14 @@ import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
-import { answerGit } from './git-http.ts';
-import type { Keys } from './keys.ts';
+import { answerGit, authoriseGit, gitRefusal } from './git-http.ts';
+import type { Keys, KnownKey } from './keys.ts';
 import type { Changes, Library } from './library.ts';
 import { answerPage, type PageFiles } from './page.ts';
 import { answerPushEvent } from './push-event.ts';
 import { presentRepository } from './repositories.ts';
 import { RequestError } from './request-error.ts';
-import { findRoute, type Route, splitTarget } from './routes.ts';
+import { decodeSegments, findRoute, readContents, type Route, splitTarget } from './routes.ts';
 import { sendAnswer } from './send.ts';
 import { answerUploads } from './uploads.ts';
 import { verifiedHeader } from './verified.ts';
@@ -36,6 +36,7 @@ export interface ServiceRequest {
   readonly method: string;
   /** Path as it was sent, still encoded. */
   readonly path: string;
+  /** Read when it is asked for, which is not before the key is known. */
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
   /** The request's own body; whoever reads it limits it. */
@@ -86,6 +87,19 @@ async function answerRepositories(library: Library): Promise<Answer> {
   return jsonAnswer(200, repositories.map(presentRepository), headers);
 }
 
+/** The key that a request needs; null where what it asks for is open, or shows by its body who asks. */
+const AUTHORISED_BY: Readonly<
+  Record<Route['kind'], ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null>
+> = {
+  repositories: (headers, keys) => authorise('current', headers, keys),
+  contents: (headers, keys) => authorise('current', headers, keys),
+  uploads: (headers, keys) => authorise('current', headers, keys),
+  workbooks: (headers, keys) => authorise('v1', headers, keys),
+  git: ({ authorization }, keys) => authoriseGit(authorization, keys),
+  'push-event': null,
+  page: null,
+};
+
 /** Decides what a request is answered. @param signal aborted when the client is gone */
 async function answer(context: Context, request: ServiceRequest, signal: AbortSignal): Promise<Answer> {
   const route = findRoute(request.path);
@@ -94,32 +108,61 @@ async function answer(context: Context, request: ServiceRequest, signal: AbortSi
     const allow = methods.join(', ');
     return errorAnswer(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
-  const keys = await context.keys();
+  // A replica has no such paths, whoever asks.
+  if (route.kind === 'uploads' || route.kind === 'git') madeHere(context);
+  try {
+    const keys = await context.keys();
+    // Before anything of the request is read that takes time.
+    const key = AUTHORISED_BY[route.kind]?.(request.headers, keys) ?? null;
+    return await answerRoute(context, route, request, { keys, key, signal });
+  } catch (error) {
+    if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);
+    throw error;
+  }
+}
+
+interface Asker {
+  readonly keys: readonly KnownKey[];
+  /** The key of the request; null where it needs none. */
+  readonly key: KnownKey | null;
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal;
+}
+
+async function answerRoute(
+  context: Context,
+  route: Route,
+  request: ServiceRequest,
+  { keys, key, signal }: Asker,
+): Promise<Answer> {
   switch (route.kind) {
     case 'repositories':
-      authorise('current', request.headers, keys);
       if (request.method === 'POST') return answerCreate(changesOf(context), request);
       return answerRepositories(context.library);
     case 'contents':
-      authorise('current', request.headers, keys);
       return answerContents(context.library, context.lengths, {
-        readings: route.readings,
+        readings: readContents(route.tail),
         branch: request.query.get('branch'),
         signal,
         // A range has no meaning without a body (RFC 9110, section 14.2).
         headers: request.method === 'HEAD' ? { ...request.headers, range: undefined } : request.headers,
       });
     case 'workbooks':
-      authorise('v1', request.headers, keys);
       return answerWorkbooks(context.library, addressOf(request), context.pageSize);
     case 'push-event':
       return answerPushEvent(context.library, context.changes, keys, request);
     case 'page':
       return answerPage(context.page, route.name, request.headers);
     case 'uploads':
-      return answerUploads(context.library, madeHere(context), keys, route.segments, request);
+      return answerUploads(
+        context.library,
+        madeHere(context),
+        key?.name ?? '',
+        decodeSegments(route.tail),
+        request,
+      );
     case 'git':
-      return answerGit(context.library, madeHere(context), keys, route, request);
+      return answerGit(context.library, madeHere(context), route, request);
   }
 }
 
@@ -143,7 +186,16 @@ export async function handle(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const request = { method, path, query, headers: message.headers, body: message };
+    const { headers } = message;
+    const request = {
+      method,
+      path,
+      get query() {
+        return new URLSearchParams(query);
+      },
+      headers,
+      body: message,
+    };
     await sendAnswer(response, await answer(context, request, gone.signal), withBody);
     return undefined;
   } catch (error) {

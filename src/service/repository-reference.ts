@@ -28,19 +28,32 @@ export function findRepository(
   return named[0];
 }
 
+/** The length of the longest text by which one of the repositories can be meant. */
+function longestReference(repositories: readonly Repository[]): number {
+  return repositories.reduce(
+    (longest, { id, name, full_name }) => Math.max(longest, id.length, name.length, full_name.length),
+    0,
+  );
+}
+
 /**
- * Finds the first reading of a contents path that names a repository.
- * @param readings in the order of preference
+ * Finds the first reading of a contents path that names a repository. No more of them are looked at than the names of repositories
+ * are long.
+ * @param readings in the order of preference, each reference longer than the one before
  * @throws RequestError 404 when none does, 409 as {@link findRepository}
  */
 export function chooseReading(
   repositories: readonly Repository[],
-  readings: readonly ContentsReading[],
+  readings: Iterable<ContentsReading>,
 ): { readonly repository: Repository; readonly path: string } {
-  for (const { reference, path } of readings) {
+  const longest = longestReference(repositories);
+  let asked: string | null = null;
+  for (const reading of readings) {
+    const { reference } = reading;
+    asked ??= reference;
+    if (reference.length > longest) break;
     const repository = findRepository(repositories, reference);
-    if (repository !== undefined) return { repository, path };
+    if (repository !== undefined) return { repository, path: reading.path };
   }
-  const asked = readings[0]?.reference ?? '';
-  throw new RequestError(404, 'repository_not_found', `there is no repository ${asked}`);
+  throw new RequestError(404, 'repository_not_found', `there is no repository ${asked ?? ''}`);
 }

@@ -12,19 +12,19 @@ export interface ContentsReading {
 /** What a request path asks for. */
 export type Route =
   | { readonly kind: 'repositories' }
-  /** A full name with raw slashes can be read in several ways when it, or the path, has a segment `contents`. */
-  | { readonly kind: 'contents'; readonly readings: readonly ContentsReading[] }
+  /** What {@link readContents} reads: all after the name of the list, still encoded. */
+  | { readonly kind: 'contents'; readonly tail: string }
   | { readonly kind: 'workbooks' }
   /** An incoming webhook (section 6 shows no address). */
   | { readonly kind: 'push-event' }
   /** A file of the page on which people upload, by its name. */
   | { readonly kind: 'page'; readonly name: string }
-  /** What the page asks for, by the segments after {@link UPLOADS_PATH}, decoded. */
-  | { readonly kind: 'uploads'; readonly segments: readonly string[] }
+  /** What the page asks for: all after {@link UPLOADS_PATH}, still encoded. */
+  | { readonly kind: 'uploads'; readonly tail: string }
   /** Git over HTTP (gitprotocol-http(5)). */
   | {
       readonly kind: 'git';
-      /** Name of the repository, decoded, without the `.git` that addresses of Git end with. */
+      /** Name of the repository, still encoded, without the `.git` that addresses of Git end with. */
       readonly reference: string;
       readonly program: GitProgram | null;
       /** Whether a client asks what there is, before it asks for it. */
@@ -44,19 +44,36 @@ const UPLOADS_PATH = '/uploads';
 const GIT_PATH = '/git';
 
 /**
- * Splits a request target into path and query, both as they were sent.
- * @param target of the request line; with scheme and host when a proxy was asked (RFC 9112, section 3.2.2)
+ * The longest path that is looked at, in characters: a file's path as long as systems open it (PATH_MAX of Linux), each byte of it
+ * encoded, and 1024 for the repository before it.
  */
-export function splitTarget(target: string): { readonly path: string; readonly query: URLSearchParams } {
-  const local = target.replace(/^https?:\/\/[^/?]*/i, '');
-  const mark = local.indexOf('?');
-  if (mark === -1) return { path: local, query: new URLSearchParams() };
-  return { path: local.slice(0, mark), query: new URLSearchParams(local.slice(mark + 1)) };
+const LONGEST_PATH = 3 * 4096 + 1024;
+
+/** A request target, cut into parts, both as they were sent. */
+export interface SplitTarget {
+  readonly path: string;
+  /** Without the question mark; empty where there is none. */
+  readonly query: string;
 }
 
-function decodeSegments(segments: readonly string[]): string[] {
+/**
+ * Splits a request target into path and query.
+ * @param target of the request line; with scheme and host when a proxy was asked (RFC 9112, section 3.2.2)
+ */
+export function splitTarget(target: string): SplitTarget {
+  const local = target.replace(/^https?:\/\/[^/?]*/i, '');
+  const mark = local.indexOf('?');
+  if (mark === -1) return { path: local, query: '' };
+  return { path: local.slice(0, mark), query: local.slice(mark + 1) };
+}
+
+/**
+ * Decodes the segments of a path.
+ * @throws RequestError 400 for one that cannot be decoded
+ */
+export function decodeSegments(path: string): string[] {
   try {
-    return segments.map(decodeURIComponent);
+    return path.split('/').map(decodeURIComponent);
   } catch {
     throw new RequestError(
       400,
@@ -66,15 +83,33 @@ function decodeSegments(segments: readonly string[]): string[] {
   }
 }
 
-function readContents(segments: readonly string[]): ContentsReading[] {
-  const decoded = decodeSegments(segments);
+/**
+ * Reads what is asked for of contents. A full name with raw slashes can be read in several ways when it, or the path, has a segment
+ * `contents`: the shortest reference comes first. Each reading is made when it is looked at, as there may be some thousand.
+ * @param tail of the route, still encoded: an encoded slash in `{repo}` is part of the name
+ * @throws RequestError 400 for a path that cannot be decoded
+ */
+export function readContents(tail: string): Iterable<ContentsReading> {
+  const segments = tail.split('/');
+  const decoded = decodeSegments(tail);
   // One slash at the end is a way to write a folder.
   const end = decoded.length > 1 && decoded.at(-1) === '' ? -1 : undefined;
-  return segments.flatMap((segment, index) => {
-    if (segment !== 'contents' || index === 0) return [];
-    const reference = decoded.slice(0, index).join('/');
-    return [{ reference, path: decoded.slice(index + 1, end).join('/') }];
-  });
+  return {
+    *[Symbol.iterator]() {
+      let reference = decoded[0] ?? '';
+      for (let index = 1; index < segments.length; index += 1) {
+        if (segments[index] === 'contents') {
+          yield {
+            reference,
+            get path() {
+              return decoded.slice(index + 1, end).join('/');
+            },
+          };
+        }
+        reference += `/${decoded[index]}`;
+      }
+    },
+  };
 }
 
 const GIT_TAILS: ReadonlyMap<
@@ -87,10 +122,15 @@ const GIT_TAILS: ReadonlyMap<
 ]);
 
 function findGitRoute(path: string): Route | null {
-  const match = /^(.+?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/.exec(path);
-  const tail = GIT_TAILS.get(match?.[2] ?? '');
-  if (match === null || tail === undefined) return null;
-  return { kind: 'git', reference: decodeSegments((match[1] ?? '').split('/')).join('/'), ...tail };
+  for (const [name, tail] of GIT_TAILS) {
+    const ending = `/${name}`;
+    if (!path.endsWith(ending) || path.length === ending.length) continue;
+    const address = path.slice(0, -ending.length);
+    const reference =
+      address.length > '.git'.length && address.endsWith('.git') ? address.slice(0, -4) : address;
+    return { kind: 'git', reference, ...tail };
+  }
+  return null;
 }
 
 /** Finds what lies beside the API: the page, what it asks for, and Git. */
@@ -98,31 +138,41 @@ function findRouteBeside(path: string): Route | null {
   if (path === '/') return { kind: 'page', name: 'index.html' };
   if (path.startsWith('/page/')) return { kind: 'page', name: path.slice('/page/'.length) };
   if (path.startsWith(`${UPLOADS_PATH}/`)) {
-    return { kind: 'uploads', segments: decodeSegments(path.slice(UPLOADS_PATH.length + 1).split('/')) };
+    return { kind: 'uploads', tail: path.slice(UPLOADS_PATH.length + 1) };
   }
   return path.startsWith(`${GIT_PATH}/`) ? findGitRoute(path.slice(GIT_PATH.length + 1)) : null;
 }
 
+/** Whether a path has a segment `contents` after its first one. */
+function namesContents(tail: string): boolean {
+  return tail.includes('/contents/') || tail.endsWith('/contents');
+}
+
 /**
- * Finds what a path asks for (section 4, and `/repositories` as newer installations answer it).
- * @param path path of the request as it was sent, still encoded: an encoded slash in `{repo}` is part of the name
- * @throws RequestError 404 for a path that is none of ours, 400 for one that cannot be decoded
+ * Finds what a path asks for (section 4, and `/repositories` as newer installations answer it). What it costs grows with the length
+ * of the path and no faster, and nothing is decoded: that is for requests with a key.
+ * @param path path of the request as it was sent, still encoded
+ * @throws RequestError 404 for a path that is none of ours, 414 for one that is too long
  */
 export function findRoute(path: string): Route {
+  if (path.length > LONGEST_PATH) {
+    throw new RequestError(414, 'too_long', `the path of a request may have ${LONGEST_PATH} characters`);
+  }
   const beside = findRouteBeside(path);
   if (beside !== null) return beside;
-  const [empty, base, collection, ...rest] = path.split('/');
-  if (empty !== '' || `/${base}` !== BASE_PATH) {
+  if (path !== BASE_PATH && !path.startsWith(`${BASE_PATH}/`)) {
     const message = `the API is below ${BASE_PATH}: the base address is that of this server followed by ${BASE_PATH}`;
     throw new RequestError(404, 'not_found', message);
   }
-  const tail = rest.join('/');
+  const below = path.slice(BASE_PATH.length + 1);
+  const slash = below.indexOf('/');
+  const collection = slash === -1 ? below : below.slice(0, slash);
+  const tail = slash === -1 ? '' : below.slice(slash + 1);
   if (collection === 'v1' && (tail === 'workbooks' || tail === 'workbooks/')) return { kind: 'workbooks' };
   if (path === `${BASE_PATH}${PUSH_EVENT_PATH}`) return { kind: 'push-event' };
   if (collection === 'repos' || collection === 'repositories') {
     if (tail === '') return { kind: 'repositories' };
-    const readings = readContents(rest);
-    if (readings.length > 0) return { kind: 'contents', readings };
+    if (namesContents(tail)) return { kind: 'contents', tail };
   }
   throw new RequestError(404, 'not_found', `the API has no path ${path}`);
 }

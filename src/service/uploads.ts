@@ -1,9 +1,7 @@
 import { z } from 'zod';
 
 import { type Answer, jsonAnswer } from './answer.ts';
-import { authorise } from './auth.ts';
 import type { ServiceRequest } from './handler.ts';
-import type { KnownKey } from './keys.ts';
 import type { Bytes, Changes, Library, Repository } from './library.ts';
 import { readJson } from './request-body.ts';
 import { findRepository } from './repository-reference.ts';
@@ -28,7 +26,7 @@ const commitSchema = z.strictObject({
 interface Asked {
   readonly changes: Changes;
   readonly repository: Repository;
-  readonly key: KnownKey;
+  readonly author: string;
   readonly request: ServiceRequest;
 }
 
@@ -52,17 +50,17 @@ const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
  *
  * The key travels in a header that no page of another origin can send (Fetch, "CORS-preflight fetch"), so that such a page can
  * change nothing in its reader's name.
+ * @param author the name of the key
  * @param segments of the path below `/uploads`, decoded
- * @throws RequestError 401 and 403 as {@link authorise}; 404 for what does not exist; 400, 409 and 413 for what cannot be taken
+ * @throws RequestError 404 for what does not exist; 400, 409 and 413 for what cannot be taken
  */
 export async function answerUploads(
   library: Library,
   changes: Changes,
-  keys: readonly KnownKey[],
+  author: string,
   segments: readonly string[],
   request: ServiceRequest,
 ): Promise<Answer> {
-  const key = authorise('current', request.headers, keys);
   const [collection, id, what = '', ...rest] = segments;
   if (collection !== 'repositories' || rest.length > 0) throw notFound(request);
   if (id === undefined) {
@@ -76,7 +74,7 @@ export async function answerUploads(
   if (repository === undefined)
     throw new RequestError(404, 'repository_not_found', `there is no repository ${id}`);
   if (endpoint.method === 'POST') checkKind(repository);
-  return endpoint.answer({ changes, repository, key, request });
+  return endpoint.answer({ changes, repository, author, request });
 }
 
 function notFound({ path }: ServiceRequest): RequestError {
@@ -169,9 +167,9 @@ async function answerCheck({ changes, repository, request }: Asked): Promise<Ans
   return fresh(200, await changes.check(repository.id, await readUpload(checkSchema, request)));
 }
 
-async function answerCommit({ changes, repository, key, request }: Asked): Promise<Answer> {
+async function answerCommit({ changes, repository, author, request }: Asked): Promise<Answer> {
   const upload = await readUpload(commitSchema, request);
-  const commitId = await changes.commit(repository.id, { ...upload, author: key.name });
+  const commitId = await changes.commit(repository.id, { ...upload, author });
   return fresh(201, { commitId });
 }
 

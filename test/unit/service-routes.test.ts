@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../src/api/requests.ts';
 import { RequestError } from '../../src/service/request-error.ts';
-import { findRoute, splitTarget } from '../../src/service/routes.ts';
+import type { Repository } from '../../src/service/library.ts';
+import { chooseReading } from '../../src/service/repository-reference.ts';
+import { type ContentsReading, findRoute, readContents, splitTarget } from '../../src/service/routes.ts';
 
 function refusal(path: string): number {
   try {
@@ -11,6 +13,12 @@ function refusal(path: string): number {
     if (error instanceof RequestError) return error.status;
   }
   return 0;
+}
+
+/** How the path of a request for contents can be read. */
+function readings(path: string): ContentsReading[] {
+  const route = findRoute(path);
+  return route.kind === 'contents' ? [...readContents(route.tail)] : [];
 }
 
 describe('routes of the service', () => {
@@ -30,29 +38,22 @@ describe('routes of the service', () => {
     ['/api/repositories/x/contents/50%25%20%231%3F.xlsx', 'x', '50% #1?.xlsx'],
     ['/api/repos/x/contents/a%2Fb', 'x', 'a/b'],
   ])('reads %s', (path, reference, inner) => {
-    expect(findRoute(path)).toEqual({ kind: 'contents', readings: [{ reference, path: inner }] });
+    expect(readings(path)).toEqual([{ reference, path: inner }]);
   });
 
   it('gives every reading of a path in which `contents` occurs more than once, the shortest reference first', () => {
-    expect(findRoute('/api/repos/host/contents/plan.git/contents/a')).toEqual({
-      kind: 'contents',
-      readings: [
-        { reference: 'host', path: 'plan.git/contents/a' },
-        { reference: 'host/contents/plan.git', path: 'a' },
-      ],
-    });
-    expect(findRoute('/api/repos/contents/contents')).toMatchObject({
-      readings: [{ reference: 'contents', path: '' }],
-    });
+    expect(readings('/api/repos/host/contents/plan.git/contents/a')).toEqual([
+      { reference: 'host', path: 'plan.git/contents/a' },
+      { reference: 'host/contents/plan.git', path: 'a' },
+    ]);
+    expect(readings('/api/repos/contents/contents')).toEqual([{ reference: 'contents', path: '' }]);
   });
 
   it('understands what the client makes of a reference, a path and a branch', () => {
     const target = `/api${contentsPath('host%2Fplan.git', 'Ä b/#1 100%?.xlsx', 'feature/q3 & more')}`;
     const { path, query } = splitTarget(target);
-    expect(findRoute(path)).toMatchObject({
-      readings: [{ reference: 'host/plan.git', path: 'Ä b/#1 100%?.xlsx' }],
-    });
-    expect(query.get('branch')).toBe('feature/q3 & more');
+    expect(readings(path)).toEqual([{ reference: 'host/plan.git', path: 'Ä b/#1 100%?.xlsx' }]);
+    expect(new URLSearchParams(query).get('branch')).toBe('feature/q3 & more');
   });
 
   it('takes a target with scheme and host, as a proxy is sent it', () => {
@@ -71,7 +72,62 @@ describe('routes of the service', () => {
   });
 
   it('refuses a path that cannot be decoded', () => {
-    expect(refusal('/api/repos/x/contents/%ff')).toBe(400);
-    expect(refusal('/api/repos/%zz/contents')).toBe(400);
+    expect(() => readings('/api/repos/x/contents/%ff')).toThrow(/does not begin an encoded UTF-8 character/);
+    expect(() => readings('/api/repos/%zz/contents')).toThrow(/does not begin an encoded UTF-8 character/);
+  });
+
+  it.each([
+    ['/git/Accounting.git/info/refs', 'Accounting', true],
+    ['/git/host%2Fplan.git/git-upload-pack', 'host%2Fplan', false],
+    ['/git/host/plan/git-receive-pack', 'host/plan', false],
+    ['/git/.git/info/refs', '.git', true],
+    ['/git/info/refs/info/refs', 'info/refs', true],
+  ])('finds the repository of git in %s', (path, reference, isAdvertisement) => {
+    expect(findRoute(path)).toMatchObject({ kind: 'git', reference, isAdvertisement });
+  });
+
+  it.each(['/git/info/refs', '/git//info/refs', '/git/Accounting.git', '/git/Accounting.git/HEAD'])(
+    'has nothing of git at %s',
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
+  );
+});
+
+describe('a path that is made to take long', () => {
+  const LONGEST = 13_312;
+
+  it('may be as long as a file can lie deep, and no longer', () => {
+    const longest = encodeURIComponent('表'.repeat(1365));
+    expect(refusal(`/api/repos/${'a'.repeat(900)}/contents/${longest}`)).toBe(0);
+    expect(refusal('/'.padEnd(LONGEST, 'a'))).toBe(404);
+    expect(refusal('/'.padEnd(LONGEST + 1, 'a'))).toBe(414);
+  });
+
+  it('is not decoded before it is known who asks', () => {
+    const decode = vi.spyOn(globalThis, 'decodeURIComponent');
+    for (const path of ['/api/repos', '/uploads', '/git'])
+      findRoute(`${path}${'/contents'.repeat(1400)}/info/refs`.slice(0, LONGEST));
+    expect(decode).not.toHaveBeenCalled();
+    decode.mockRestore();
+  });
+
+  it('is read no further than a name of a repository goes', () => {
+    const plan: Repository = {
+      id: '1',
+      name: 'plan',
+      full_name: 'contents/contents/plan',
+      url: null,
+      created_at: null,
+    };
+    let made = 0;
+    function* counted(): Generator<ContentsReading> {
+      for (const reading of readContents('contents/'.repeat(1400))) {
+        made += 1;
+        yield reading;
+      }
+    }
+    expect(() => chooseReading([plan], counted())).toThrow(/there is no/);
+    expect(made).toBe(3);
   });
 });
