@@ -8,7 +8,7 @@ import type { FailureNotes } from './failure-notes.ts';
 import { healthAnswer } from './health.ts';
 import type { Route } from './routes.ts';
 import { type Answer, COMMON_HEADERS, sendAnswer } from './send.ts';
-import { waitAtMost } from './shared-work.ts';
+import { waitAtMost } from '../model/shared-work.ts';
 import type { EventStreams } from './streams.ts';
 
 /** What requests are answered from. */

@@ -10,7 +10,7 @@ import { loadAssets } from './assets.ts';
 import { createFailureNotes } from './failure-notes.ts';
 import { type Context, handle } from './handler.ts';
 import { createRoutes, type RenderedMetrics } from './routes.ts';
-import { shareWork } from './shared-work.ts';
+import { shareWork } from '../model/shared-work.ts';
 import { createEventStreams } from './streams.ts';
 
 /** What the server is made from. */
