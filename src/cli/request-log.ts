@@ -23,6 +23,9 @@ const KEYS = /(wb[pgts]_)[\w%-]{8,}/g;
 /** What is encoded more often than this was meant to be hidden. */
 const MAX_ENCODINGS = 4;
 
+/** So many parameters are shown, far more than there are; anybody may send thousands, and each of them takes its time. */
+const MOST_PARAMETERS = 20;
+
 /** Hides user name and password before a host: up to the last `@` after `//`, and in any segment after a colon. */
 function hideUsers(text: string): string {
   const slashes = text.indexOf('//');
@@ -83,16 +86,11 @@ function showParameter(parameter: string, secrets: readonly string[]): string {
  */
 export function showTarget(target: string, secrets: readonly string[]): string {
   const mark = target.indexOf('?');
-  const path = mark === -1 ? target : target.slice(0, mark);
-  const query =
-    mark === -1
-      ? ''
-      : `?${target
-          .slice(mark + 1)
-          .split('&')
-          .map((parameter) => showParameter(parameter, secrets))
-          .join('&')}`;
-  return conceal(path, secrets) + query;
+  if (mark === -1) return conceal(target, secrets);
+  const parameters = target.slice(mark + 1).split('&', MOST_PARAMETERS + 1);
+  const shown = parameters.slice(0, MOST_PARAMETERS).map((parameter) => showParameter(parameter, secrets));
+  if (parameters.length > MOST_PARAMETERS) shown.push('…');
+  return `${conceal(target.slice(0, mark), secrets)}?${shown.join('&')}`;
 }
 
 /** Enough to know a program by. */

@@ -258,6 +258,14 @@ describe('the log of requests', () => {
       expect(showTarget(target, SECRETS)).toBe(target);
   });
 
+  it('shows as many parameters as a request can have, and says that there were more', () => {
+    const parameters = Array.from({ length: 5000 }, (_, index) => `q=${index}%25`);
+    const target = (count: number): string => `/api/repos?${parameters.slice(0, count).join('&')}`;
+    expect(showTarget(target(20), SECRETS)).toBe(target(20));
+    expect(showTarget(target(21), SECRETS)).toBe(`${target(20)}&…`);
+    expect(showTarget(target(5000), SECRETS)).toBe(`${target(20)}&…`);
+  });
+
   it('shows no secret that somebody put into the address', () => {
     const cases: ReadonlyArray<readonly [string, string]> = [
       [`/api/webhooks/push?key=${key}`, '/api/webhooks/push?key=[hidden]'],
