@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Settings } from '../config/schema.ts';
 import { keyFolderOf, type KeyProblem, readKeyFolder } from '../keys/key-folder.ts';
 import { createKeyReader } from '../keys/key-reader.ts';
-import { fixedKey, type KeyKind, type Keys } from '../service/keys.ts';
+import { fixedKey, type KeyKind, type Keys, type KnownKey } from '../service/keys.ts';
 import { log } from './serve-log.ts';
 
 /** Keys that hold until the service stops. */
@@ -80,9 +80,21 @@ export async function openServedKeys(
   // What is wrong is said at once, and not only when somebody asks for something.
   await stored();
   return {
-    keys: async () => [...own, ...(await stored())],
+    keys: joined(own, stored),
     temporary,
     secrets: known.map(({ key }) => key),
+  };
+}
+
+/** The keys of the settings and of the directory as one list, which is another one only when those of the directory are. */
+function joined(own: readonly KnownKey[], stored: Keys): Keys {
+  let latest: readonly KnownKey[] | null = null;
+  let all: readonly KnownKey[] = own;
+  return async () => {
+    const found = await stored();
+    if (found !== latest) all = [...own, ...found];
+    latest = found;
+    return all;
   };
 }
 

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 
 import { systemCode } from '../model/disk-errors.ts';
+import { shareWork } from '../model/shared-work.ts';
 import type { Keys, KnownKey } from '../service/keys.ts';
 import { type KeyProblem, readKeyFolder } from './key-folder.ts';
 
@@ -48,7 +49,8 @@ async function stampOf(folder: string): Promise<string> {
 
 /**
  * Gives the keys of a folder as they are at each call, so that a key that is made holds at once, and one that is revoked never
- * again. While nothing changes, a call costs one look at the folder.
+ * again. While nothing changes, a call costs one look at the folder. Who calls while somebody else's look is under way shares the
+ * next one: nobody can have the folder read twice at once, however many ask.
  * @param onProblems told of what should be a key and is none, when that changes
  * @param nowMs milliseconds of a clock that never jumps
  */
@@ -59,7 +61,7 @@ export function createKeyReader(
 ): Keys {
   let latest: (Reading & { readonly keys: readonly KnownKey[] }) | null = null;
   let told = '[]';
-  return async () => {
+  const look = async (): Promise<readonly KnownKey[]> => {
     const stamp = await stampOf(folder);
     const readMs = nowMs();
     if (latest !== null && holds(latest, stamp, readMs)) return latest.keys;
@@ -73,4 +75,5 @@ export function createKeyReader(
     }
     return keys;
   };
+  return shareWork(look, 0, nowMs);
 }

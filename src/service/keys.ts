@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 
 /** The kinds of keys that there are. */
 export const KEY_KINDS = ['personal', 'group', 'token'] as const;
@@ -17,7 +17,7 @@ export interface KnownKey {
   readonly signingSecret: string | null;
 }
 
-/** The keys that are in force at the moment. Called with every request. */
+/** The keys that are in force at the moment: the same list as long as they are the same. Called with every request. */
 export type Keys = () => Promise<readonly KnownKey[]>;
 
 /** The digest under which a key is kept. It needs no salt and no slowness: a key is random and long. */
@@ -30,23 +30,22 @@ export function fixedKey(kind: KeyKind, name: string, key: string): KnownKey {
   return { kind, name, sha256: digestOfKey(key), signingSecret: null };
 }
 
-/**
- * Finds the key that a client sent. Compares in a time that depends on no key: every one is looked at, by digests, which have
- * the same length whatever was sent.
- */
+/** The keys of a list by their digests, made once for each list: it may be long, and anybody may ask. */
+const byDigest = new WeakMap<readonly KnownKey[], ReadonlyMap<string, readonly KnownKey[]>>();
+
+/** The keys that a text is. How long it takes may tell something of digests, from which no key can be had. */
+function keysOf(keys: readonly KnownKey[], sent: string): readonly KnownKey[] {
+  const index = byDigest.get(keys) ?? Map.groupBy(keys, ({ sha256 }) => sha256.toLowerCase());
+  byDigest.set(keys, index);
+  return index.get(digestOfKey(sent)) ?? [];
+}
+
+/** Finds the key that a client sent. */
 export function findKey(keys: readonly KnownKey[], sent: string): KnownKey | null {
-  const digest = Buffer.from(digestOfKey(sent), 'hex');
-  let found: KnownKey | null = null;
-  for (const key of keys) {
-    if (timingSafeEqual(digest, Buffer.from(key.sha256, 'hex'))) found ??= key;
-  }
-  return found;
+  return keysOf(keys, sent)[0] ?? null;
 }
 
 /** Finds the key of a kind that a client sent, also where the same text is a key of another kind, too. */
 export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: string): KnownKey | null {
-  return findKey(
-    keys.filter((key) => key.kind === kind),
-    sent,
-  );
+  return keysOf(keys, sent).find((key) => key.kind === kind) ?? null;
 }

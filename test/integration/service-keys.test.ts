@@ -156,6 +156,16 @@ describe('the keys in force', () => {
     expect(problems).toEqual([]);
   });
 
+  it('are read once for all who ask at the same time', async () => {
+    const folder = keyFolderOf(await temporaryFolder());
+    const { key } = await add(folder);
+    const keys = createKeyReader(folder, () => {});
+    // Right after a change no reading holds, so that each of these would read the folder.
+    const lists = await Promise.all(Array.from({ length: 100 }, () => keys()));
+    for (const list of lists) expect(findKey(list, key)).not.toBeNull();
+    expect(new Set(lists).size).toBe(2);
+  });
+
   it('are right also where two changes leave the same times', async () => {
     const folder = keyFolderOf(await temporaryFolder());
     let nowMs = 0;

@@ -40,6 +40,24 @@ describe('finding a key', () => {
     expect(findKey(ALL, digestOfKey('p'))).toBeNull();
   });
 
+  it('looks at each key of a list once, however often somebody asks', () => {
+    let looks = 0;
+    const keys = Array.from({ length: 1000 }, (_, index) => ({
+      ...fixedKey('personal', 'Anna', `p${index}`),
+      get sha256() {
+        looks += 1;
+        return digestOfKey(`p${index}`);
+      },
+    }));
+    expect(findKey(keys, 'p999')?.sha256).toBe(digestOfKey('p999'));
+    looks = 0;
+    for (let count = 0; count < 100; count += 1) {
+      expect(findKey(keys, 'wrong')).toBeNull();
+      expect(refusal(() => authorise('current', { 'x-api-key': 'wrong' }, keys))).not.toBeNull();
+    }
+    expect(looks).toBe(0);
+  });
+
   it('finds the same text as keys of several kinds', () => {
     const same = KEY_KINDS.map((kind) => fixedKey(kind, kind, 'same'));
     for (const kind of KEY_KINDS) expect(findKeyOfKind(same, kind, 'same')?.kind).toBe(kind);
