@@ -8,8 +8,8 @@ import type { ByteRange } from './library.ts';
  */
 export function matchesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
-  if (header.trim() === '*') return true;
-  return [...header.matchAll(/(?:W\/)?("[^"]*")/g)].some((match) => match[1] === tag);
+  // With its quotes, which no tag has within it, it stands there as a whole or not at all.
+  return header.trim() === '*' || header.includes(tag);
 }
 
 /**

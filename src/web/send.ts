@@ -70,13 +70,17 @@ export async function sendAnswer(
   response.writeHead(status, head).end(bytes);
 }
 
+/** So many codings, and parameters of each, are looked at: more than there are (IANA, "HTTP Content Coding Registry"). */
+const MOST_CODINGS = 20;
+const MOST_PARAMETERS = 5;
+
 /** Whether a client takes gzip: named, or covered by `*`, and not with a weight of 0 (RFC 9110, 12.5.3). */
 export function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   const weights = new Map<string, number>();
-  for (const entry of String(acceptEncoding ?? '').split(',')) {
+  for (const entry of String(acceptEncoding ?? '').split(',', MOST_CODINGS)) {
     const [name = '', ...parameters] = entry
       .toLowerCase()
-      .split(';')
+      .split(';', MOST_PARAMETERS)
       .map((part) => part.trim());
     const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
     weights.set(name === 'x-gzip' ? 'gzip' : name, Number(weight));
@@ -87,9 +91,7 @@ export function acceptsGzip(acceptEncoding: string | string[] | undefined): bool
 /** Whether one of the tags that a client names is that of the body: weak comparison (RFC 9110, 13.1.2). */
 function isKnown(ifNoneMatch: string | undefined, etag: string | null): boolean {
   if (ifNoneMatch === undefined || etag === null) return false;
-  return ifNoneMatch.split(',').some((each) => each.trim() === '*' || weak(each.trim()) === etag);
-}
-
-function weak(tag: string): string {
-  return tag.startsWith('W/') ? tag : `W/${tag}`;
+  if (ifNoneMatch.trim() === '*') return true;
+  // With its quotes, which no tag has within it, it stands there as a whole or not at all.
+  return ifNoneMatch.includes(etag.replace(/^W\//, ''));
 }

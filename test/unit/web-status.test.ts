@@ -100,4 +100,10 @@ describe('packing', () => {
   ])('is not wanted by %s', (header) => {
     expect(acceptsGzip(header)).toBe(false);
   });
+
+  it('is looked for among as many codings as there are, and no more', () => {
+    expect(acceptsGzip(`${'a,'.repeat(19)}gzip`)).toBe(true);
+    expect(acceptsGzip(`${'a,'.repeat(7000)}gzip`)).toBe(false);
+    expect(acceptsGzip(`gzip${';'.repeat(7000)}q=0`)).toBe(true);
+  });
 });
