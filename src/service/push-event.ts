@@ -3,7 +3,7 @@ import { comparableAddress, findMeant } from './git-address.ts';
 import type { ServiceRequest } from './handler.ts';
 import type { KnownKey } from './keys.ts';
 import type { Changes, Library, Repository } from './library.ts';
-import { payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';
+import { isForm, payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';
 import { readBody } from './request-body.ts';
 import { RequestError } from './request-error.ts';
 import { bodyOf } from './request-stream.ts';
@@ -13,11 +13,18 @@ import {
   carriesGroupKey,
   carriesSignature,
   unauthorizedWebhook,
+  type WebhookCredentials,
   webhookCredentials,
 } from './webhook-auth.ts';
 
 /** The most that GitHub sends with a webhook, in bytes (GitHub documentation, "Webhook events and payloads"). */
 const BODY_LIMIT_BYTES = 25 * 1024 * 1024;
+
+/**
+ * The most that is taken out of a form before it is known whose it is, in bytes: that takes longer than to hash it. Only Gitea signs
+ * what is in a form, and names a few commits of a push.
+ */
+const SIGNED_FORM_LIMIT_BYTES = 1024 * 1024;
 
 /**
  * A signature can be checked only when all is here that was signed, so that anybody can make this process read. Senders wait 10
@@ -37,32 +44,47 @@ export async function answerPushEvent(
   keys: readonly KnownKey[],
   { headers, body }: ServiceRequest,
 ): Promise<Answer> {
-  const bytes = await readAuthorised(keys, headers, body);
-  const payload = unwrapPayload(headers['content-type'], bytes);
+  const credentials = webhookCredentials(headers);
+  const isProven = carriesGroupKey(credentials, keys);
+  // Whoever shows nothing that could be right does not get the body read.
+  if (!isProven && !canBeSigned(credentials, keys)) throw unauthorizedWebhook(credentials);
   if (changes === null) {
     const message = 'this service is a replica: it follows a mirror, and fetches nothing from elsewhere';
     throw new RequestError(403, 'read_only', message);
   }
+  const type = headers['content-type'];
+  const prove = (bytes: Buffer, signal: AbortSignal): Promise<void> =>
+    proveSigned(credentials, keys, type, bytes, signal);
+  const bytes = isProven
+    ? await readBody(bodyOf(body), BODY_LIMIT_BYTES)
+    : await unproven.read(body, BODY_LIMIT_BYTES, prove);
+  const payload = unwrapPayload(type, bytes);
   const event = readPushEvent(headers, payload);
   if (event.kind === 'ignored') return jsonAnswer(200, { ignored: event.event, reason: event.reason });
   return answerPush(await library.repositories(), changes, event.references);
 }
 
-/** Reads the body of a webhook whose sender may ask. @throws RequestError as {@link answerPushEvent} does */
-async function readAuthorised(
+/**
+ * Checks that a body was signed with the secret of a group key.
+ * @param type of the body
+ * @param signal gives it up
+ * @throws RequestError 401 for one that was not, 413 for a form that is too large to be looked into; the reason of `signal`
+ */
+async function proveSigned(
+  credentials: WebhookCredentials,
   keys: readonly KnownKey[],
-  headers: ServiceRequest['headers'],
-  body: ServiceRequest['body'],
-): Promise<Buffer> {
-  const credentials = webhookCredentials(headers);
-  if (carriesGroupKey(credentials, keys)) return readBody(bodyOf(body), BODY_LIMIT_BYTES);
-  // Whoever shows nothing that could be right does not get the body read.
-  if (!canBeSigned(credentials, keys)) throw unauthorizedWebhook(credentials);
-  const bytes = await unproven.read(body, BODY_LIMIT_BYTES);
-  if (carriesSignature(credentials, keys, bytes)) return bytes;
+  type: string | undefined,
+  bytes: Buffer,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await carriesSignature(credentials, keys, bytes, signal)) return;
+  if (isForm(type) && bytes.length > SIGNED_FORM_LIMIT_BYTES) {
+    const message = `a form of which the payload alone is signed may have ${SIGNED_FORM_LIMIT_BYTES} bytes: send JSON`;
+    throw new RequestError(413, 'too_large', message);
+  }
   // GitHub signs the body as it is; of a form Gitea signs the JSON alone.
-  const signed = payloadOfForm(headers['content-type'], bytes);
-  if (signed !== null && carriesSignature(credentials, keys, Buffer.from(signed))) return bytes;
+  const signed = payloadOfForm(type, bytes);
+  if (signed !== null && (await carriesSignature(credentials, keys, Buffer.from(signed), signal))) return;
   throw unauthorizedWebhook(credentials);
 }
 

@@ -35,9 +35,14 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, length).toString('utf8');
 }
 
+/** Whether a body says that it is a form. */
+export function isForm(contentType: string | undefined): boolean {
+  return FORM_TYPE.test(contentType ?? '');
+}
+
 /** The text of a form; null for a body that is none. JSON under the content type of a form, as `curl -d` sends it, is JSON. */
 function formIn(contentType: string | undefined, text: string): string | null {
-  return FORM_TYPE.test(contentType ?? '') && !/^\s*[{[]/.test(text) ? text : null;
+  return isForm(contentType) && !/^\s*[{[]/.test(text) ? text : null;
 }
 
 /**

@@ -8,10 +8,15 @@ import { bodyOf } from './request-stream.ts';
 /** Reads bodies of which it is not known yet whether their senders may ask at all, in bounded memory. */
 export interface UnprovenBodies {
   /**
-   * Reads the whole of a body.
-   * @throws RequestError 400 for one that breaks off, 408 for one that takes too long, 413 for more than the limit, 503 for one that had to make room for others
+   * Reads the whole of a body, and has it proved.
+   * @param prove throws for one whose sender may not ask; it is to give up when the signal says so
+   * @throws RequestError 400 for one that breaks off, 408 for one that takes too long, 413 for more than the limit, 503 for one that had to make room for others; what `prove` throws
    */
-  readonly read: (body: IncomingMessage, limitBytes: number) => Promise<Buffer>;
+  readonly read: (
+    body: IncomingMessage,
+    limitBytes: number,
+    prove: (bytes: Buffer, signal: AbortSignal) => Promise<void>,
+  ) => Promise<Buffer>;
 }
 
 /** How much is read at once, and for how long. */
@@ -42,7 +47,7 @@ export function createUnprovenBodies({ bodiesAtOnce, timeMs }: UnprovenLimits): 
   }
 
   return {
-    async read(body, limitBytes) {
+    async read(body, limitBytes, prove) {
       makeRoom();
       const reading = new AbortController();
       readings.add(reading);
@@ -53,7 +58,10 @@ export function createUnprovenBodies({ bodiesAtOnce, timeMs }: UnprovenLimits): 
       );
       const timer = setTimeout(() => reading.abort(late), timeMs);
       try {
-        return await readBody(unlessAborted(body, reading.signal), limitBytes);
+        const bytes = await readBody(unlessAborted(body, reading.signal), limitBytes);
+        // Here, so that what is held in memory meanwhile is counted.
+        await prove(bytes, reading.signal);
+        return bytes;
       } finally {
         clearTimeout(timer);
         readings.delete(reading);

@@ -195,6 +195,8 @@ describe('an incoming webhook', () => {
     const { url } = await startService(true);
     expect(await post(url, BY_KEY, GITHUB_PUSH)).toEqual(refused(403, 'read_only'));
     expect(await post(url, {}, GITHUB_PUSH)).toEqual(refused(401, 'unauthorized'));
+    // What was signed makes no difference there: it is not waited for.
+    expect(await statusOfHalf(url, { 'x-gitea-signature': sign('x') })).toBe(403);
   });
 
   it('takes as much as GitHub sends, and not more', async () => {
@@ -206,6 +208,17 @@ describe('an incoming webhook', () => {
     const limitBytes = 25 * 1024 * 1024;
     expect(await post(url, BY_KEY, fill(limitBytes))).toMatchObject({ status: 202 });
     expect(await post(url, BY_KEY, fill(limitBytes + 1))).toEqual(refused(413, 'too_large'));
+  });
+
+  it('is not taken out of a large form before it is known whose it is', async () => {
+    const { url } = await startService();
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const large = `payload=${'%7B'.repeat(400_000)}`;
+    const signed = { ...form, 'x-gitea-signature': sign('x') };
+    expect(await post(url, signed, large)).toEqual(refused(413, 'too_large'));
+    expect(await post(url, signed, 'payload=%7B')).toEqual(refused(401, 'unauthorized'));
+    const proven = { ...form, 'x-hub-signature-256': `sha256=${sign(large)}` };
+    expect(await post(url, proven, large)).toEqual(refused(400, 'invalid'));
   });
 
   it('is answered before its body is there, when it shows nothing to be let in by', async () => {

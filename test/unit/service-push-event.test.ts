@@ -103,24 +103,42 @@ describe('the key of a webhook', () => {
 });
 
 describe('the signature of a webhook', () => {
-  const check = (headers: Record<string, string>, text: string, keys = KEYS): boolean =>
+  const check = (headers: Record<string, string>, text: string, keys = KEYS): Promise<boolean> =>
     carriesSignature(webhookCredentials(headers), keys, Buffer.from(text));
 
-  it('is the one of the example in the documentation of GitHub', () => {
+  it('is the one of the example in the documentation of GitHub', async () => {
     const signature = '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17';
-    expect(check({ 'x-hub-signature-256': `sha256=${signature}` }, 'Hello, World!')).toBe(true);
-    expect(check({ 'x-hub-signature-256': `sha256=${signature.toUpperCase()}` }, 'Hello, World!')).toBe(true);
-    expect(check({ 'x-gitea-signature': signature }, 'Hello, World!')).toBe(true);
-    expect(check({ 'x-gitea-signature': signature }, 'Hello, World')).toBe(false);
+    expect(await check({ 'x-hub-signature-256': `sha256=${signature}` }, 'Hello, World!')).toBe(true);
+    expect(await check({ 'x-hub-signature-256': `sha256=${signature.toUpperCase()}` }, 'Hello, World!')).toBe(
+      true,
+    );
+    expect(await check({ 'x-gitea-signature': signature }, 'Hello, World!')).toBe(true);
+    expect(await check({ 'x-gitea-signature': signature }, 'Hello, World')).toBe(false);
   });
 
-  it('is none without a secret, or with one of another kind of key', () => {
+  it('is none without a secret, or with one of another kind of key', async () => {
     const headers = { 'x-gitea-signature': sign(SECRET, 'x') };
-    expect(check(headers, 'x', [])).toBe(false);
-    expect(check(headers, 'x', [fixedKey('group', 'g', 'wbg_g')])).toBe(false);
-    expect(check(headers, 'x', [{ ...GROUP, kind: 'personal' }])).toBe(false);
-    expect(check({ 'x-gitea-signature': sign('wbg_g', 'x') }, 'x')).toBe(false);
-    expect(check({ 'x-gitea-signature': sign('', 'x') }, 'x')).toBe(false);
+    expect(await check(headers, 'x', [])).toBe(false);
+    expect(await check(headers, 'x', [fixedKey('group', 'g', 'wbg_g')])).toBe(false);
+    expect(await check(headers, 'x', [{ ...GROUP, kind: 'personal' }])).toBe(false);
+    expect(await check({ 'x-gitea-signature': sign('wbg_g', 'x') }, 'x')).toBe(false);
+    expect(await check({ 'x-gitea-signature': sign('', 'x') }, 'x')).toBe(false);
+  });
+
+  it('keeps nobody else waiting while it is checked, however much was sent and however many secrets there are', async () => {
+    const keys = Array.from({ length: 4 }, (_, index) => ({ ...GROUP, signingSecret: `${SECRET}${index}` }));
+    const headers = { 'x-gitea-signature': sign(SECRET, 'x') };
+    let turns = 0;
+    const others = (): void => {
+      turns += 1;
+      waiting = setImmediate(others);
+    };
+    let waiting = setImmediate(others);
+    expect(await check(headers, 'x'.repeat(8 * 1024 * 1024), keys)).toBe(false);
+    clearImmediate(waiting);
+    expect(turns).toBeGreaterThanOrEqual(4 * 8);
+    const gone = carriesSignature(webhookCredentials(headers), keys, Buffer.from('x'), AbortSignal.abort());
+    await expect(gone).rejects.toMatchObject({ name: 'AbortError' });
   });
 
   it('can be right only where there is a secret to sign with', () => {
@@ -148,13 +166,13 @@ describe('the signature of a webhook', () => {
     }
   });
 
-  it('fits what was signed, with the secret that signed it, and nothing else', () => {
-    fc.assert(
-      fc.property(fc.string(), fc.string(), fc.string({ minLength: 1 }), (text, other, secret) => {
+  it('fits what was signed, with the secret that signed it, and nothing else', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string(), fc.string(), fc.string({ minLength: 1 }), async (text, other, secret) => {
         const keys = [{ ...GROUP, signingSecret: secret }];
         const headers = { 'x-hub-signature-256': `sha256=${sign(secret, text)}` };
-        expect(check(headers, text, keys)).toBe(true);
-        expect(check(headers, other, keys)).toBe(other === text);
+        expect(await check(headers, text, keys)).toBe(true);
+        expect(await check(headers, other, keys)).toBe(other === text);
       }),
     );
   });
