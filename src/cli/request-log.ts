@@ -28,6 +28,7 @@ const MOST_PARAMETERS = 20;
 
 /** Hides user name and password before a host: up to the last `@` after `//`, and in any segment after a colon. */
 function hideUsers(text: string): string {
+  if (!text.includes('@')) return text;
   const slashes = text.indexOf('//');
   const last = text.lastIndexOf('@');
   const whole =
