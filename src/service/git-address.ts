@@ -12,7 +12,7 @@ const DEFAULT_PORTS: ReadonlyMap<string, string> = new Map([
 
 /** Writes the address as a URL: git's short form for SSH, a path of this machine, and a full name have no scheme. */
 function withScheme(address: string): string {
-  const [, host, path] = /^[^/@\s]+@([^/:@\s]+):\/*(\S+)$/.exec(address) ?? [];
+  const [, host, path] = /^[^/@\s]+@([^/:@\s]+):\/*([^/\s]\S*)$/.exec(address) ?? [];
   if (host !== undefined && path !== undefined) return `ssh://${host}/${path}`;
   if (address.startsWith('/')) return `file://${address}`;
   return address.includes('://') ? address : `https://${address}`;
@@ -30,10 +30,13 @@ export function comparableAddress(address: string): string | null {
   const url = URL.parse(withScheme(address.trim()));
   if (url === null) return null;
   const host = url.port === DEFAULT_PORTS.get(url.protocol) ? url.hostname : url.host;
-  const path = url.pathname
-    .replace(/\/+$/, '')
-    .replace(/\.git$/i, '')
-    .replace(/^\/+/, '');
+  const segments = url.pathname.split('/');
+  const first = segments.findIndex((segment) => segment !== '');
+  const last = segments.findLastIndex((segment) => segment !== '');
+  const path = segments
+    .slice(Math.max(first, 0), last + 1)
+    .join('/')
+    .replace(/\.git$/i, '');
   return path === '' ? null : `${host}/${path}`.toLowerCase();
 }
 
