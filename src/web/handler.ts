@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import type { Connections } from '../http/connections.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
 import { hasToken, isForeignFetch, isOwnHost } from './access.ts';
@@ -17,6 +18,7 @@ export interface Context {
   readonly report: () => Promise<DaemonReport>;
   readonly liveness: () => Liveness;
   readonly streams: EventStreams;
+  readonly connections: Connections;
   /** The token in force; null for none. */
   readonly token: () => string | null;
   /** The host that was asked to be listened on, where that is a loopback address; null elsewhere. */
@@ -35,7 +37,7 @@ export async function handle(
 ): Promise<void> {
   const path = pathOf(request.url ?? '/');
   try {
-    const answer = await answerTo(context, request, path);
+    const answer = await answerTo(context, request, response, path);
     if (answer === 'stream') openStream(context.streams, request, response);
     else await sendAnswer(request, response, answer);
   } catch (error) {
@@ -55,6 +57,7 @@ function pathOf(url: string): string {
 async function answerTo(
   context: Context,
   request: IncomingMessage,
+  response: ServerResponse,
   path: string,
 ): Promise<Answer | 'stream'> {
   const token = context.token();
@@ -73,6 +76,14 @@ async function answerTo(
       },
     );
   }
+  // What is asked for health is short, and comes through whatever else goes on.
+  if (!isPublic && !context.connections.keep(request, response)) {
+    return refusal(503, 'Too many requests are being answered.', { 'retry-after': '5' });
+  }
+  return answerRoute(context, route, isTrusted);
+}
+
+async function answerRoute(context: Context, route: Route, isTrusted: boolean): Promise<Answer | 'stream'> {
   switch (route.kind) {
     case 'fixed':
       return { status: 200, headers: { 'cache-control': 'no-cache' }, body: route.body };

@@ -1,6 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import { isIPv6 } from 'node:net';
 
+import { limitConnections } from '../http/connections.ts';
+import { cutUnreadBodies } from '../http/unread-bodies.ts';
 import type { EventSink } from '../model/events.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
@@ -54,6 +56,8 @@ const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_TIMEOUT_MS = 5000;
 /** Well above the event streams; more connections than this are none that help anyone. */
 const MOST_CONNECTIONS = 200;
+/** So many of them are answered whatever others want; the rest is for those who ask for health. */
+const MOST_KEPT = 150;
 
 /** Makes the server; it does nothing before it is told to listen. */
 export function createWebServer(options: WebServerOptions): WebServer {
@@ -67,7 +71,8 @@ export function createWebServer(options: WebServerOptions): WebServer {
     connectionsCheckingInterval: KEEP_ALIVE_TIMEOUT_MS,
   });
   server.timeout = IDLE_TIMEOUT_MS;
-  server.maxConnections = MOST_CONNECTIONS;
+  const connections = limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT });
+  cutUnreadBodies(server);
   return {
     listen: async ({ host, port }) => {
       const context: Context = {
@@ -75,6 +80,7 @@ export function createWebServer(options: WebServerOptions): WebServer {
         report,
         liveness: options.liveness,
         streams,
+        connections,
         token: options.token,
         loopbackHost: () => (isLoopback(boundTo(server).address) ? host : null),
         failures,
