@@ -16,7 +16,7 @@ import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from './serve-directory.ts';
 import { openServedKeys } from './serve-keys.ts';
 import { log, openServeLog } from './serve-log.ts';
-import { listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
+import { createTroubleTeller, listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
 
 type ReplicaSettings = SettingsFor<'directory'>;
 
@@ -52,6 +52,7 @@ async function serveUntil(stop: Stop, settings: ReplicaSettings): Promise<void> 
     keys,
     pageSize: own.pageSize,
     onRequest: (info) => tellRequest(info, secrets),
+    onTrouble: createTroubleTeller(),
   });
   try {
     if (stop.isAsked()) return;

@@ -2,6 +2,7 @@ import type { Settings } from '../config/schema.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import type { RequestInfo } from '../service/service.ts';
 import type { Keys } from '../service/keys.ts';
+import { printable } from '../model/humanize.ts';
 import { isLoopback } from '../web/access.ts';
 import { requestLines } from './request-log.ts';
 import type { TemporaryKeys } from './serve-keys.ts';
@@ -91,6 +92,19 @@ export function tellRequest(info: RequestInfo, secrets: readonly string[]): void
   const { line, failure } = requestLines(info, secrets, isLogged('debug'));
   if (failure !== null) log(failure, 'error');
   else log(line);
+}
+
+/** How long nothing more is told of connections that cannot be accepted, in milliseconds: there may be thousands. */
+const TROUBLE_EVERY_MS = 60_000;
+
+/** Makes what tells that a connection could not be accepted. */
+export function createTroubleTeller(): (error: Error) => void {
+  let nextMs = -Infinity;
+  return (error) => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + TROUBLE_EVERY_MS;
+    log(printable(`A connection could not be accepted: ${error.message}`), 'error');
+  };
 }
 
 /** What ends a service. */

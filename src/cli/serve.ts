@@ -19,7 +19,7 @@ import { openServedKeys } from './serve-keys.ts';
 import { lockServiceDirectory } from './serve-lock.ts';
 import { log, openServeLog } from './serve-log.ts';
 import { tellOpening, tellReading } from './serve-notices.ts';
-import { listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
+import { createTroubleTeller, listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
 
 /** How the embedded service is run. */
 export interface ServeOptions {
@@ -76,6 +76,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
     page,
     pageSize: own.pageSize,
     onRequest: (info) => tellRequest(info, secrets),
+    onTrouble: createTroubleTeller(),
   });
   try {
     if (stop.isAsked()) return;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import type { Connections } from '../http/connections.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';
@@ -29,6 +30,7 @@ export interface Context {
   readonly page: PageFiles | null;
   /** Rows on a page of v1 when the client does not say. */
   readonly pageSize: number;
+  readonly connections: Connections;
 }
 
 /** A request as those who answer it see it. */
@@ -100,8 +102,17 @@ const AUTHORISED_BY: Readonly<
   page: null,
 };
 
-/** Decides what a request is answered. @param signal aborted when the client is gone */
-async function answer(context: Context, request: ServiceRequest, signal: AbortSignal): Promise<Answer> {
+/**
+ * Decides what a request is answered.
+ * @param keep keeps its connection until it is answered, if it can
+ * @param signal aborted when the client is gone
+ */
+async function answer(
+  context: Context,
+  request: ServiceRequest,
+  keep: () => boolean,
+  signal: AbortSignal,
+): Promise<Answer> {
   const route = findRoute(request.path);
   const methods = METHODS[route.kind];
   if (!methods.includes(request.method)) {
@@ -114,6 +125,11 @@ async function answer(context: Context, request: ServiceRequest, signal: AbortSi
     const keys = await context.keys();
     // Before anything of the request is read that takes time.
     const key = AUTHORISED_BY[route.kind]?.(request.headers, keys) ?? null;
+    if (key !== null && !keep()) {
+      throw new RequestError(503, 'busy', 'too many requests are being answered: ask again', {
+        'retry-after': '5',
+      });
+    }
     return await answerRoute(context, route, request, { keys, key, signal });
   } catch (error) {
     if (route.kind === 'git' && error instanceof RequestError) return gitRefusal(error);
@@ -185,6 +201,7 @@ export async function handle(
   const { path, query } = splitTarget(message.url ?? '/');
   const gone = new AbortController();
   response.once('close', () => gone.abort());
+  const keep = (): boolean => context.connections.keep(message, response);
   try {
     const { headers } = message;
     const request = {
@@ -196,7 +213,7 @@ export async function handle(
       headers,
       body: message,
     };
-    await sendAnswer(response, await answer(context, request, gone.signal), withBody);
+    await sendAnswer(response, await answer(context, request, keep, gone.signal), withBody);
     return undefined;
   } catch (error) {
     // Nobody is there to be answered, and nothing has gone wrong.

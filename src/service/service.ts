@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { hostname } from 'node:os';
 
+import { limitConnections } from '../http/connections.ts';
+import { cutUnreadBodies } from '../http/unread-bodies.ts';
 import { listenError } from '../model/listen-error.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle } from './handler.ts';
@@ -39,6 +41,8 @@ export interface ServiceOptions {
   readonly pageSize?: number;
   /** Called once a request, after its answer. */
   readonly onRequest?: (info: RequestInfo) => void;
+  /** Called when a connection cannot be accepted, as for want of file descriptors. */
+  readonly onTrouble?: (error: Error) => void;
 }
 
 /** The embedded service: the API of the workbook service, on whatever it is given. */
@@ -57,8 +61,15 @@ export interface Service {
 const DEFAULT_PAGE_SIZE = 100;
 /** A connection on which nothing moves for so long is cut, and the git program behind it with it. */
 const IDLE_LIMIT_MS = 300_000;
+/** How long a client may take to send the head of a request, and how often that is looked at, in milliseconds. */
+const HEADERS_LIMIT_MS = 15_000;
+const CHECK_EVERY_MS = 5000;
 /** A file of some gigabytes over a slow line takes its time. */
 const REQUEST_LIMIT_MS = 86_400_000;
+/** Half of the descriptors that a process has at least on Linux (1024): git programs need theirs. */
+const MOST_CONNECTIONS = 512;
+/** More than there are downloads that run and wait, with room for those who have no key. */
+const MOST_KEPT = 448;
 
 /** Where it listens is one setting, which cannot be `off`. */
 const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
@@ -79,8 +90,10 @@ function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
 /** @returns the port that was bound */
 function listenOn(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(listenError(error, { host, port }, SETTING)));
+    const fail = (error: Error): void => reject(listenError(error, { host, port }, SETTING));
+    server.once('error', fail);
     server.listen({ host, port }, () => {
+      server.off('error', fail);
       const address = server.address();
       resolve(typeof address === 'object' && address !== null ? address.port : port);
     });
@@ -89,6 +102,13 @@ function listenOn(server: Server, host: string, port: number): Promise<number> {
 
 /** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
+  const server = createServer({
+    headersTimeout: HEADERS_LIMIT_MS,
+    requestTimeout: REQUEST_LIMIT_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
+  });
+  server.timeout = IDLE_LIMIT_MS;
+  cutUnreadBodies(server);
   const context: Context = {
     library: options.library,
     changes: options.changes ?? null,
@@ -96,8 +116,9 @@ export function createService(options: ServiceOptions): Service {
     page: options.page ?? null,
     lengths: createArchiveLengths(),
     pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
+    connections: limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT }),
   };
-  const server = createServer((request, response) => {
+  server.on('request', (request, response) => {
     const startedAtMs = performance.now();
     const client = clientOf(request);
     const outcome = handle(context, request, response);
@@ -114,12 +135,12 @@ export function createService(options: ServiceOptions): Service {
       );
     });
   });
-  server.timeout = IDLE_LIMIT_MS;
-  server.requestTimeout = REQUEST_LIMIT_MS;
 
   return {
     async listen({ host, port }) {
       const boundPort = await listenOn(server, host, port);
+      // Otherwise the second one would end the process.
+      server.on('error', (error) => options.onTrouble?.(error));
       return { baseUrl: `http://${reachableHost(host)}:${boundPort}${BASE_PATH}`, port: boundPort };
     },
     async close() {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -67,5 +68,28 @@ describe('who has no key', () => {
     const { port } = await serve();
     const { status, text } = await ask(port, `/api/repos/${'contents/'.repeat(1500)}`);
     expect([status, text]).toEqual([414, expect.stringContaining('13312 characters')]);
+  });
+
+  it.each([
+    ['say nothing', ''],
+    ['never end the head of their request', 'GET / HTTP/1.1\r\nX-Slow: '],
+    [
+      'never end a body',
+      'POST /api/repos HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n',
+    ],
+  ])('keeps nobody out by 600 connections that %s', async (_, text) => {
+    const { port } = await serve();
+    const sockets: Socket[] = [];
+    for (let count = 0; count < 600; count += 1) {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      socket.resume();
+      socket.write(text);
+      sockets.push(socket);
+    }
+    expect((await ask(port, '/api/repos', { 'x-api-key': KEY })).status).toBe(200);
+    // The one that has a key took a place, too.
+    await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBe(511);
   });
 });
