@@ -30,6 +30,7 @@ export async function startHttp(
     liveness: board.liveness,
     renderMetrics: metrics.render,
     token: () => current().http.token?.reveal() ?? null,
+    allowedHosts: () => current().http.allowedHosts,
     pageFolders: STATUS_PAGE_FOLDERS,
     now: () => performance.now(),
     emit,

@@ -1,5 +1,12 @@
-import { listenOrOff, path, secret } from './kinds.ts';
+import { list, listenOrOff, path, secret } from './kinds.ts';
 import { section, setting } from './leaf.ts';
+
+/** Why a text cannot be a name of the host of `http.allowedHosts`; undefined if it can. */
+function hostProblem(text: string): string | undefined {
+  return /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/i.test(text)
+    ? undefined
+    : 'expected a name without a port, such as mirror, mirror.example.com or *.example.com';
+}
 
 export const httpSection = section('Status page, health and metrics of the daemon.', {
   listen: setting(listenOrOff().prefault('127.0.0.1:9480'), {
@@ -16,5 +23,11 @@ export const httpSection = section('Status page, health and metrics of the daemo
   tokenFile: setting(path().optional(), {
     description: 'path of a file that holds `http.token`',
     fileOf: 'token',
+  }),
+  allowedHosts: setting(list({ min: 0, check: hostProblem }).prefault([]), {
+    description:
+      'names of the host under which these are answered without a token, beside addresses, `localhost` and the host of `http.listen`;' +
+      ' `*.example.com` stands for all names below that one',
+    comment: 'Any other name may be that of a web site, which could read along.',
   }),
 });

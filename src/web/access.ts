@@ -30,18 +30,22 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Whether a request that came in on a loopback address names a host that a browser can only have reached there on purpose: an
- * address, `localhost`, or the name that the server was told to listen on. Any other name may be a foreign site's that was made
- * to point here (DNS rebinding), the scripts of which could read everything.
+ * Whether a request names a host that a browser can only have reached on purpose: an address, `localhost`, or a name that is known
+ * to be ours. Any other name may be a foreign site's that was made to point here (DNS rebinding), the scripts of which could read
+ * everything, also from a network that the site itself does not reach.
  * @param host the header; programs that are no browser may send none
- * @param listenHost name or address, IPv6 without brackets
+ * @param ownNames names, in any case; `*.` in front of one stands for all below it
  */
-export function isOwnHost(host: string | undefined, listenHost: string): boolean {
+export function isOwnHost(host: string | undefined, ownNames: readonly string[]): boolean {
   if (host === undefined) return true;
   if (!/^[a-z0-9._:[\]-]+$/i.test(host)) return false;
   const name = URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? '';
   if (isIP(name.replace(/^\[|\]$/g, '')) !== 0) return true;
-  return name === 'localhost' || name.endsWith('.localhost') || name === listenHost.toLowerCase();
+  if (name === 'localhost' || name.endsWith('.localhost')) return true;
+  return ownNames.some((each) => {
+    const own = each.toLowerCase();
+    return own.startsWith('*.') ? name.endsWith(own.slice(1)) : name === own;
+  });
 }
 
 /**

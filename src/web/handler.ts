@@ -21,8 +21,8 @@ export interface Context {
   readonly connections: Connections;
   /** The token in force; null for none. */
   readonly token: () => string | null;
-  /** The host that was asked to be listened on, where that is a loopback address; null elsewhere. */
-  readonly loopbackHost: () => string | null;
+  /** The names under which it is answered without a token, beside addresses and `localhost`. */
+  readonly ownNames: () => readonly string[];
   readonly failures: FailureNotes;
 }
 
@@ -105,7 +105,7 @@ async function answerRoute(context: Context, route: Route, isTrusted: boolean): 
 
 /** Refuses what is to be refused whatever was asked for. */
 function refuseEarly(
-  { loopbackHost }: Context,
+  { ownNames }: Context,
   { method, headers }: IncomingMessage,
   token: string | null,
 ): Answer | null {
@@ -113,13 +113,12 @@ function refuseEarly(
     // What else the client sends with it is not read.
     return refusal(405, 'Only GET and HEAD are answered.', { allow: 'GET, HEAD', connection: 'close' });
   }
-  const ownName = token === null ? loopbackHost() : null;
-  if (ownName !== null && !isOwnHost(headers.host, ownName)) {
+  if (token === null && !isOwnHost(headers.host, ownNames())) {
     return refusal(
       421,
-      'Without http.token, this loopback address is only answered by the names localhost, an IP address or the host of ' +
-        'http.listen, so that no web site can read it under a name of its own. A proxy before it either sends such a Host ' +
-        'header, or a token is set.',
+      'Without http.token, this is only answered under an IP address, the name localhost, the host of http.listen and the names ' +
+        'of http.allowedHosts, so that no web site can read it under a name of its own. Add the name to http.allowedHosts, have a ' +
+        'proxy send another Host header, or set http.token.',
     );
   }
   if (isForeignFetch(headers)) return refusal(403, 'Pages of other sites are not answered.');

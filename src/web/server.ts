@@ -7,7 +7,6 @@ import type { EventSink } from '../model/events.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
 import { listenError } from '../model/listen-error.ts';
-import { isLoopback } from './access.ts';
 import { loadAssets } from './assets.ts';
 import { createFailureNotes } from './failure-notes.ts';
 import { type Context, handle } from './handler.ts';
@@ -24,6 +23,8 @@ export interface WebServerOptions {
   readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
   /** The token in force, asked for with every request; null for none. */
   readonly token: () => string | null;
+  /** Names under which it is answered without a token, beside its own, asked for with every request. */
+  readonly allowedHosts: () => readonly string[];
   /** The folders that hold the files of the status page. */
   readonly pageFolders: readonly string[];
   /** The clock, in milliseconds since any time. */
@@ -82,7 +83,7 @@ export function createWebServer(options: WebServerOptions): WebServer {
         streams,
         connections,
         token: options.token,
-        loopbackHost: () => (isLoopback(boundTo(server).address) ? host : null),
+        ownNames: () => [host, ...options.allowedHosts()],
         failures,
       };
       server.on('request', (request, response) => void handle(context, request, response));

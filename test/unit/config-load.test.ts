@@ -102,7 +102,7 @@ describe('the parsed settings', () => {
       targets: [],
       log: { level: 'info', format: 'auto' },
       hooks: { timeout: 300_000, webhookEvents: ['*'] },
-      http: { listen: { host: '127.0.0.1', port: 9480 } },
+      http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
       serve: {
         listen: { host: '127.0.0.1', port: 9400 },
         fetchInterval: 300_000,
@@ -299,6 +299,10 @@ describe('problems', () => {
     ['repositories.include', ['', 'a,,b', 'a,']],
     ['targets', ['main', 'a/', 'a/b,c']],
     ['state', ['', 'memory', 'redis://']],
+    [
+      'http.allowedHosts',
+      ['*', '*.', 'mirror:9480', 'http://mirror', 'a.*.b', '.b', 'mirror/', 'bücher.example'],
+    ],
     ['service.baseUrl', ['', 'h', 'ftp://h']],
   ])('%s refuses %j, from a flag and from the environment', (name, texts) => {
     const variable = settingDescriptors.find((known) => known.name === name)?.environmentVariable ?? '';
@@ -324,6 +328,7 @@ describe('problems', () => {
     ['serve.networks.refuse', ['', 'private,loopback', '0.0.0.0/0,::/0,fe80::/10,192.0.2.1']],
     ['serve.maxRepositorySize', ['off', '1kB', '2 TiB']],
     ['state', ['redis://h', 'postgresql://u@h/db']],
+    ['http.allowedHosts', ['', 'mirror,mirror.default.svc,*.example.com', 'MIRROR', 'my_mirror']],
   ])('%s takes %j', (name, texts) => {
     for (const text of texts) expect(problems({ flags: { [name]: text } }), text).toEqual([]);
   });

@@ -53,6 +53,8 @@ describe('a loopback address', () => {
   });
 });
 
+const OWN_NAMES = ['mirror-host', 'Mirror.default.svc', '*.mirrors.example.com', 'my_mirror'];
+
 describe('a host of our own', () => {
   it.each([
     undefined,
@@ -65,8 +67,13 @@ describe('a host of our own', () => {
     '[::1]:9480',
     '192.0.2.7:80',
     'Mirror-Host:9480',
+    'mirror.default.svc:9480',
+    'mirror.default.SVC.',
+    'a.mirrors.example.com',
+    'a.b.Mirrors.Example.com:9480',
+    'my_mirror:9480',
   ])('is %s', (host) => {
-    expect(isOwnHost(host, 'mirror-host')).toBe(true);
+    expect(isOwnHost(host, OWN_NAMES)).toBe(true);
   });
 
   it.each([
@@ -81,10 +88,14 @@ describe('a host of our own', () => {
     'evil.example.com#localhost',
     'localhost, evil.example.com',
     'mirror-host.evil.example.com',
+    'mirrors.example.com',
+    'evilmirrors.example.com',
+    'a.mirrors.example.com.evil.example.com',
+    '*.mirrors.example.com',
     '[::1',
     'localhost:99999999',
   ])('is not %s', (host) => {
-    expect(isOwnHost(host, 'mirror-host')).toBe(false);
+    expect(isOwnHost(host, OWN_NAMES)).toBe(false);
   });
 });
 

@@ -78,6 +78,7 @@ export async function openPage(
       liveness: () => said.liveness,
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
+      allowedHosts: () => [],
       pageFolders: STATUS_PAGE_FOLDERS,
       now: () => performance.now(),
       emit: () => {},
