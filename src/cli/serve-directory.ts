@@ -4,6 +4,7 @@ import { basename, dirname } from 'node:path';
 import type { Settings } from '../config/schema.ts';
 import { systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
+import { PRIVATE_FOLDER } from './serve-privacy.ts';
 
 /** Where the embedded service keeps what it serves. @throws MirrorError `settings.invalid` when no setting says so */
 export function requiredServeDirectory({ directory }: Settings['serve']): string {
@@ -29,7 +30,7 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
   try {
     const found = await unlessMissing(stat(directory));
     if (found === null) {
-      await mkdir(directory, { recursive: true });
+      await makeServeDirectory(directory);
       return true;
     }
     if (!found.isDirectory()) throw unusable(`${directory} is a file, and no directory.`, OWN_DIRECTORY);
@@ -47,6 +48,14 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
       error,
     );
   }
+}
+
+/** Makes the directory of a service, for its own user alone, unless it is there; its parents are made as others are. */
+export async function makeServeDirectory(directory: string): Promise<void> {
+  await mkdir(dirname(directory), { recursive: true });
+  await mkdir(directory, { mode: PRIVATE_FOLDER }).catch((error: unknown) => {
+    if (systemCode(error) !== 'EEXIST') throw error;
+  });
 }
 
 const OWN_DIRECTORY = 'Give the service a directory of its own: serve.directory.';

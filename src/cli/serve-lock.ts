@@ -1,10 +1,12 @@
-import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
 import { type DirectoryLock, lockDirectory } from '../store/lock.ts';
+import { makeServeDirectory } from './serve-directory.ts';
+import { closeToOthers, PRIVATE_FILE } from './serve-privacy.ts';
 
 /** The file in the service's directory that carries a lock, and says whose it is. */
 const LOCK_NAME = 'serve.lock';
@@ -28,7 +30,8 @@ export async function lockServiceDirectory(directory: string): Promise<Pick<Dire
   const native = bindNativeCalls();
   let folder: FileHandle | null = null;
   try {
-    await mkdir(directory, { recursive: true });
+    await makeServeDirectory(directory);
+    await closeLockFile(join(directory, LOCK_NAME));
     folder = await open(directory, 'r');
     if (!lockFolder(folder, native)) throw await lockedFolder(directory);
     const file = await lockDirectory(join(directory, LOCK_NAME), native);
@@ -49,6 +52,13 @@ export async function lockServiceDirectory(directory: string): Promise<Pick<Dire
       hint: 'Name a folder that this user may write to.',
     });
   }
+}
+
+/** Makes the file for this user alone: whoever can open it, if only to read it, can lock it (flock(2)). */
+async function closeLockFile(path: string): Promise<void> {
+  const handle = await open(path, 'a', PRIVATE_FILE);
+  await handle.close();
+  await closeToOthers(path);
 }
 
 /** Locks a folder where that is possible. @returns false when another process has it */

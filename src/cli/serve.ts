@@ -18,6 +18,7 @@ import { tellFetch } from './serve-fetching.ts';
 import { openServedKeys } from './serve-keys.ts';
 import { lockServiceDirectory } from './serve-lock.ts';
 import { log, openServeLog } from './serve-log.ts';
+import { closeServeDirectory } from './serve-privacy.ts';
 import { tellOpening, tellReading } from './serve-notices.ts';
 import { createTroubleTeller, listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
 
@@ -43,6 +44,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
   const { serve: own } = settings;
   const directory = requiredServeDirectory(own);
   await prepareServeDirectory(directory);
+  await closeServeDirectory(directory, log);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
   const page = await loadPage(UPLOAD_PAGE_FOLDERS);
   const lock = await lockServiceDirectory(directory);

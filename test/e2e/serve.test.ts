@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -16,6 +16,13 @@ function printedSettings(service: Running): string {
     .split('\n')
     .filter((line) => !/^\d{4}-/.test(line))
     .join('\n');
+}
+
+/** The permissions of a folder and all in it, without those that its owner does not have; git takes those to write from objects. */
+async function modesIn(folder: string): Promise<Set<string>> {
+  const names = await readdir(folder, { recursive: true });
+  const stats = await Promise.all(['', ...names].map((name) => stat(join(folder, name))));
+  return new Set(stats.map(({ mode }) => ((mode & 0o777) | 0o600).toString(8)));
 }
 
 async function stop(service: Running): Promise<void> {
@@ -52,7 +59,9 @@ describe('serve', () => {
     const directory = join(await temporaryFolder(), 'service');
     const args = ['serve', '--samples', '--serve-directory', directory];
     const first = start(args, LISTEN);
-    await expect.poll(() => existsSync(join(directory, 'samples-unfinished'))).toBe(true);
+    await expect
+      .poll(() => existsSync(join(directory, 'samples-unfinished')), { timeout: 30_000 })
+      .toBe(true);
     await stop(first);
     expect(first.stderr()).toMatch(/Stopped\.\n$/);
     const second = start(args, LISTEN);
@@ -116,6 +125,43 @@ describe('serve', () => {
     }
     expect(await readdir(mirror)).toEqual(['manifests']);
     expect(await readFile(join(folder, 'file'), 'utf8')).toBe('');
+  });
+
+  it('keeps what it serves for its own user, also what was there before', async () => {
+    const folder = await temporaryFolder();
+    const directory = join(folder, 'new', 'service');
+    // As a usual umask and an earlier version left it.
+    await mkdir(directory, { recursive: true, mode: 0o755 });
+    await writeFile(join(directory, 'serve.lock'), '', { mode: 0o644 });
+    const service = start(['serve', '--samples', '--serve-directory', directory], LISTEN);
+    await service.prints(/^http:.*\/api$/m);
+    expect(service.stderr()).toMatch(/Closed .*service to other users/);
+    const key = ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', directory];
+    await run(key);
+    expect(await modesIn(directory)).toEqual(new Set(['700', '600']));
+    expect(((await stat(join(folder, 'new'))).mode & 0o077) > 0).toBe(true);
+    await stop(service);
+    const fresh = join(folder, 'fresh');
+    const other = start(['serve', '--serve-directory', fresh], LISTEN);
+    await other.prints(/^http:.*\/api$/m);
+    expect(other.stderr()).not.toMatch(/other users/);
+    expect(await modesIn(fresh)).toEqual(new Set(['700', '600']));
+    await stop(other);
+  });
+
+  it('leaves a directory open that holds other things, and closes its own in it', async () => {
+    const directory = join(await temporaryFolder(), 'shared');
+    await mkdir(join(directory, 'repositories'), { recursive: true, mode: 0o755 });
+    await mkdir(join(directory, 'photographs'), { mode: 0o755 });
+    const service = start(['serve', '--serve-directory', directory], LISTEN);
+    await service.prints(/^http:.*\/api$/m);
+    expect(service.stderr()).toMatch(/Other users of this machine can look into .*shared, as it holds other/);
+    const modeOf = async (name: string): Promise<string> =>
+      ((await stat(join(directory, name))).mode & 0o777).toString(8);
+    expect(
+      await Promise.all(['', 'photographs', 'repositories', 'repositories.json', 'serve.lock'].map(modeOf)),
+    ).toEqual(['755', '755', '700', '600', '600']);
+    await stop(service);
   });
 
   it('has its settings checked', async () => {
