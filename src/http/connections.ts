@@ -18,6 +18,12 @@ export interface Connections {
   readonly keep: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
+/**
+ * So many requests of one connection may wait for their answers (RFC 9112, section 9.3.2): hardly any client sends a second one. Node
+ * takes as many as come, and each of them takes memory.
+ */
+const MOST_PIPELINED = 16;
+
 interface Connection {
   /** Of whoever is at the other end. */
   readonly address: string;
@@ -29,7 +35,8 @@ interface Connection {
 /**
  * Bounds the connections of a server, which are descriptors of files, of which a process has few. Whoever opens many of them and
  * says nothing keeps nobody out: where there is no room, the connection goes that has asked for nothing for longest, of whoever has
- * most of them; where all of them ask for something, one that is not kept. Only where all are kept the new one is refused.
+ * most of them; where all of them ask for something, one that is not kept. Only where all are kept the new one is refused. A
+ * connection with too many requests at once is cut.
  * @param server one that answers nothing yet
  */
 export function limitConnections(server: Server, { most, mostKept }: ConnectionLimits): Connections {
@@ -61,6 +68,10 @@ export function limitConnections(server: Server, { most, mostKept }: ConnectionL
     const connection = connections.get(socket);
     if (connection === undefined) return;
     connection.answering += 1;
+    if (connection.answering > MOST_PIPELINED) {
+      socket.destroy();
+      return;
+    }
     response.once('close', () => {
       connection.answering -= 1;
       if (connection.answering > 0 || !connections.delete(socket)) return;

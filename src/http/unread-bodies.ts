@@ -4,7 +4,7 @@ import type { IncomingMessage, Server } from 'node:http';
  * How much of a body comes in after its request was answered without it, in bytes, and for how long, in milliseconds. A client that
  * sends all of it before it looks at the answer gets that within these bounds.
  */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MOST_BYTES = 1024 * 1024;
 const MOST_MS = 5000;
 const LOOK_EVERY_MS = 100;
 

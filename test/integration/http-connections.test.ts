@@ -131,6 +131,19 @@ describe('connections beyond the limit', () => {
     expect(await next).toBe(200);
   });
 
+  it('may have some requests at once, and are cut with more', async () => {
+    const { port, answering, finish } = await listen();
+    const some = await open(port, get('/slow').repeat(16));
+    await expect.poll(answering).toBe(16);
+    finish();
+    await expect.poll(answering).toBe(0);
+    some.write(get('/slow').repeat(16));
+    await expect.poll(answering).toBe(16);
+    some.write(get('/slow'));
+    await expect.poll(() => some.closed).toBe(true);
+    expect(await statusOf(port, '/quick')).toBe(200);
+  });
+
   it('count those that are kept right, however they end', async () => {
     const { port, answering, finish } = await listen();
     for (let round = 0; round < 3; round += 1) {
@@ -164,7 +177,7 @@ describe('a body that nobody reads', () => {
     much.on('drain', send);
     send();
     await cut;
-    expect(much.bytesWritten).toBeGreaterThan(4 * 1024 * 1024);
+    expect(much.bytesWritten).toBeGreaterThan(1024 * 1024);
     await once(silent, 'close');
   });
 
