@@ -40,6 +40,14 @@ export async function serve(settings: Settings, options: ServeOptions): Promise<
   }
 }
 
+/** Ends what a service that was killed left running in a directory. */
+async function endLeftovers(directory: string): Promise<void> {
+  const orphans = await endOrphans(directory);
+  if (orphans.length === 0) return;
+  const count = counted(orphans.length, 'process', 'processes');
+  log(`Ended what a killed service had left running: ${count}.`, 'warn');
+}
+
 async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOptions): Promise<void> {
   const { serve: own } = settings;
   const directory = requiredServeDirectory(own);
@@ -48,12 +56,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
   const page = await loadPage(UPLOAD_PAGE_FOLDERS);
   const lock = await lockServiceDirectory(directory);
-  const orphans = await endOrphans(directory);
-  if (orphans.length > 0)
-    log(
-      `Ended what a killed service had left running: ${counted(orphans.length, 'process', 'processes')}.`,
-      'warn',
-    );
+  await endLeftovers(directory);
   const opening = {
     sources: own.sources,
     maxRepositoryBytes: own.maxRepositorySize,
