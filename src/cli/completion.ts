@@ -6,6 +6,7 @@ import type { CommandNode } from '../completion/tree.ts';
 import { zshCompletion } from '../completion/zsh.ts';
 import type { Settings, SettingsFor } from '../config/schema.ts';
 import { keyFolderOf, readKeyFolder } from '../keys/key-folder.ts';
+import { printable } from '../model/humanize.ts';
 import { readHistory } from '../store/history.ts';
 import { manifestPaths } from '../store/inventory.ts';
 import { layoutOf } from '../store/layout.ts';
@@ -40,12 +41,6 @@ function withHelpNames(tree: CommandNode): CommandNode {
   };
 }
 
-/**
- * Characters of a name that a line would not show as they are: they break it (a script reads one name a line), have no width, or
- * turn what stands around them (Unicode, UAX #9).
- */
-const UNSEEN = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/u;
-
 /** The names that a shell offers, from the disk alone. */
 export async function namesFor(
   what: 'targets' | 'history',
@@ -65,5 +60,5 @@ export async function keysFor({ serve }: Settings): Promise<readonly string[]> {
 
 /** Whether a name can be completed: it reads as what it is, and the program does not take it for a flag. */
 function isOffered(name: string): boolean {
-  return !UNSEEN.test(name) && !name.startsWith('-');
+  return printable(name) === name && !name.startsWith('-');
 }

@@ -121,15 +121,17 @@ export function numberText(count) {
 }
 
 /**
- * Makes text of the service's fit to be shown: control characters and those that turn the direction of writing, which
- * could hide or reorder text, become visible.
+ * Makes text of the service's fit to be shown: what could hide or reorder text becomes visible, as on the command line.
  * @param {string} text
  * @returns {string}
  */
 export function printable(text) {
-  return text.replace(
-    /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  return text.replaceAll(
+    /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv,
+    (character) => {
+      const code = (character.codePointAt(0) ?? 0).toString(16);
+      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+    },
   );
 }
 
