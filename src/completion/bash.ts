@@ -77,35 +77,52 @@ _workbook_mirror_read() {
 
 /** Everything that is offered passes here. */
 const OFFERING = `
-# Offers those of the words that begin as the word in hand does, quoted for where they go.
-_workbook_mirror_offer() {
-  local word char quoted
+# Quotes a text for where it goes: \`quoted\`.
+_workbook_mirror_quote() {
+  local char
   local -i index
+  quoted=$1
+  # Most of thousands of names need no look at each character.
+  [[ $1 == *[^[:alnum:]/._-]* ]] || return 0
+  # Readline takes the open quote and one that the text begins with for one.
+  if [[ -n $quote && $1 == [\\!$quote]* ]]; then quoted=$quote; else quoted=''; fi
+  for ((index = 0; index < \${#1}; index += 1)); do
+    char=\${1:index:1}
+    case \${quote:-_}$char in
+      _[[:alnum:]/._-] | ?[^[:ascii:]]) quoted+=$char ;;
+      _* | \\"[\\$\\\`\\\\]) quoted+=\\\\$char ;;
+      ?[\\!$quote]) quoted+=$quote\\\\$char$quote ;;
+      *) quoted+=$char ;;
+    esac
+  done
+}
+
+# Offers those of the words that begin as the word in hand does.
+_workbook_mirror_offer() {
+  local word quoted common
   # Readline's insert-completions takes an open quote away.
   [[ -z $quote || \${COMP_TYPE-} != 42 ]] || return 0
   for word in "$@"; do
     word=$lead$word
     [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
-    word=\${word:\${#kept}} quoted=''
-    if [[ -n $quote ]]; then
-      # Readline closes the quote, but not where the text ends with one, as it would here.
-      [[ $word != *[\\!$quote] ]] || continue
-      # Readline takes the open quote and one that the text begins with for one.
-      [[ $word != [\\!$quote]* ]] || quoted=$quote
-    fi
-    # Most of thousands of names need no look at each character.
-    if [[ $word != *[^[:alnum:]/._-]* ]]; then COMPREPLY+=("$word") && continue; fi
-    for ((index = 0; index < \${#word}; index += 1)); do
-      char=\${word:index:1}
-      case \${quote:-_}$char in
-        _[[:alnum:]/._-] | ?[^[:ascii:]]) quoted+=$char ;;
-        _* | \\"[\\$\\\`\\\\]) quoted+=\\\\$char ;;
-        ?[\\!$quote]) quoted+=$quote\\\\$char$quote ;;
-        *) quoted+=$char ;;
-      esac
-    done
+    # Readline closes an open quote, but not where the text ends with one, as it would here.
+    [[ -z $quote || $word != *[\\!$quote] ]] || continue
+    word=\${word:\${#kept}}
+    _workbook_mirror_quote "$word"
     COMPREPLY+=("$quoted")
+    common=\${common-$word}
+    while [[ $word != "$common"* ]]; do common=\${common%?}; done
   done
+  # Of several, readline puts on the line what they have in common, which must not end within what stands for one character.
+  case \${#COMPREPLY[@]}:\${COMP_TYPE-} in
+    [01]:*) ;;
+    *:9 | *:33 | *:64)
+      _workbook_mirror_quote "$common"
+      for word in "\${COMPREPLY[@]}"; do
+        [[ $word == "$quoted"[$quote\\\\]* ]] || return 0
+      done
+      COMPREPLY+=("$quoted") ;;
+  esac
 }
 `;
 

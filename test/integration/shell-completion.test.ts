@@ -93,6 +93,12 @@ function isOffered(shell: Shell, opening: Opening, name: string): boolean {
   );
 }
 
+function commonBeginning([one = '', other = '']: readonly string[]): string {
+  let common = one;
+  while (!other.startsWith(common)) common = Array.from(common).slice(0, -1).join('');
+  return common;
+}
+
 interface Completing extends TerminalShell {
   /** Sets the names that the program offers. */
   readonly know: (...names: readonly string[]) => Promise<void>;
@@ -282,6 +288,25 @@ describe.skipIf(!hasTerminalShell('bash'))('completion in bash', () => {
       'Acc;touch pwned;/a',
       'Acc;touch pwned;/b',
     ]);
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  it('puts what several names have in common on the line as plain text, up to a whole character', async () => {
+    const terminal = await startCompleting('bash');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.tuple(parts, parts, parts),
+        fc.constantFrom(...OPENINGS.bash),
+        async ([first, one, other], opening) => {
+          const names = [`x${first}${one}y`, `x${first}${other}z`];
+          await terminal.know(...names);
+          const line = await terminal.line(`workbook-mirror approve ${typed('bash', opening, 'x')}${TAB}`);
+          const closing = { none: '', double: '"', single: "'", ansi: "'", within: '"' }[opening];
+          expect(await terminal.run(line + closing)).toEqual(['approve', commonBeginning(names)]);
+        },
+      ),
+      RUNS,
+    );
     expect(await filesOf(terminal)).toEqual([]);
   });
 
