@@ -15,9 +15,19 @@ describe('the words of the page', () => {
     (durationMs) => expect(page.durationText(durationMs)).toBe(roughDuration(durationMs)),
   );
 
-  it.each(['plain', 'two\nlines', '\u202Eturned', '\u0000\u001B[31m', 'עברית', '👩‍💻', '\uD800', '\u200B', '\u{E0041}', 'a\u200Cb'])(
-    'make %j visible as the command line does',
-    (text) => expect(page.printable(text)).toBe(printable(text)),
+  it.each([
+    'plain',
+    'two\nlines',
+    '\u202Eturned',
+    '\u0000\u001B[31m',
+    'עברית',
+    '👩‍💻',
+    '\uD800',
+    '\u200B',
+    '\u{E0041}',
+    'a\u200Cb',
+  ])('make %j visible as the command line does', (text) =>
+    expect(page.printable(text)).toBe(printable(text)),
   );
 
   it('make the separators of lines visible that only browsers know', () => {
