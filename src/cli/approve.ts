@@ -1,36 +1,42 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import type { HeldDeletion } from '../model/guard.ts';
-import { counted } from '../model/humanize.ts';
+import { type HeldDeletion, PATHS_SHOWN } from '../model/guard.ts';
+import { counted, heldSentence } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
 import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { writeApproval } from '../store/approvals.ts';
+import { heldPaths } from './held-paths.ts';
 import { openReader, refuseMissing } from './reader.ts';
 import { tellEvent } from './output.ts';
 import { becomeOwnerOf } from './owner.ts';
 import { namedPath } from './target-name.ts';
 
-/** A held deletion that was let through. */
+/** A held deletion, and what it is about. */
 export interface Approved {
   readonly target: string;
   readonly subject: HeldDeletion['subject'];
   readonly deletions: number;
   readonly of: number;
+  /** The files that would go, sorted: all of them, where they are known. */
+  readonly files: readonly string[];
 }
 
 /**
  * Lets held deletions through, once: the next pass carries them out. Works beside a running daemon. Root goes on as the owner
  * of the directory.
  * @param asked targets as below `mirror/`; null for all that are held
+ * @param confirm is shown what it is about; nothing is approved where it says no
+ * @returns what was approved; null where nothing was, as the answer was no
  * @throws MirrorError `target.not_held` when nothing is held there, `disk.*`, `state.unavailable`
  */
 export async function approve(
   settings: SettingsFor<'directory'>,
   asked: readonly string[] | null,
-): Promise<Approved[]> {
+  confirm: (held: readonly Approved[]) => Promise<boolean> = () => Promise.resolve(true),
+): Promise<readonly Approved[] | null> {
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
@@ -50,14 +56,20 @@ export async function approve(
     const names =
       asked === null ? [...held.keys()] : asked.map((name) => namedPath(name, store.layout.mirror));
     const chosen = names.map((name) => ({ name, record: held.get(name) ?? notHeld(name, [...held.keys()]) }));
-    const approved: Approved[] = [];
+    const found: Approved[] = [];
     for (const { name, record } of chosen) {
       if (record.held === null) continue;
-      const { subject, digest, deletions, of } = record.held;
-      await writeApproval(store.layout, { target: record.target, subject, digest });
-      approved.push({ target: name, subject, deletions, of });
+      const { subject, deletions, of } = record.held;
+      const files = await heldPaths(store, name, record);
+      found.push({ target: name, subject, deletions, of, files });
     }
-    return approved;
+    if (found.length > 0 && !(await confirm(found))) return null;
+    for (const { record } of chosen) {
+      if (record.held === null) continue;
+      const { subject, digest } = record.held;
+      await writeApproval(store.layout, { target: record.target, subject, digest });
+    }
+    return found;
   } finally {
     await state.close();
   }
@@ -79,13 +91,33 @@ function notHeld(name: string, held: readonly string[]): never {
   });
 }
 
+/** What an approval would let go, for a person. */
+export function describeHeld(held: readonly Approved[]): TerminalText {
+  return joinLines(
+    held.flatMap(({ target, files, ...deletion }) => [
+      `${target}: ${heldSentence({ ...deletion, digest: null })}.`,
+      ...(deletion.subject === 'deselected' ? [] : describeFiles(target, files)),
+    ]),
+  );
+}
+
+function describeFiles(target: string, files: readonly string[]): string[] {
+  const more = files.length - PATHS_SHOWN;
+  return [
+    ...files.slice(0, PATHS_SHOWN).map((file) => `  ${file}`),
+    ...(more > 0 ? [`  and ${more} more: \`why ${target} --json\` lists all`] : []),
+  ];
+}
+
 /** What was approved, for a person. */
 export function describeApproved(approved: readonly Approved[]): TerminalText {
   if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>
     subject === 'files'
-      ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted`
-      : `${target}: may go to history/, as it is gone from the service`,
+      ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
+      : subject === 'deselected'
+        ? `${target}: may be left out, as the settings say; its tree stays as it is`
+        : `${target}: may go to history/, as it is gone from the service`,
   );
   return joinLines([
     ...lines,

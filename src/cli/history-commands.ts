@@ -1,24 +1,34 @@
 import type { Command } from 'commander';
 
-import { MirrorError } from '../model/errors.ts';
-import { declare } from './declare.ts';
+import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { counted } from '../model/humanize.ts';
+import { say } from '../model/terminal-text.ts';
+import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 
+interface ApproveFlags {
+  readonly all?: true;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
 /** Declares the command that lets held deletions through: `approve`. */
-export function addGuardCommands(program: Command): void {
+export function addGuardCommands(program: Command, setExitCode: SetExitCode): void {
   declare(
     program,
     'approve',
     'mirror',
     'let a held deletion go through, once',
     'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
-      'approved here. The next pass carries it out. Works beside a running daemon.\n\n' +
+      'approved here, and so is a change of settings that deselects too many targets. Lists what would go, and asks; without a ' +
+      'terminal it takes --yes. The next pass carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
       'Example: workbook-mirror approve Accounting/main',
   )
     .argument('[targets...]', 'targets as below mirror/')
     .option('--all', 'everything that is held')
+    .option('--yes', 'do not ask')
     .option('--json', 'print what was approved as JSON')
-    .action(async (targets: string[], options: { all?: true; json?: true }, command: Command) => {
+    .action(async (targets: string[], options: ApproveFlags, command: Command) => {
       if (targets.length === 0 && options.all !== true) {
         throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
           hint: '`workbook-mirror status` lists what is held.',
@@ -26,10 +36,16 @@ export function addGuardCommands(program: Command): void {
       }
       const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['directory']);
-      const { approve, describeApproved } = await import('./approve.ts');
-      const approved = await approve(settings, options.all === true ? null : targets);
-      if (options.json) printJson(approved);
-      else printData(describeApproved(approved));
+      const { approve, describeApproved, describeHeld } = await import('./approve.ts');
+      const { confirmed } = await import('./confirm.ts');
+      const approved = await approve(settings, options.all === true ? null : targets, (held) =>
+        options.yes === true
+          ? Promise.resolve(true)
+          : confirmed(describeHeld(held), say`Let ${counted(held.length, 'target')} go?`),
+      );
+      if (approved === null) setExitCode(EXIT_CODES.incomplete);
+      if (options.json) printJson(approved ?? []);
+      else printData(approved === null ? say`Nothing was approved.` : describeApproved(approved));
     });
 }
 

@@ -57,7 +57,7 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   addMirrorCommands(program, setExitCode);
   addReportCommands(program, setExitCode);
   addVerifyCommand(program, setExitCode);
-  addGuardCommands(program);
+  addGuardCommands(program, setExitCode);
   addHistoryCommands(program);
   addLeaseCommands(program, setExitCode);
   addListCommands(program);

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { FakeService } from '../support/fake-service.ts';
+import { run } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const FILES = Object.fromEntries(
+  Array.from({ length: 130 }, (_, index) => [`sheet-${1000 + index}.xlsx`, `${index}`]),
+);
+
+/** A mirror of which a deletion is held. */
+async function held(): Promise<{
+  settings: Record<string, string>;
+  directory: string;
+  close: () => Promise<void>;
+}> {
+  const service = await FakeService.start({});
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+  };
+  const repository = service.addRepository('Accounting', FILES);
+  expect((await run(['sync'], settings)).exitCode).toBe(0);
+  for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);
+  expect((await run(['sync'], settings)).exitCode).toBe(1);
+  return { settings, directory, close: () => service.close() };
+}
+
+/** Runs the program on a terminal, and types an answer. */
+function onTerminal(
+  args: string,
+  answer: string,
+  settings: Record<string, string>,
+): Promise<{ code: number | null; text: string }> {
+  const child = spawn('script', ['-qec', `${process.execPath} ${MAIN} ${args}`, '/dev/null'], {
+    env: { ...process.env, NO_COLOR: '1', TERM: 'xterm', ...settings },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    if (!text.includes('[y/N]') && (text + part).includes('[y/N]')) child.stdin.write(answer);
+    text += part;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, text })));
+}
+
+describe('approve', () => {
+  it('approves nothing unseen: without a terminal it lists what would go, and asks for --yes', async () => {
+    const { settings, directory, close } = await held();
+    const refused = await run(['approve', 'Accounting/main'], settings);
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(refused.stderr).toContain('would delete 120 of its 130 files');
+    expect(refused.stderr).toContain('  sheet-1000.xlsx\n');
+    expect(refused.stderr).toContain('  sheet-1099.xlsx\n  and 20 more');
+    expect(refused.stderr).toContain('--yes');
+    expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
+
+    const approved = await run(['approve', '--all', '--yes', '--json'], settings);
+    const [each] = JSON.parse(approved.stdout) as { files: string[] }[];
+    expect(each?.files).toHaveLength(120);
+    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    expect(await readdir(join(directory, 'mirror/Accounting/main'))).toHaveLength(10);
+    expect(await readdir(join(directory, 'history/Accounting/main'))).toHaveLength(2);
+    await close();
+  });
+
+  it.runIf(existsSync('/usr/bin/script'))(
+    'asks on a terminal, and takes nothing but a yes for one',
+    async () => {
+      const { settings, directory, close } = await held();
+      for (const answer of ['\r', 'n\r', 'yess\r', '\u0004']) {
+        const { code, text } = await onTerminal('approve Accounting/main', answer, settings);
+        expect(text).toContain('Let 1 target go? [y/N]');
+        expect({ answer, code }).toEqual({ answer, code: 1 });
+      }
+      expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
+      expect((await onTerminal('approve Accounting/main', 'y\r', settings)).code).toBe(0);
+      expect(await readdir(join(directory, '.workbook-mirror/approvals'))).toHaveLength(1);
+      await close();
+    },
+  );
+});
