@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 
+import { unmatchedSentence } from '../model/humanize.ts';
+import { say } from '../model/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
 
@@ -52,7 +54,8 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
       const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service', 'directory']);
       const { describePlan, plan, planData } = await import('./plan.ts');
-      const actions = await plan(settings);
+      const { actions, selection } = await plan(settings);
+      for (const each of selection.unmatched) tell(say`! ${unmatchedSentence(each)}`, 'warn');
       if (options.json) printJson(planData(actions));
       else printData(describePlan(actions));
     });

@@ -43,6 +43,15 @@ export const tellEvent: EventSink = (event) => {
 
 /** Puts rows under their headings, in columns. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {
+  return tableWithNotes(headings, rows, []);
+}
+
+/** As {@link table}, with a note below each row that has one: empty, or missing, for none. */
+export function tableWithNotes(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  notes: readonly string[],
+): TerminalText {
   const lines = [headings, ...rows].map((cells) => cells.map(escaped));
   const widths = headings.map((_, column) =>
     lines.reduce((width, cells) => Math.max(width, cells[column]?.width ?? 0), 0),
@@ -52,7 +61,12 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
       cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))),
       '  ',
     ).trimEnd();
-  return joinLines(lines.map(line));
+  return joinLines(
+    lines.flatMap((cells, index) => {
+      const note = notes[index - 1] ?? '';
+      return note === '' ? [line(cells)] : [line(cells), `  ${note}`];
+    }),
+  );
 }
 
 /** Emphasises text where the stream that it goes to shows it. */

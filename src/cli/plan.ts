@@ -2,6 +2,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../model/humanize.ts';
 import type { Action } from '../model/actions.ts';
 import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import type { SelectionCheck } from '../model/selection-check.ts';
 import { planPass } from '../sync/pass.ts';
 import { policyOf } from './compose.ts';
 import { openReader } from './reader.ts';
@@ -9,8 +10,14 @@ import { connect, recallInstallation } from './installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from './signals.ts';
 
+/** What a pass would do now, and what the settings select for it. */
+export interface PlanReport {
+  readonly actions: readonly Action[];
+  readonly selection: SelectionCheck;
+}
+
 /** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
-export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Action[]> {
+export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<PlanReport> {
   const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
   const client = connect(settings, memory, tellEvent);
@@ -18,7 +25,8 @@ export async function plan(settings: SettingsFor<'service' | 'directory'>): Prom
   try {
     const listing = await client.poll(signal, true);
     const context = { store, state, emit: tellEvent, now: Date.now, drifted: new Set<string>() };
-    return (await planPass(context, policyOf(settings), listing, new Map(), true)).plan;
+    const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
+    return { actions: planned.plan, selection: planned.selection };
   } finally {
     stopListening();
     await client.close();

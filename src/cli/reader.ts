@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
+import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import type { StatusPolicy } from '../model/status.ts';
@@ -46,6 +47,16 @@ export async function refuseMissing(directory: string): Promise<void> {
   try {
     await readdir(directory);
   } catch (error) {
+    if (systemCode(error) === 'ENOENT') {
+      throw new MirrorError(
+        'directory.unusable',
+        `directory: there is no ${directory}: nothing was mirrored there yet.`,
+        {
+          cause: error,
+          hint: '`workbook-mirror sync` makes the first pass. If there should be a mirror, check the setting directory.',
+        },
+      );
+    }
     const why = error instanceof Error ? error.message : String(error);
     throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
       cause: error,

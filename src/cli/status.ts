@@ -7,23 +7,28 @@ import {
   oneLine,
   roughDuration,
   roughSize,
+  unmatchedSentence,
   utcTime,
   withHint,
 } from '../model/humanize.ts';
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
+import { selectsNothing } from '../model/selection-check.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import type { StoredPass } from '../state/state.ts';
+import { type LockHolder, readLockHolder } from '../store/lock-holder.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
-import { table, tellEvent } from './output.ts';
+import { tableWithNotes, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */
 export interface StatusReport {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
   readonly lastPass: StoredPass | null;
+  /** Who has, or had, the lock of the directory; null where that cannot be told. */
+  readonly holder: LockHolder | null;
   /** Those that publishing waits for. */
   readonly leases: readonly Lease[];
   /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
@@ -48,7 +53,8 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const leases = await store.leases();
     const hooksDue = settings.hooks.afterPublish === undefined ? null : await countHooksDue({ store, state });
     const { maxStalenessMs } = policy;
-    return { nowMs, maxStalenessMs, lastPass, leases, hooksDue, slowPulls, targets };
+    const holder = await readLockHolder(store.layout.lockFile);
+    return { nowMs, maxStalenessMs, lastPass, holder, leases, hooksDue, slowPulls, targets };
   } finally {
     await state.close();
   }
@@ -71,7 +77,9 @@ function isWell(target: TargetStatus): boolean {
 
 /** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */
 export function isAllWell({ targets, lastPass }: StatusReport): boolean {
-  return lastPass !== null && lastPass.failure === null && targets.every(isWell);
+  if (lastPass === null || lastPass.failure !== null) return false;
+  const isEmpty = lastPass.selection !== null && selectsNothing(lastPass.selection);
+  return !isEmpty && targets.every(isWell);
 }
 
 /** The report for a person. */
@@ -80,30 +88,24 @@ export function describeStatus(report: StatusReport): TerminalText {
   const ago = (timeMs: number | null): string =>
     timeMs === null ? 'never' : `${roughDuration(nowMs - timeMs)} ago`;
   const rows = targets.map((target) => [
-    target.target,
-    target.state + (target.isStale && target.state !== 'stale' ? ', stale' : ''),
+    target.state,
     ago(target.verifiedAtMs),
     ago(target.changedAtMs),
-    ago(target.checkedAtMs),
     String(target.files),
     roughSize(target.sizeBytes),
-    target.fingerprint?.slice(0, 10) ?? '-',
-    describeTrouble(target),
+    target.target,
   ]);
-  const headings = [
-    'TARGET',
-    'STATE',
-    'VERIFIED',
-    'CHANGED',
-    'COMPARED WHOLE',
-    'FILES',
-    'SIZE',
-    'FINGERPRINT',
-    'TROUBLE',
-  ];
-  const body = targets.length === 0 ? 'Nothing is mirrored yet.' : table(headings, rows);
+  const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
+  const notes = targets.map((target) => {
+    const isLate = target.isStale && target.state !== 'stale' && target.state !== 'unselected';
+    return [...(isLate ? ['stale'] : []), describeTrouble(target)].filter((text) => text !== '').join('; ');
+  });
+  const body = targets.length === 0 ? 'Nothing is mirrored yet.' : tableWithNotes(headings, rows, notes);
   return joinLines([
     describeLastPass(report, ago),
+    ...describeHolder(report, ago),
+    ...(targets.length === 0 ? [] : [describeCounts(targets)]),
+    ...describeSelection(report),
     ...describeHooksDue(report),
     ...report.leases.map(describeLease),
     ...describeSlowPulls(report, ago),
@@ -111,6 +113,32 @@ export function describeStatus(report: StatusReport): TerminalText {
     body,
     ...describeSharing(report),
   ]);
+}
+
+/** Who works in the directory, where that can be told. */
+function describeHolder({ holder }: StatusReport, ago: (timeMs: number) => string): string[] {
+  if (holder === null) return [];
+  return holder.isAlive
+    ? [`At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`]
+    : ['At work: no process'];
+}
+
+/** How many targets are in which state, the most frequent first. */
+function describeCounts(targets: readonly TargetStatus[]): string {
+  const counts = new Map<string, number>();
+  for (const { state } of targets) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([state, count]) => `${count} ${state}`);
+  return `${counted(targets.length, 'target')}: ${parts.join(', ')}`;
+}
+
+/** What in the settings selects nothing, by the last pass. */
+function describeSelection({ lastPass }: StatusReport): string[] {
+  const selection = lastPass?.selection ?? null;
+  if (selection === null) return [];
+  return [
+    ...selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
+    ...(selectsNothing(selection) ? ['! The settings select nothing of what the service lists.'] : []),
+  ];
 }
 
 /** How much need not be stored twice, if anything. */

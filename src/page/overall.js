@@ -147,5 +147,13 @@ function readyState({ targets, maxStalenessMs }) {
       : selected === 1
         ? `The one target was verified against the service ${within}.`
         : `All ${counted(selected, 'target')} were verified against the service ${within}.`;
-  return { state: 'ready', tone: 'ok', word: 'Ready', sentence };
+  const held = targets.filter(({ state }) => state === 'held').length;
+  return held === 0
+    ? { state: 'ready', tone: 'ok', word: 'Ready', sentence }
+    : {
+        state: 'ready',
+        tone: 'warn',
+        word: 'Ready',
+        sentence: `${sentence} ${counted(held, 'deletion')} ${held === 1 ? 'waits' : 'wait'} for approval.`,
+      };
 }

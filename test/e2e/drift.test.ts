@@ -29,7 +29,7 @@ describe('an edit of a mirrored file', () => {
     expect(JSON.parse(line)).toMatchObject({ target: 'Accounting/main', modified: 1, added: 0, missing: 0 });
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(1);
-    expect(status.stdout).toMatch(/Accounting\/main +drifted .*someone changed it: 1 modified/);
+    expect(status.stdout).toMatch(/drifted .*Accounting\/main\n {2}someone changed it: 1 modified/);
     expect((await run(['verify'], embedded.settings)).exitCode).toBe(1);
     expect((await run(['verify', '--repair'], embedded.settings)).exitCode).toBe(4);
     expect(await readFile(file)).not.toEqual(before);
