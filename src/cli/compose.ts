@@ -128,6 +128,7 @@ export async function openMirror(
       random: Math.random,
       knownProblems: new Set<string>(),
       knownUnmatched: new Set<string>(),
+      knownLost: new Set<string>(),
       line,
       drifted: new Set(store.drifted),
     };

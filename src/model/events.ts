@@ -70,6 +70,9 @@ export interface EventFields {
   'target.failed': EventFailure & { target: string; attempts: number; nextAttemptAtMs: number };
   'target.drifted': { target: string } & DriftSummary;
   'target.whole': { target: string };
+  /** Neither tree nor manifest is there any more of a target that did not leave the mirror. */
+  'target.lost': { target: string };
+  'inventory.damaged': { problem: string };
   'drift.unwatched': EventFailure;
   'target.skipped_entries': { target: string; count: number; first: string };
   'upstream.workbook_failed': UpstreamWorkbook & { count: number };
@@ -190,6 +193,8 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'target.failed': 'error',
   'target.drifted': 'warn',
   'target.whole': 'info',
+  'target.lost': 'warn',
+  'inventory.damaged': 'warn',
   'drift.unwatched': 'warn',
   'target.skipped_entries': 'warn',
   'upstream.workbook_failed': 'warn',

@@ -38,6 +38,12 @@ export interface Published {
   readonly treePresent: boolean;
 }
 
+/** A target, and where its tree stands, as the directory's inventory names it (README, "On disk"). */
+export interface ListedTarget extends TargetId {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly path: string;
+}
+
 /** The operator's choice of what to mirror. */
 export interface Selection {
   /** Whether the include and exclude filters let a branch of a repository through. */

@@ -56,6 +56,10 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.drifted': ({ target, ...drift }) =>
     `${target}: someone changed the published tree: ${driftSentence(drift)}`,
   'target.whole': (event) => `${event.target}: the published tree is what its manifest says again`,
+  'target.lost': (event) =>
+    `${event.target}: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it`,
+  'inventory.damaged': (event) =>
+    `the inventory.json of the directory cannot be used: ${event.problem}; it is written anew, and whether targets were lost is not known`,
   'drift.unwatched': (event) =>
     `some published trees cannot be watched; they are looked at after the passes: ${withHint(event)}`,
   'target.skipped_entries': (event) =>

@@ -8,6 +8,8 @@ export interface DirectoryLayout {
   readonly mirror: string;
   readonly manifests: string;
   readonly history: string;
+  /** Names all targets, so that one is missed that is lost with its manifest. */
+  readonly targetList: string;
   /** Private: lock, state, staging and trash; marked as not worth a backup. */
   readonly internal: string;
   readonly staging: string;
@@ -36,6 +38,7 @@ export function layoutOf(root: string): DirectoryLayout {
     mirror: join(root, 'mirror'),
     manifests: join(root, 'manifests'),
     history: join(root, 'history'),
+    targetList: join(root, 'inventory.json'),
     internal,
     staging: join(internal, 'staging'),
     trash: join(internal, 'trash'),

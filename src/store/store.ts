@@ -5,7 +5,7 @@ import type { Manifest } from '../model/manifest.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { TargetId } from '../model/service.ts';
-import type { Published } from '../model/targets.ts';
+import type { ListedTarget, Published } from '../model/targets.ts';
 import { onDisk } from '../model/disk-errors.ts';
 import { createActivity } from './activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
@@ -35,6 +35,7 @@ import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './
 import { type ShowStage, showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
 import { sweep } from './sweep.ts';
+import { findLost, readTargetList, writeTargetList } from './target-list.ts';
 import { createTwins, type Twins } from './twins.ts';
 
 /** The mirror directory, locked by this process and writable. */
@@ -50,6 +51,13 @@ export interface MirrorStore {
   readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
+  /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
+  readonly lostTargets: () => Promise<{
+    readonly lost: readonly ListedTarget[];
+    readonly problem: string | null;
+  }>;
+  /** Makes the inventory name what is published. @param awaited lost targets that are to stay in it */
+  readonly saveTargets: (awaited: readonly ListedTarget[]) => Promise<void>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /**
    * How a published tree differs from a manifest; null when it is not there at all.
@@ -136,6 +144,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const recovered = await settle(context);
     const inventory = createInventory(layout);
     const { id, drifted } = await identify(context, inventory);
+    await usable(layout.root, () => listTargetsOnce(context, inventory));
     return {
       layout,
       id,
@@ -169,6 +178,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
       leases: () =>
         onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
+      ...targetsOf(context, inventory),
       ...notesOf(layout, lock),
       close: lock.release,
     };
@@ -198,6 +208,35 @@ function notesOf(
       await removeApprovals(layout, approvals);
     },
   };
+}
+
+/** The list of the targets: what of it is lost, and how it is written anew. */
+function targetsOf(
+  { layout, checkDirectory, now }: PublishContext,
+  inventory: Inventory,
+): Pick<MirrorStore, 'lostTargets' | 'saveTargets'> {
+  const published = async (): Promise<readonly Published[]> => (await inventory.read()).published;
+  return {
+    lostTargets: () =>
+      onDisk('reading the inventory', async () => {
+        const found = await readTargetList(layout);
+        const lost = found.kind === 'list' ? await findLost(layout, found.list, published) : [];
+        return { lost, problem: found.kind === 'damaged' ? found.problem : null };
+      }),
+    saveTargets: async (awaited) => {
+      await checkDirectory();
+      await onDisk('writing the inventory', async () =>
+        writeTargetList(layout, await published(), awaited, now()),
+      );
+    },
+  };
+}
+
+/** Makes the inventory of a directory that has targets, but was filled before there were inventories. */
+async function listTargetsOnce({ layout, now }: PublishContext, inventory: Inventory): Promise<void> {
+  if ((await readTargetList(layout)).kind !== 'missing') return;
+  const { published } = await inventory.read();
+  if (published.length > 0) await writeTargetList(layout, published, [], now());
 }
 
 /** No twins while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */

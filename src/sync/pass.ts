@@ -11,6 +11,7 @@ import { checkSelection, type SelectionCheck, selectsNothing } from '../model/se
 import type { Listing } from '../model/service.ts';
 import { flaggedIn, reportFailures } from '../model/upstream.ts';
 import { executePlan } from './execute.ts';
+import { reportLost, stillAwaited } from './lost.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
@@ -44,6 +45,7 @@ export async function runPass<Stage extends StagePort>(
   try {
     for (const target of await context.store.settle(signal))
       context.emit({ name: 'publish.recovered', target });
+    const lost = await reportLost(context);
     const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
@@ -54,6 +56,8 @@ export async function runPass<Stage extends StagePort>(
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.noteDrifted(stillToRepair(context));
+    // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
+    await context.store.saveTargets(stillAwaited(lost, listing, results));
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection });

@@ -9,7 +9,7 @@ import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository, TargetId } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
 import type { SelectionCheck } from '../model/selection-check.ts';
-import type { Published } from '../model/targets.ts';
+import type { ListedTarget, Published } from '../model/targets.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
 import type { ErrorCode } from '../model/errors.ts';
 
@@ -167,6 +167,13 @@ export interface StorePort<Stage extends StagePort = StagePort> {
     readonly published: readonly Published[];
     readonly unreadable: readonly string[];
   }>;
+  /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
+  readonly lostTargets: () => Promise<{
+    readonly lost: readonly ListedTarget[];
+    readonly problem: string | null;
+  }>;
+  /** Makes the inventory name what is published, and the lost targets that are still to be pulled. */
+  readonly saveTargets: (awaited: readonly ListedTarget[]) => Promise<void>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /** How a published tree differs from its manifest; null when it is not there at all. */
   readonly examine: (
@@ -257,6 +264,8 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly knownProblems: Set<string>;
   /** What in the settings selected nothing in the pass before, and is reported. */
   readonly knownUnmatched: Set<string>;
+  /** The paths of the lost targets that are reported. */
+  readonly knownLost: Set<string>;
   /** Where pulls wait for their turns, and go on. */
   readonly line: PullLine;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */

@@ -2,6 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { layoutOf } from '../../src/store/layout.ts';
+import { readTargetList } from '../../src/store/target-list.ts';
 import type { Place } from './program.ts';
 import {
   describeTree,
@@ -114,8 +116,33 @@ export async function convergenceFaults(
     faults.push(...(await manifestFaults(directory, target)));
   }
   faults.push(...(await leftovers(place, [...expected.keys()])));
+  faults.push(...(await inventoryFaults(directory, [...expected.keys()])));
   return faults;
 }
+
+/** What the directory's own inventory says otherwise than it is, and what lies in the directory beside what belongs there. */
+async function inventoryFaults(directory: string, targets: readonly string[]): Promise<string[]> {
+  const found = await readTargetList(layoutOf(directory));
+  const named = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+  const strangers = (await readdir(directory)).filter((name) => !KNOWN_ENTRIES.has(name));
+  return [
+    ...(found.kind === 'list' ? [] : [`the inventory is ${found.kind}`]),
+    ...(named.join('\n') === [...targets].sort().join('\n')
+      ? []
+      : [`the inventory names ${named.join(', ')}`]),
+    ...strangers.map((name) => `${name} is left over`),
+  ];
+}
+
+/** What the directory of a mirror consists of (README, "On disk"); a file system of its own has one more. */
+const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
+  'mirror',
+  'manifests',
+  'history',
+  'inventory.json',
+  '.workbook-mirror',
+  'lost+found',
+]);
 
 /** What lies around that must not: outside of the directory, in the staging, or of targets that are no more. */
 async function leftovers({ root, directory, scratch }: Place, targets: readonly string[]): Promise<string[]> {

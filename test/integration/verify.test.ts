@@ -319,7 +319,12 @@ describe('verify', () => {
       if (event.kind === 'examined') abort.abort();
     };
     expect(await verified(backup, { signal: abort.signal, onEvent })).toMatchObject({ isComplete: false });
-    expect((await readdir(backup)).sort()).toStrictEqual(['history', 'manifests', 'mirror']);
+    expect((await readdir(backup)).sort()).toStrictEqual([
+      'history',
+      'inventory.json',
+      'manifests',
+      'mirror',
+    ]);
   });
 
   it('tells what stands in the mirror and is in no manifest, and what manifests cannot be read', async () => {

@@ -126,6 +126,14 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { target: 'Accounting/main' },
     'Accounting/main: the published tree is what its manifest says again',
   ],
+  'target.lost': [
+    { target: 'Accounting/main' },
+    'Accounting/main: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it',
+  ],
+  'inventory.damaged': [
+    { problem: 'it is not JSON' },
+    'the inventory.json of the directory cannot be used: it is not JSON; it is written anew, and whether targets were lost is not known',
+  ],
   'drift.unwatched': [
     WRONG,
     'some published trees cannot be watched; they are looked at after the passes: It failed. Wait.',
