@@ -7,6 +7,7 @@ import { layoutOf } from '../store/layout.ts';
 import { repairFromDisk } from '../store/repair.ts';
 import type { MirrorStore } from '../store/store.ts';
 import { manifestPaths } from '../store/inventory.ts';
+import { readTargetList } from '../store/target-list.ts';
 import { runPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openMirror, openMirrorStore } from './compose.ts';
@@ -18,6 +19,8 @@ export interface Repaired {
   readonly fromDisk: readonly string[];
   /** By a pass, which pulled them. */
   readonly pulled: readonly string[];
+  /** Whether the inventory was damaged, and written anew. */
+  readonly inventoryWritten: boolean;
 }
 
 /**
@@ -34,6 +37,7 @@ export async function repair(
   signal: AbortSignal,
 ): Promise<Repaired> {
   const fromDisk: string[] = [];
+  let inventoryWritten = false;
   const store = await openMirrorStore(settings);
   try {
     await refuseLeased(store);
@@ -44,12 +48,14 @@ export async function repair(
       if (isRepaired) fromDisk.push(path);
     }
     await forgetDrift(settings, store, fromDisk, emit);
+    inventoryWritten = (await store.lostTargets()).problem !== null;
+    if (inventoryWritten) await store.saveTargets([]);
   } finally {
     await store.close();
   }
   const rest = damaged.filter((path) => !fromDisk.includes(path));
   if (rest.length > 0) await pull(needService(), rest, emit, signal);
-  return { fromDisk, pulled: rest };
+  return { fromDisk, pulled: rest, inventoryWritten };
 }
 
 /**
@@ -103,7 +109,9 @@ async function pull(
 ): Promise<void> {
   const mirror = await openMirror(settings, emit);
   try {
-    for (const path of paths) mirror.context.drifted.add(path);
+    // What is lost with its manifest is new to the plan, and need not be noted as changed.
+    const present = new Set(await manifestPaths(mirror.store.layout));
+    for (const path of paths) if (present.has(path)) mirror.context.drifted.add(path);
     await runPass(mirror.context, mirror.policy, 'command', signal);
     await mirror.rememberInstallation();
   } finally {
@@ -111,21 +119,25 @@ async function pull(
   }
 }
 
-/** Those of some targets that still are published, to be verified once more. */
-export async function stillPublished(
+/** Those of some targets that still are published, or that the inventory still misses, to be verified once more. */
+export async function stillListed(
   settings: SettingsFor<'directory'>,
   paths: readonly string[],
 ): Promise<string[]> {
-  const present = new Set(await manifestPaths(layoutOf(settings.directory)));
+  const layout = layoutOf(settings.directory);
+  const found = await readTargetList(layout);
+  const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+  const present = new Set([...(await manifestPaths(layout)), ...listed]);
   return paths.filter((path) => present.has(path));
 }
 
 /** How trees were put right, for a person. */
-export function describeRepaired({ fromDisk, pulled }: Repaired): TerminalText {
+export function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
   return joinLines([
     ...(fromDisk.length === 0
       ? []
       : [`${counted(fromDisk.length, 'target')} put right from the disk: ${fromDisk.join(', ')}`]),
     ...(pulled.length === 0 ? [] : [`${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`]),
+    ...(inventoryWritten ? ['inventory.json was written anew'] : []),
   ]);
 }

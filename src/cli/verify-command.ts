@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
@@ -11,6 +11,7 @@ import type { VerifyReport } from './verify.ts';
 interface VerifyFlags {
   readonly repair?: true;
   readonly resume?: true;
+  readonly expect?: number;
   readonly json?: true;
 }
 
@@ -22,13 +23,15 @@ export function addVerifyCommand(program: Command, setExitCode: SetExitCode): vo
     'mirror',
     'hold the mirror against its manifests, every byte',
     'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
-      'works beside a running daemon and on a restored backup. Ends with 1 when anything differs. --repair takes the lock, ' +
+      'works beside a running daemon and on a restored backup. Ends with 1 when anything differs, ' +
+      'when a target of the inventory is lost, and when nothing is mirrored there at all. --repair takes the lock, ' +
       'and puts right what differs: from the history or, where that has not the bytes, by a pass.\n\n' +
       'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
   )
     .argument('[targets...]', 'targets as below mirror/; everything if none is named')
     .option('--repair', 'put right what differs')
     .option('--resume', 'go on from a verification that was interrupted')
+    .option('--expect <number>', 'how many targets must be there: another number is a fault', readNumber)
     .option('--json', 'print the report as JSON')
     .action(async (targets: string[], flags: VerifyFlags, command: Command) => {
       const { settingsOf } = await import('./settings-flags.ts');
@@ -58,7 +61,9 @@ async function verifyAndRepair(
       isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
       now: () => performance.now(),
     });
-    const report = await verify(settings, { targets: names, resume, signal, onEvent: progress.onEvent });
+    const expected = flags.expect ?? null;
+    const { onEvent } = progress;
+    const report = await verify(settings, { targets: names, resume, expected, signal, onEvent });
     progress.finish(report);
     return report;
   };
@@ -67,14 +72,15 @@ async function verifyAndRepair(
     const report = await verifyOnce(targets, flags.resume === true);
     if (!flags.json) printData(describeVerification(report));
     const damaged = damagedTargets(report);
-    if (flags.repair !== true || !report.isComplete || damaged.length === 0) {
+    const isRepairable = damaged.length > 0 || report.inventory === 'damaged';
+    if (flags.repair !== true || !report.isComplete || !isRepairable) {
       if (flags.json) printJson(verificationData(report));
       return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
     }
-    const { describeRepaired, repair, stillPublished } = await import('./repair.ts');
+    const { describeRepaired, repair, stillListed } = await import('./repair.ts');
     const { progressOf } = await import('./sync.ts');
     const repaired = await repair(settings, damaged, needService, progressOf(settings), signal);
-    const after = await verifyOnce(await stillPublished(settings, damaged), false);
+    const after = await verifyOnce(await stillListed(settings, damaged), false);
     if (flags.json) {
       printJson({ before: verificationData(report), repaired, after: verificationData(after) });
     } else {
@@ -86,4 +92,9 @@ async function verifyAndRepair(
   } finally {
     stopListening();
   }
+}
+
+function readNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number is needed.');
 }

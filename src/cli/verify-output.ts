@@ -3,6 +3,7 @@ import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import type { Loudness } from '../model/loudness.ts';
 import { ERASE_LINE, escaped, joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import {
+  hasExpected,
   isClean,
   type UnreadableManifest,
   type VerifiedTarget,
@@ -82,11 +83,19 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
 
 /** What was found, for a person. */
 export function describeVerification(report: VerifyReport): TerminalText {
-  const { unreadableManifests, strays } = report;
+  const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
   if (unreadableManifests.length > 0) {
     const lines = unreadableManifests.map(({ path, problem }) => `  manifests/${path}.json: ${problem}`);
     blocks.push(['Manifests that cannot be read, so that their trees cannot be verified:', ...lines]);
+  }
+  if (lost.length > 0) {
+    blocks.push(['Lost, the tree and the manifest both:', ...lost.map(({ path }) => `  ${path}`)]);
+  }
+  if (inventoryProblem !== null) {
+    blocks.push([
+      `inventory.json cannot be used, so that nothing tells whether targets are lost: ${inventoryProblem}.`,
+    ]);
   }
   if (strays.length > 0) {
     const lines = strays.map(({ path, entry }) => `  mirror/${path} (${entry})`);
@@ -131,35 +140,61 @@ function describeDifference(difference: Difference): string {
 }
 
 function summaryOf(report: VerifyReport): string {
-  const { targets, selected, unreadableManifests, strays } = report;
+  const { targets, selected, unreadableManifests } = report;
   const examined = targets.length + unreadableManifests.length;
-  if (report.isComplete && examined === 0 && strays.length === 0)
-    return `Nothing is mirrored in ${report.directory}.`;
+  if (report.isComplete && report.mirrored === 0 && report.lost.length === 0 && report.strays.length === 0)
+    return `Nothing is mirrored in ${report.directory}: no manifest is there${expectation(report)}.`;
   const files = targets.reduce((sum, target) => sum + target.files, 0);
   const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
-  const damaged = targets.filter((target) => target.state !== 'ok').length;
-  const faults = [
-    ...(damaged === 0 ? [] : [`${counted(damaged, 'target')} not as published`]),
-    ...(unreadableManifests.length === 0
-      ? []
-      : [`${counted(unreadableManifests.length, 'manifest')} that cannot be read`]),
-    ...(strays.length === 0 ? [] : [`${counted(strays.length, 'entry', 'entries')} in no manifest`]),
-  ];
+  const faults = faultsOf(report);
   const extent = `${counted(targets.length, 'target')}, ${counted(files, 'file')}, ${roughSize(sizeBytes)}, verified in ${roughDuration(report.durationMs)}`;
   const found = faults.length === 0 ? 'all as published' : faults.join(', ');
   const interrupted = report.isComplete ? '' : `Interrupted after ${examined} of ${selected}: `;
   return `${interrupted}${extent}: ${found}.`;
 }
 
+function faultsOf(report: VerifyReport): string[] {
+  const { targets, unreadableManifests, lost, strays, mirrored } = report;
+  const damaged = targets.filter((target) => target.state !== 'ok').length;
+  return [
+    ...(damaged === 0 ? [] : [`${counted(damaged, 'target')} not as published`]),
+    ...(unreadableManifests.length === 0
+      ? []
+      : [`${counted(unreadableManifests.length, 'manifest')} that cannot be read`]),
+    ...(lost.length === 0 ? [] : [`${counted(lost.length, 'target')} lost`]),
+    ...(report.inventory === 'damaged' ? ['the inventory damaged'] : []),
+    ...(strays.length === 0 ? [] : [`${counted(strays.length, 'entry', 'entries')} in no manifest`]),
+    ...(hasExpected(report) ? [] : [`${counted(mirrored, 'target')} in all${expectation(report)}`]),
+  ];
+}
+
+/** The number that was expected, if that is another one. */
+function expectation(report: VerifyReport): string {
+  return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
+}
+
 function adviceOf(report: VerifyReport): string[] {
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
+  const { mirrored, lost, inventory } = report;
   return [
     ...(report.isComplete ? [] : ['`verify --resume` goes on with the others.']),
     ...(needsPull
       ? [
           'A daemon puts right at once on SIGHUP what it has noticed, and the rest at its next full check; without a daemon, `verify --repair` does.',
         ]
+      : []),
+    ...(lost.length === 0 ? [] : ['What is lost is pulled again by the next pass, or by `verify --repair`.']),
+    ...(inventory === 'damaged'
+      ? ['The next pass writes the inventory anew, and so does `verify --repair`.']
+      : []),
+    ...(inventory === 'missing' && mirrored > 0
+      ? [
+          'Without inventory.json, which the next pass writes, nothing tells whether targets are lost; `--expect N` holds their number against yours.',
+        ]
+      : []),
+    ...(mirrored === 0 && lost.length === 0 && !hasExpected(report)
+      ? ['Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.']
       : []),
     ...(report.strays.length > 0
       ? [

@@ -4,10 +4,12 @@ import type { SettingsFor } from '../config/schema.ts';
 import type { Difference } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import { likely } from '../model/nearest.ts';
+import type { ListedTarget, Published } from '../model/targets.ts';
 import { examinePublished } from '../store/examine.ts';
-import { manifestPaths, manifestStamp } from '../store/inventory.ts';
+import { createInventory, manifestPaths, manifestStamp } from '../store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
 import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from '../store/strays.ts';
+import { findLost, readTargetList } from '../store/target-list.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
 import { refuseMissing } from './reader.ts';
 import { namedPath } from './target-name.ts';
@@ -43,6 +45,15 @@ export interface VerifyReport {
   readonly unreadableManifests: readonly UnreadableManifest[];
   /** What stands below `mirror/` and belongs to no manifest; looked for only when no targets are named. */
   readonly strays: readonly Stray[];
+  /** How many targets have a manifest in the whole directory, and how many should; null where nobody said. */
+  readonly mirrored: number;
+  readonly expected: number | null;
+  /** Targets of the inventory, of those that were asked for, that are gone with their manifests. */
+  readonly lost: readonly ListedTarget[];
+  /** The `inventory.json` of the directory; where it is `missing` or `damaged`, nothing tells what is lost. */
+  readonly inventory: 'ok' | 'missing' | 'damaged';
+  /** What is wrong with a damaged one, as a sentence without its end. */
+  readonly inventoryProblem: string | null;
   readonly readBytes: number;
   readonly durationMs: number;
 }
@@ -59,6 +70,8 @@ export interface VerifyOptions {
   readonly targets: readonly string[];
   /** Whether to go on from an interrupted verification. */
   readonly resume: boolean;
+  /** How many targets the directory must have; null for any number but none. */
+  readonly expected: number | null;
   /** Interrupts it; the report then says how far it got. */
   readonly signal: AbortSignal;
   readonly onEvent: (event: VerifyEvent) => void;
@@ -78,11 +91,13 @@ export async function verify(
   await refuseMissing(settings.directory);
   const paths = await manifestPaths(layout);
   const isEverything = options.targets.length === 0;
-  const selected = isEverything ? paths : selectedOf(options.targets, paths, layout);
+  const chosen = isEverything ? null : await chosenOf(options.targets, paths, layout);
+  const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
   const log = await openVerificationLog(layout, { resume: options.resume, isKept: isEverything });
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
   let strays: readonly Stray[] = [];
+  let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
   let readBytes = 0;
   const onBytes = (bytes: number): void => {
     readBytes += bytes;
@@ -97,6 +112,7 @@ export async function verify(
       options.onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, options.signal) : [];
+    inventory = await settledInventory(layout, options.signal);
     await log.remove();
   } catch (error) {
     await log.save();
@@ -109,49 +125,62 @@ export async function verify(
     targets,
     unreadableManifests,
     strays,
+    mirrored: paths.length,
+    expected: options.expected,
+    ...inventory,
+    lost: inventory.lost.filter(({ path }) => chosen?.has(path) !== false),
     readBytes,
     durationMs: performance.now() - startedAtMs,
   };
 }
 
-/** Whether a verification came to its end and everything is as its manifest says. */
+/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
 export function isClean(report: VerifyReport): boolean {
-  const { isComplete, targets, strays, unreadableManifests } = report;
+  const { isComplete, targets, strays, unreadableManifests, lost, inventory } = report;
   const isWell = targets.every((target) => target.state === 'ok');
-  return isComplete && isWell && strays.length === 0 && unreadableManifests.length === 0;
+  const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
+  return isComplete && isWell && isAllThere && strays.length === 0 && unreadableManifests.length === 0;
+}
+
+/** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */
+export function hasExpected({ mirrored, expected }: Pick<VerifyReport, 'mirrored' | 'expected'>): boolean {
+  return expected === null ? mirrored > 0 : mirrored === expected;
 }
 
 /** The paths of the targets that a pull would put right. */
 export function damagedTargets(report: VerifyReport): string[] {
   const damaged = report.targets.filter((target) => target.state !== 'ok');
-  return [...damaged, ...report.unreadableManifests].map((target) => target.path).sort();
+  return [...damaged, ...report.unreadableManifests, ...report.lost].map((target) => target.path).sort();
 }
 
-function selectedOf(
+/** The paths that names mean: of targets that have a manifest, or that the inventory names. */
+async function chosenOf(
   asked: readonly string[],
   paths: readonly string[],
-  { mirror }: DirectoryLayout,
-): string[] {
-  const known = new Set(paths);
-  const selected = new Set<string>();
+  layout: DirectoryLayout,
+): Promise<ReadonlySet<string>> {
+  const found = await readTargetList(layout);
+  const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+  const known = new Set([...paths, ...listed]);
+  const chosen = new Set<string>();
   for (const name of asked) {
-    const path = namedPath(name, mirror);
+    const path = namedPath(name, layout.mirror);
     if (!known.has(path)) {
-      const close = likely(path, paths);
+      const close = likely(path, known);
       throw new MirrorError(
         'target.unknown',
         `No target that is mirrored is named ${JSON.stringify(name)}.`,
         {
           hint:
             close === undefined
-              ? 'Nothing is mirrored there yet. `status` lists what is.'
+              ? '`status` lists what is mirrored.'
               : `The nearest is ${close}. \`status\` lists all of them.`,
         },
       );
     }
-    selected.add(path);
+    chosen.add(path);
   }
-  return [...selected].sort();
+  return chosen;
 }
 
 interface VerifyContext {
@@ -238,6 +267,32 @@ async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Prom
     for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
     const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
     if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
+    await pause(PUBLISH_POLL_MS);
+  }
+}
+
+type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
+
+/**
+ * What the inventory says, and what of it is lost: that counts only if it is seen twice while no publish is on its way, which takes
+ * a manifest away for an instant.
+ */
+async function settledInventory(layout: DirectoryLayout, signal: AbortSignal): Promise<InventoryFound> {
+  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
+  let seen: ReadonlySet<string> = new Set();
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await readTargetList(layout);
+    if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
+    if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
+    const published = async (): Promise<readonly Published[]> =>
+      (await createInventory(layout).read()).published;
+    const lost = await findLost(layout, found.list, published);
+    const inChange = await pathsInChange(layout);
+    const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
+    if (isSettled || performance.now() >= patientUntilMs)
+      return { inventory: 'ok', inventoryProblem: null, lost };
+    seen = new Set(lost.map(({ path }) => path));
     await pause(PUBLISH_POLL_MS);
   }
 }

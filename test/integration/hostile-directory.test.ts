@@ -242,7 +242,9 @@ describe('a directory that somebody else has written into', () => {
       const request = { holder: 'h', durationMs: 1000, signal: AbortSignal.timeout(50_000) };
       await attempted(acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now));
       const signal = AbortSignal.timeout(50_000);
-      await attempted(verify(settings, { targets: [], resume: false, signal, onEvent: () => {} }));
+      await attempted(
+        verify(settings, { targets: [], resume: false, expected: null, signal, onEvent: () => {} }),
+      );
       expect(await beside(world)).toStrictEqual(before);
     }
   });
@@ -267,7 +269,13 @@ describe('a directory that somebody else has written into', () => {
         await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to }));
         await expectPlain(to);
         await rm(to, { recursive: true, force: true });
-        const report = await verify(settings, { targets: [], resume: false, signal, onEvent: () => {} });
+        const report = await verify(settings, {
+          targets: [],
+          resume: false,
+          expected: null,
+          signal,
+          onEvent: () => {},
+        });
         await attempted(repair(settings, damagedTargets(report), noService, () => {}, signal));
         await rm(join(directory, 'manifests', `${TARGET}.json`), { force: true });
         await rm(join(directory, 'mirror'), { recursive: true });

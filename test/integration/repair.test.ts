@@ -7,6 +7,8 @@ import { repair, type Repaired } from '../../src/cli/repair.ts';
 import { damagedTargets, verify } from '../../src/cli/verify.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
+import { layoutOf } from '../../src/store/layout.ts';
+import { readTargetList } from '../../src/store/target-list.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
@@ -32,7 +34,13 @@ async function repairOf(mirror: MirrorHarness, service: FakeService | null): Pro
   const directory = { WORKBOOK_MIRROR_DIRECTORY: mirror.directory };
   const { settings } = loadSettings({ ...common, env: directory, needs: ['directory'] });
   const signal = AbortSignal.timeout(50_000);
-  const report = await verify(settings, { targets: [], resume: false, signal, onEvent: () => {} });
+  const report = await verify(settings, {
+    targets: [],
+    resume: false,
+    expected: null,
+    signal,
+    onEvent: () => {},
+  });
   const needService = (): SettingsFor<'service' | 'directory'> =>
     loadSettings({
       ...common,
@@ -63,7 +71,11 @@ describe('verify --repair', () => {
     const { mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     const same = await lstat(join(tree, 'same.xlsx'));
     await damage(tree);
-    expect(await repairOf(mirror, null)).toEqual({ fromDisk: ['A/main'], pulled: [] });
+    expect(await repairOf(mirror, null)).toEqual({
+      fromDisk: ['A/main'],
+      pulled: [],
+      inventoryWritten: false,
+    });
     await mirror.expectExact();
     expect((await lstat(join(tree, 'same.xlsx'))).ino).toBe(same.ino);
   });
@@ -79,7 +91,11 @@ describe('verify --repair', () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     await damage(tree);
     await expect(repairOf(mirror, null)).rejects.toMatchObject({ code: 'settings.invalid' });
-    expect(await repairOf(mirror, service)).toEqual({ fromDisk: [], pulled: ['A/main'] });
+    expect(await repairOf(mirror, service)).toEqual({
+      fromDisk: [],
+      pulled: ['A/main'],
+      inventoryWritten: false,
+    });
     await mirror.expectExact();
   });
 
@@ -89,10 +105,31 @@ describe('verify --repair', () => {
       const { service, mirror, tree } = await startMirrored({ PUBLISH: publish });
       await rm(tree, { recursive: true });
       await writeFile(join(mirror.directory, 'manifests/B/main.json'), 'no manifest');
-      expect(await repairOf(mirror, service)).toEqual({ fromDisk: [], pulled: ['A/main', 'B/main'] });
+      expect(await repairOf(mirror, service)).toEqual({
+        fromDisk: [],
+        pulled: ['A/main', 'B/main'],
+        inventoryWritten: false,
+      });
       await mirror.expectExact();
     },
   );
+
+  it('brings back a target that is lost with its manifest, and writes a damaged inventory anew', async () => {
+    const { service, mirror, tree } = await startMirrored();
+    await rm(tree, { recursive: true });
+    await rm(join(mirror.directory, 'manifests/A/main.json'));
+    expect(await repairOf(mirror, service)).toEqual({
+      fromDisk: [],
+      pulled: ['A/main'],
+      inventoryWritten: false,
+    });
+    await mirror.expectExact();
+    await writeFile(join(mirror.directory, 'inventory.json'), '{}');
+    expect(await repairOf(mirror, null)).toEqual({ fromDisk: [], pulled: [], inventoryWritten: true });
+    expect(await readTargetList(layoutOf(mirror.directory))).toMatchObject({
+      list: { targets: [{ path: 'A/main' }, { path: 'B/main' }] },
+    });
+  });
 
   it('brings back a whole tree from the history where that is the same', async () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
@@ -101,7 +138,11 @@ describe('verify --repair', () => {
     service.write(repository, 'main', 'plan.xlsx', 'v0');
     await mirror.pass();
     await rename(tree, `${mirror.directory}/elsewhere`);
-    expect(await repairOf(mirror, null)).toEqual({ fromDisk: ['A/main'], pulled: [] });
+    expect(await repairOf(mirror, null)).toEqual({
+      fromDisk: ['A/main'],
+      pulled: [],
+      inventoryWritten: false,
+    });
     await mirror.expectExact();
   });
 });

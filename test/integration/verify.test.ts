@@ -64,7 +64,14 @@ function verified(directory: string, options: Partial<VerifyOptions> = {}): Prom
     defaultConfigFile: join(directory, 'no-such-file.yaml'),
   });
   const signal = new AbortController().signal;
-  return verify(settings, { targets: [], resume: false, signal, onEvent: () => {}, ...options });
+  return verify(settings, {
+    targets: [],
+    resume: false,
+    expected: null,
+    signal,
+    onEvent: () => {},
+    ...options,
+  });
 }
 
 async function failureOf(work: Promise<unknown>): Promise<MirrorError> {
@@ -376,14 +383,68 @@ describe('verify', () => {
     expect(error.hint).toContain('The nearest is Accounting/main.');
   });
 
-  it('finds an empty mirror clean, and refuses a directory that is not there', async () => {
+  it('does not pass a folder in which nothing is mirrored, and refuses one that is not there', async () => {
     const directory = await temporaryFolder();
     const report = await verified(directory);
-    expect(isClean(report)).toBe(true);
-    expect(String(describeVerification(report))).toBe(`Nothing is mirrored in ${directory}.`);
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toContain(
+      `Nothing is mirrored in ${directory}: no manifest is there.\nName the folder`,
+    );
+    expect(isClean(await verified(directory, { expected: 0 }))).toBe(true);
+    expect(String(describeVerification(await verified(directory, { expected: 3 })))).toContain(
+      'no manifest is there, 3 expected.',
+    );
     const error = await failureOf(verified(join(directory, 'none')));
     expect(error).toMatchObject({ code: 'directory.unusable' });
     expect(error.message).toContain('nothing was mirrored there yet');
+  });
+
+  it('holds the number of all targets against the one that is expected', async () => {
+    const { mirror } = await mirrored();
+    expect(isClean(await verified(mirror.directory, { expected: 3 }))).toBe(true);
+    expect(isClean(await verified(mirror.directory, { expected: 3, targets: [PLAN] }))).toBe(true);
+    const report = await verified(mirror.directory, { expected: 4 });
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toMatch(/: 3 targets in all, 4 expected\.$/);
+  });
+
+  it('finds a target that is lost with its manifest, and in a backup, too', async () => {
+    const { mirror, tree } = await mirrored();
+    await rm(tree, { recursive: true });
+    await rm(join(mirror.directory, `manifests/${PLAN}.json`));
+    await rm(join(mirror.directory, 'mirror/git.example.com'), { recursive: true });
+    const backup = join(await temporaryFolder(), 'backup');
+    await cp(mirror.directory, backup, {
+      recursive: true,
+      preserveTimestamps: true,
+      filter: (path) => !path.endsWith('.workbook-mirror'),
+    });
+    for (const directory of [mirror.directory, backup]) {
+      const report = await verified(directory);
+      expect(isClean(report)).toBe(false);
+      expect(report.lost).toMatchObject([{ path: PLAN, branch: 'main' }]);
+      expect(damagedTargets(report)).toStrictEqual([PLAN]);
+      expect(String(describeVerification(report))).toContain(`both:\n  ${PLAN}\n\n2 targets, `);
+    }
+    expect((await verified(backup, { targets: [PLAN] })).lost).toHaveLength(1);
+    expect(isClean(await verified(backup, { targets: ['Texts/main'] }))).toBe(true);
+    const all = JSON.stringify(verificationData(await verified(backup)));
+    expect(all).toContain(`"lost":[{"path":"${PLAN}"`);
+  });
+
+  it('tells an inventory that is damaged, and says where there is none', async () => {
+    const { mirror } = await mirrored();
+    const file = join(mirror.directory, 'inventory.json');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('Texts', 'Taxts'));
+    const report = await verified(mirror.directory);
+    expect(isClean(report)).toBe(false);
+    expect(String(describeVerification(report))).toContain(
+      'inventory.json cannot be used, so that nothing tells whether targets are lost: its checksum is another.',
+    );
+    await rm(file);
+    const without = await verified(mirror.directory);
+    expect(isClean(without)).toBe(true);
+    expect(String(describeVerification(without))).toContain('all as published.\nWithout inventory.json,');
   });
 
   it('reports what a crash left half published, after a moment of patience', async () => {
