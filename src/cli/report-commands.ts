@@ -29,9 +29,10 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
     'why',
     'mirror',
     'explain a target or a file: the decisions taken about it, and what comes next',
-    'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
+    'Of a file whose name alone is given it says in which places it is, of a target that was retired when it left.\n\n' +
+      'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
   )
-    .argument('<target-or-path>', 'a target as below mirror/, or a file in one')
+    .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
     .option('--json', 'print the explanation as JSON')
     .action(async (asked: string, options: { json?: true }, command: Command) => {
       const { settingsOf } = await import('./settings-flags.ts');

@@ -4,14 +4,23 @@ import { approveCommand, counted, driftSentence, heldSentence, oneLine, utcTime 
 import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
+import type { Published } from '../model/targets.ts';
 import { targetKey } from '../model/service.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
-import { openReader, refuseMissing, statusPolicyOf } from './reader.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
+import {
+  describePlaces,
+  describeRetired,
+  type FilePlaces,
+  placesOf,
+  type Retired,
+  retirementOf,
+} from './why-elsewhere.ts';
 
 /** What is known of a target, or of a file in it, and what comes next. */
 export interface Explanation {
@@ -27,7 +36,8 @@ export interface Explanation {
 }
 
 /**
- * Explains a target, named as below `mirror/`, or a file in one, by the same path or by its path on disk.
+ * Explains a target, named as below `mirror/`, or a file in one, by the same path, by its path on disk or by the end of its path,
+ * such as its bare name. Of a file that is in several places it gives them, of a target that was retired when it left.
  * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
  * @throws MirrorError `target.unknown`
  */
@@ -35,44 +45,77 @@ export async function why(
   settings: SettingsFor<'directory'>,
   asked: string,
   isScheduleKnown: boolean,
-): Promise<Explanation> {
+): Promise<Explanation | FilePlaces | Retired> {
   await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const path = namedPath(asked, store.layout.mirror);
-    const published = await store.published();
-    const records = await tolerateStateFailure(
-      tellEvent,
-      () => state.records(),
-      new Map<string, TargetRecord>(),
-    );
-    const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
-    const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
-    const statuses = statusOfTargets(published, records, drift, statusPolicyOf(settings), Date.now());
-    const target = statuses
-      .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
-      .sort((a, b) => b.target.length - a.target.length)[0];
-    if (target === undefined) throw unknown(asked, statuses);
-    const tree = published.find((each) => each.path === target.target);
-    const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
-    const record =
-      records.get(targetKey(id)) ??
-      [...records.values()].find((each) => `${each.repository}/${each.target.branch}` === target.target) ??
-      emptyRecord(id);
-    const inner = path === target.target ? null : path.slice(target.target.length + 1);
-    const manifest = inner === null ? null : await store.manifest(target.target);
-    const file = manifest?.files.find((each) => each.path === inner) ?? null;
-    return {
-      target,
-      record,
-      file,
-      path: inner,
-      slowSinceMs: slowPulls[target.target] ?? null,
-      nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
-    };
+    const known = await readKnown(settings, store, state, isScheduleKnown);
+    const exact = await explain(known, store, path);
+    if (exact !== null) return exact;
+    const places = await placesOf(store, known.published, path);
+    const [first, ...others] = places;
+    const only = first === undefined || others.length > 0 ? null : `${first.target}/${first.path}`;
+    const explanation = only === null ? null : await explain(known, store, only);
+    if (explanation !== null) return explanation;
+    if (places.length > 0) return { file: path, places };
+    const retired = await retirementOf(store.layout, path);
+    if (retired !== null) return { retired };
+    throw unknown(asked, known.statuses);
   } finally {
     await state.close();
   }
+}
+
+/** What is known of all targets. */
+interface Known {
+  readonly published: readonly Published[];
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly slowPulls: SlowPulls;
+  readonly statuses: readonly TargetStatus[];
+  readonly nextPassAtMs: number | null;
+}
+
+async function readKnown(
+  settings: SettingsFor<'directory'>,
+  store: MirrorReader['store'],
+  state: MirrorReader['state'],
+  isScheduleKnown: boolean,
+): Promise<Known> {
+  const published = await store.published();
+  const records = await tolerateStateFailure(
+    tellEvent,
+    () => state.records(),
+    new Map<string, TargetRecord>(),
+  );
+  const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
+  const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
+  const statuses = statusOfTargets(published, records, drift, statusPolicyOf(settings), Date.now());
+  const nextPassAtMs = isScheduleKnown ? await nextPass(settings) : null;
+  return { published, records, slowPulls, statuses, nextPassAtMs };
+}
+
+/** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
+async function explain(
+  { published, records, slowPulls, statuses, nextPassAtMs }: Known,
+  store: MirrorReader['store'],
+  path: string,
+): Promise<Explanation | null> {
+  const target = statuses
+    .filter((each) => path === each.target || path.startsWith(`${each.target}/`))
+    .sort((a, b) => b.target.length - a.target.length)[0];
+  if (target === undefined) return null;
+  const tree = published.find((each) => each.path === target.target);
+  const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
+  const record =
+    records.get(targetKey(id)) ??
+    [...records.values()].find((each) => `${each.repository}/${each.target.branch}` === target.target) ??
+    emptyRecord(id);
+  const inner = path === target.target ? null : path.slice(target.target.length + 1);
+  const manifest = inner === null ? null : await store.manifest(target.target);
+  const file = manifest?.files.find((each) => each.path === inner) ?? null;
+  const slowSinceMs = slowPulls[target.target] ?? null;
+  return { target, record, file, path: inner, slowSinceMs, nextPassAtMs };
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
@@ -80,13 +123,16 @@ function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError 
     asked,
     statuses.map((each) => each.target),
   );
+  const lists = '`status` lists all targets, `history list` what left the mirror.';
   const hint =
-    close === undefined
-      ? `${statuses.length === 0 ? '' : '`status` lists all targets. '}Nothing is mirrored there yet: \`workbook-mirror plan\` says what would be, \`workbook-mirror sync\` does it.`
-      : `The nearest is ${close}. \`status\` lists all of them, \`history list\` what left the mirror.`;
+    statuses.length === 0
+      ? 'Nothing is mirrored there yet: `workbook-mirror plan` says what would be, `workbook-mirror sync` does it.'
+      : close === undefined
+        ? lists
+        : `The nearest is ${close}. ${lists}`;
   return new MirrorError(
     'target.unknown',
-    `No target is named ${JSON.stringify(asked)}, and no target holds it.`,
+    `No target and no file in one is named ${JSON.stringify(asked)}.`,
     { hint },
   );
 }
@@ -99,7 +145,9 @@ async function nextPass(settings: SettingsFor<'directory'>): Promise<number | nu
 }
 
 /** The explanation for a person. */
-export function describeExplanation(explanation: Explanation): TerminalText {
+export function describeExplanation(explanation: Explanation | FilePlaces | Retired): TerminalText {
+  if ('places' in explanation) return describePlaces(explanation);
+  if ('retired' in explanation) return describeRetired(explanation);
   const { target, record, slowSinceMs, nextPassAtMs } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
   return joinLines([
