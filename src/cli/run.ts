@@ -115,11 +115,13 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   const supervision = supervise(createNotifier(process.env), pulse, board.live, stuckAfterMs, emit);
   const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
   opened.push(settings.close, supervision.close, leases.close);
+  // Before anything that may go wrong below: both are to say it.
+  sinks.push(board.sink, supervision.sink);
   const http = await startHttp(settings.current, board, emit);
   opened.push(http.close);
   const hooks = createHooks(settings.current, mirror, emit);
   opened.push(() => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS));
-  sinks.push(board.sink, supervision.sink, leases.sink, http.sink, hooks.sink);
+  sinks.push(leases.sink, http.sink, hooks.sink);
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
   opened.push(drift.close);
   const memory = createMemoryRelease(pulse.isWorking);
@@ -142,6 +144,7 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   await settings.begin();
   control.onToggleLevel = level.toggle;
   const reload = async (): Promise<void> => {
+    void http.tryAgain();
     await supervision.whileReloading(settings.check);
     drift.repairAll();
     loop.trigger('signal');

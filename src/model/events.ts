@@ -93,6 +93,8 @@ export interface EventFields {
   'log.level_changed': { level: string };
   'http.listening': { address: string };
   'http.unprotected': { address: string };
+  /** Nothing can be served where `http.listen` says; it is tried again, and the mirror goes on without it. */
+  'http.unavailable': EventFailure;
   'http.failed': EventFailure & { path: string | null };
   'lease.waited': { untilMs: number; holder: string };
   'hook.finished': { hook: string; target: string; durationMs: number };
@@ -213,6 +215,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'log.level_changed': 'info',
   'http.listening': 'info',
   'http.unprotected': 'warn',
+  'http.unavailable': 'warn',
   'http.failed': 'error',
   'lease.waited': 'info',
   'hook.finished': 'debug',

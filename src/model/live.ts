@@ -78,6 +78,12 @@ export interface SettingsState {
   readonly restartNeeded: readonly string[];
 }
 
+/** Whether status page, health and metrics are served. */
+export interface HttpState {
+  /** Why they are not, although the settings say where; null while they are, and where they are off. */
+  readonly problem: EventFailure | null;
+}
+
 /** What the daemon is doing, and did lately: all of it follows from its events. */
 export interface Live {
   /** Milliseconds since the epoch. */
@@ -97,6 +103,7 @@ export interface Live {
   readonly selection: SelectionCheck | null;
   readonly credentials: Readonly<Record<CredentialKind, CredentialState>>;
   readonly settings: SettingsState;
+  readonly http: HttpState;
 }
 
 /** What holds when the daemon starts. */
@@ -119,6 +126,7 @@ export function initialLive(nowMs: number): Live {
     selection: null,
     credentials: { apiKey: unknown, apiToken: unknown },
     settings: { takenAtMs: nowMs, problem: null, restartNeeded: [] },
+    http: { problem: null },
   };
 }
 
@@ -159,6 +167,10 @@ export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
       return { ...live, settings: { ...live.settings, restartNeeded: event.settings } };
     case 'settings.restart_unneeded':
       return { ...live, settings: { ...live.settings, restartNeeded: [] } };
+    case 'http.unavailable':
+      return { ...live, http: { problem: failureOf(event) } };
+    case 'http.listening':
+      return { ...live, http: { problem: null } };
     default:
       return nextPass(live, event, nowMs);
   }

@@ -91,6 +91,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'settings.restart_unneeded': () => 'no changed setting waits for a restart any more',
   'log.level_changed': (event) => `the log level is ${event.level} now`,
   'http.listening': (event) => `status page, health and metrics at ${event.address}`,
+  'http.unavailable': (event) =>
+    `mirroring without status page, health and metrics, which are tried again: ${withHint(event)}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
   'http.unprotected': (event) =>
     `whoever reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,

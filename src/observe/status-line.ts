@@ -10,7 +10,7 @@ export function describeLive(live: Live): TerminalText {
   return escaped(
     live.isStopping
       ? 'stopping'
-      : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}`,
+      : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}${describeHttp(live)}`,
   );
 }
 
@@ -23,6 +23,11 @@ function describePass({ trigger, planned, done, pulling }: CurrentPass): string 
 /** The pulls that take long, of whatever pass they are. */
 function describeSlow({ slow }: Live): string {
   return slow.length === 0 ? '' : `; still pulling ${named(slow.map(({ target }) => target))}`;
+}
+
+/** Whoever asks for the status page finds nobody there who could say why. */
+function describeHttp({ http }: Live): string {
+  return http.problem === null ? '' : `; no status page: ${oneLine(http.problem.message)}`;
 }
 
 function named(targets: readonly string[]): string {

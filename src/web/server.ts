@@ -35,10 +35,10 @@ export interface WebServerOptions {
 /** The HTTP server of the daemon: status page, health, metrics. It only reads. */
 export interface WebServer {
   /**
-   * Reads the page and starts to answer.
+   * Starts to answer. Where that failed it may be asked for again.
    * @param where a name, or an address without brackets; and a port, 0 for a free one
    * @returns the address to open, and the port
-   * @throws MirrorError `http.unusable`
+   * @throws MirrorError `http.unusable` where it cannot listen there now
    */
   readonly listen: (where: { host: string; port: number }) => Promise<{ address: string; port: number }>;
   /** Tells the open pages that something changed. Cheap: it may be called with every event. */
@@ -60,8 +60,12 @@ const MOST_CONNECTIONS = 200;
 /** So many of them are answered whatever others want; the rest is for those who ask for health. */
 const MOST_KEPT = 150;
 
-/** Makes the server; it does nothing before it is told to listen. */
-export function createWebServer(options: WebServerOptions): WebServer {
+/**
+ * Reads the page and makes the server; it does nothing before it is told to listen.
+ * @throws MirrorError `http.unusable` when the page is not there
+ */
+export async function createWebServer(options: WebServerOptions): Promise<WebServer> {
+  const routes = createRoutes(await loadAssets(options.pageFolders), options.renderMetrics);
   const streams = createEventStreams();
   const report = shareWork(options.report, REPORT_AGE_MS, options.now);
   const failures = createFailureNotes(options.emit);
@@ -74,19 +78,21 @@ export function createWebServer(options: WebServerOptions): WebServer {
   server.timeout = IDLE_TIMEOUT_MS;
   const connections = limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT });
   cutUnreadBodies(server);
+  let ownHost = '';
+  const context: Context = {
+    routes,
+    report,
+    liveness: options.liveness,
+    streams,
+    connections,
+    token: options.token,
+    ownNames: () => [ownHost, ...options.allowedHosts()],
+    failures,
+  };
+  server.on('request', (request, response) => void handle(context, request, response));
   return {
     listen: async ({ host, port }) => {
-      const context: Context = {
-        routes: createRoutes(await loadAssets(options.pageFolders), options.renderMetrics),
-        report,
-        liveness: options.liveness,
-        streams,
-        connections,
-        token: options.token,
-        ownNames: () => [host, ...options.allowedHosts()],
-        failures,
-      };
-      server.on('request', (request, response) => void handle(context, request, response));
+      ownHost = host;
       await listenOn(server, host, port);
       // A connection that cannot be accepted, for want of file descriptors, is no reason to end the daemon.
       server.on('error', (error) => failures.note(null, error));

@@ -120,6 +120,9 @@ const live = z
       problem: eventFailure.nullable(),
       restartNeeded: list(z.string()),
     }),
+    http: z.object({ problem: eventFailure.nullable() }).meta({
+      description: 'why nothing is served at http.listen: null to whoever is answered there',
+    }),
   })
   .meta({ description: 'what the daemon is doing, and did lately' });
 

@@ -129,7 +129,7 @@ describe('the daemon, asked over HTTP', () => {
     await stream.body?.cancel().catch(() => {});
   });
 
-  it('does not start where the port is taken, and says what to do', async () => {
+  it('mirrors without its page while the port is taken, says so, and has the page when it is free', async () => {
     const embedded = await startEmbedded();
     const taken = createServer();
     await new Promise<void>((resolve) => {
@@ -139,15 +139,23 @@ describe('the daemon, asked over HTTP', () => {
       taken.close();
     });
     const { port } = taken.address() as AddressInfo;
-    const file = join(await temporaryFolder(), 'config.yaml');
-    await writeFile(file, 'schedule: "0 0 1 1 *"\n');
-    const daemon = start(['run', '--config', file], {
+    const daemon = start(['run'], {
       ...embedded.settings,
+      WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
       WORKBOOK_MIRROR_HTTP_LISTEN: `127.0.0.1:${port}`,
     });
-    const { exitCode, stderr } = await daemon.ended;
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('http.listen');
+    await daemon.prints(/"pass\.finished"/);
+    expect(await embedded.differences()).toEqual([]);
+    expect(daemon.stdout()).toMatch(/"level":"warn"[^\n]*"http\.unavailable"[^\n]*http\.listen/);
+    daemon.child.kill('SIGHUP');
+    await daemon.prints(/"trigger":"signal"[^\n]*\n/);
+    expect(daemon.stdout().match(/"http\.unavailable"/g)).toHaveLength(1);
+    taken.close();
+    daemon.child.kill('SIGHUP');
+    await daemon.prints(/"http\.listening"/);
+    expect(await statusOf(`http://127.0.0.1:${port}/`, '/healthz')).toBe(200);
+    daemon.child.kill('SIGTERM');
+    expect((await daemon.ended).exitCode).toBe(0);
   });
 });
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
@@ -39,12 +39,8 @@ async function pageFolder(): Promise<string> {
   return folder;
 }
 
-async function serve(
-  options: Partial<WebServerOptions> = {},
-  where: { host: string; port: number } = { host: '127.0.0.1', port: 0 },
-): Promise<Served> {
-  const events: MirrorEvent[] = [];
-  const server = createWebServer({
+async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebServer> {
+  const server = await createWebServer({
     report: () => Promise.resolve(eventfulReport()),
     liveness: () => eventfulReport().liveness,
     renderMetrics: createMetrics().render,
@@ -52,10 +48,19 @@ async function serve(
     allowedHosts: () => [],
     pageFolders: [await pageFolder()],
     now: () => performance.now(),
-    emit: (event) => events.push(event),
+    emit: () => {},
     ...options,
   });
   onTestFinished(() => server.close());
+  return server;
+}
+
+async function serve(
+  options: Partial<WebServerOptions> = {},
+  where: { host: string; port: number } = { host: '127.0.0.1', port: 0 },
+): Promise<Served> {
+  const events: MirrorEvent[] = [];
+  const server = await makeServer({ emit: (event) => events.push(event), ...options });
   return { server, events, ...(await server.listen(where)) };
 }
 
@@ -251,6 +256,21 @@ describe('the server', () => {
       expect([again.status, again.bytes.length, again.headers.etag]).toEqual([304, 0, etag]);
       expect((await ask(served, path, { 'if-none-match': '"x"' })).status).toBe(200);
     }
+  });
+
+  it('listens later where something else did at first', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const server = await makeServer();
+    for (let tries = 0; tries < 3; tries += 1)
+      await expect(server.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
+        code: 'http.unusable',
+      });
+    taken.close();
+    await once(taken, 'close');
+    await server.listen({ host: '127.0.0.1', port });
+    expect((await ask({ port }, '/api/schema')).status).toBe(200);
   });
 
   it('is refused to start, with what helps, where something else listens or there is no page', async () => {

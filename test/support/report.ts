@@ -139,6 +139,7 @@ export function eventfulReport(): DaemonReport {
         apiToken: { state: 'accepted', place: 'first', sinceMs: NOW_MS, nextAttemptAtMs: null },
       },
       settings: { takenAtMs: NOW_MS, problem: wrong, restartNeeded: ['directory'] },
+      http: { problem: wrong },
     },
     leases: [{ id: 'l', holder: 'restic', takenAtMs: NOW_MS, untilMs: NOW_MS + HOUR_MS }],
     targets: [

@@ -200,6 +200,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { address: 'http://127.0.0.1:9480' },
     'status page, health and metrics at http://127.0.0.1:9480',
   ],
+  'http.unavailable': [
+    WRONG,
+    'mirroring without status page, health and metrics, which are tried again: It failed. Wait.',
+  ],
   'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
   'http.unprotected': [
     { address: 'http://0.0.0.0:9480/' },

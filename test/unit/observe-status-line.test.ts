@@ -12,6 +12,16 @@ it('a status line names why new settings were refused, in one line', () => {
   expect(String(describeLive(live))).toBe('no pass yet; new settings refused: Two: one two');
 });
 
+it('a status line says why there is no status page, until there is one', () => {
+  const failure = { code: 'http.unusable', message: 'Cannot listen.', hint: null } as const;
+  const without = nextLive(initialLive(0), { name: 'http.unavailable', ...failure }, 0);
+  expect(String(describeLive(without))).toBe('no pass yet; no status page: Cannot listen.');
+  const passing = nextLive(without, { name: 'pass.started', trigger: 'start' }, 0);
+  expect(String(describeLive(passing))).toContain('; no status page: Cannot listen.');
+  const served = nextLive(without, { name: 'http.listening', address: 'http://127.0.0.1:1/' }, 0);
+  expect(String(describeLive(served))).toBe('no pass yet');
+});
+
 it('a status line names what takes long, in a pass and between passes', () => {
   const slow = ['A', 'B', 'C', 'D'].map((name) => ({ target: `${name}/main`, startedAtMs: 0 }));
   const live = { ...initialLive(0), slow };

@@ -84,7 +84,7 @@ export async function openPage(
       emit: () => {},
     });
   let madeAtMs = Date.now();
-  let server = makeServer();
+  let server = await makeServer();
   const { address, port } = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...contextOptions });
@@ -123,7 +123,7 @@ export async function openPage(
     },
     stop: () => server.close(),
     startAgain: async () => {
-      server = makeServer();
+      server = await makeServer();
       await server.listen({ host: '127.0.0.1', port });
     },
   };
