@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { systemCode } from '../model/disk-errors.ts';
 import { type NetworkRules, refusalOf } from '../model/networks.ts';
-import { type Destination, operatorsProxy } from './operators-proxy.ts';
+import { type Destination, operatorsProxy } from '../model/operators-proxy.ts';
 
 /** Gives the addresses of a name, the preferred one first; rejects where it has none. */
 export type Lookup = (host: string) => Promise<readonly string[]>;

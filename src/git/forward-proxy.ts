@@ -14,7 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { MirrorError } from '../model/errors.ts';
 import { createDial, DialError, type DialOptions } from './dialing.ts';
-import type { Destination } from './operators-proxy.ts';
+import type { Destination } from '../model/operators-proxy.ts';
 
 /** What a forward proxy is made from. */
 export interface ForwardProxyOptions extends DialOptions {

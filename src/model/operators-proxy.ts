@@ -1,6 +1,4 @@
-import { isIP } from 'node:net';
-
-import { parseNetwork, refusalOf } from '../model/networks.ts';
+import { parseNetwork, refusalOf } from './networks.ts';
 
 /** Where a connection is to lead. */
 export interface Destination {
@@ -17,6 +15,11 @@ function valueOf(variables: Variables, name: string): string {
   return variables[name] ?? variables[name.toUpperCase()] ?? '';
 }
 
+/** No name of a host ends in a number (URL Standard, "ends in a number checker") or has a colon. */
+function isAddress(host: string): boolean {
+  return /:|\.\d+$/.test(host);
+}
+
 /** Whether an entry of a list of networks has an address; a name has none. */
 function hasAddress(entry: string, host: string): boolean {
   try {
@@ -29,12 +32,13 @@ function hasAddress(entry: string, host: string): boolean {
 /** Whether a list of hosts has one: names with all below them, addresses, networks, or `*` for all (curl(1), `NO_PROXY`). */
 function isExcepted(list: string, host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
-  const isAddress = isIP(host) !== 0;
   return list.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true;
     const bare = entry.toLowerCase().replace(/^\./, '').replace(/\.$/, '');
     if (bare === '') return false;
-    return isAddress ? hasAddress(bare.replace(/^\[(.*)\]$/, '$1'), host) : `.${name}`.endsWith(`.${bare}`);
+    return isAddress(host)
+      ? hasAddress(bare.replace(/^\[(.*)\]$/, '$1'), host)
+      : `.${name}`.endsWith(`.${bare}`);
   });
 }
 
