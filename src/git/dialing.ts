@@ -179,7 +179,7 @@ export function createDial({ rules, lookup = lookUp, variables = process.env }: 
     const proxy = operatorsProxy(variables, destination);
     if (proxy !== null) {
       await checkBehindProxy(host, signal);
-      return tunnelThrough(proxy, destination, signal);
+      return tunnelThrough(proxy.address, destination, signal);
     }
     const addresses = await addressesOf(host, signal);
     const open = addresses.filter((address) => refusalOf(rules, address) === null);

@@ -17,7 +17,15 @@ describe('the proxy of the operator', () => {
     [{ ALL_PROXY: 'q', https_proxy: 'p' }, 'https:', 'http://p'],
     [{ https_proxy: '', ALL_PROXY: 'q' }, 'https:', 'http://q'],
   ])('is, by %j, for %s: %s', (variables, protocol, proxy) => {
-    expect(operatorsProxy(variables, to('git.example.com', protocol))).toBe(proxy);
+    expect(operatorsProxy(variables, to('git.example.com', protocol))?.address ?? null).toBe(proxy);
+  });
+
+  it.each([
+    [{ HTTPS_PROXY: 'p' }, 'HTTPS_PROXY'],
+    [{ https_proxy: 'p', HTTPS_PROXY: 'q' }, 'https_proxy'],
+    [{ https_proxy: '', ALL_PROXY: 'q' }, 'ALL_PROXY'],
+  ])('is named by a variable, in %j by %s', (variables, variable) => {
+    expect(operatorsProxy(variables, to('git.example.com'))?.variable).toBe(variable);
   });
 
   it.each([
@@ -30,7 +38,13 @@ describe('the proxy of the operator', () => {
     ['a.test, example.com', 'git.example.com', true],
     ['a.test example.com', 'git.example.com', true],
     ['ample.com', 'git.example.com', false],
-    ['*.example.com', 'git.example.com', false],
+    ['*.example.com', 'git.example.com', true],
+    ['*.example.com', 'example.com', false],
+    ['git.example.com:443', 'git.example.com', true],
+    ['git.example.com:8443', 'git.example.com', false],
+    ['10.0.0.1:443', '10.0.0.1', true],
+    ['[::1]:443', '::1', true],
+    ['[::1]:80', '::1', false],
     ['', 'git.example.com', false],
     [',', 'git.example.com', false],
     ['.', 'git.example.com', false],
@@ -45,6 +59,6 @@ describe('the proxy of the operator', () => {
     ['10.0.0.0/8', '10.example.com', false],
   ])('is by NO_PROXY %j not for %s: %s', (list, host, isExcepted) => {
     const found = operatorsProxy({ https_proxy: 'p', NO_PROXY: list }, to(host));
-    expect(found).toBe(isExcepted ? null : 'http://p');
+    expect(found?.address ?? null).toBe(isExcepted ? null : 'http://p');
   });
 });
