@@ -3,6 +3,9 @@ import { MirrorError } from '../model/errors.ts';
 import type { CredentialKind, CredentialPlace } from '../model/events.ts';
 import { utcTime } from '../model/humanize.ts';
 import { credentialSetting } from '../model/refusals.ts';
+import { explainProxy } from './proxy-failures.ts';
+import { explainTls } from './tls-failures.ts';
+import type { NamedProxy } from './ways.ts';
 
 const TIMEOUTS = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
@@ -18,23 +21,31 @@ const HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Check host and port in the setting service.baseUrl, and that the service runs.',
   ENOTFOUND: 'Check the host name in the setting service.baseUrl.',
   EAI_AGAIN: 'Name resolution fails at the moment: check the DNS settings of this machine.',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
-  SELF_SIGNED_CERT_IN_CHAIN: 'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    'Name the certificate of your authority in the variable NODE_EXTRA_CA_CERTS.',
-  CERT_HAS_EXPIRED: "The service's certificate has expired: renew it there.",
-  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host: check service.baseUrl.',
 };
 
-/** The innermost code of an error; a failed connection to several addresses wraps one error an address. */
-export function codeOf(error: unknown): string | undefined {
+/** What often is the reason where a connection by plain HTTP ends without an answer. */
+const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET']);
+
+/** An error that has a code. */
+interface Coded {
+  readonly error: Error;
+  readonly code: string;
+}
+
+/** The innermost error that has a code; a failed connection to several addresses wraps one error an address. */
+function innermost(error: unknown): Coded | undefined {
   if (!(error instanceof Error)) return undefined;
   const inner =
-    codeOf(error.cause) ?? (error instanceof AggregateError ? codeOf(error.errors[0]) : undefined);
+    innermost(error.cause) ?? (error instanceof AggregateError ? innermost(error.errors[0]) : undefined);
+  if (inner !== undefined) return inner;
   const { code } = error as NodeJS.ErrnoException;
-  return inner ?? (typeof code === 'string' ? code : codeByName(error));
+  const known = typeof code === 'string' ? code : codeByName(error);
+  return known === undefined ? undefined : { error, code: known };
+}
+
+/** The innermost code of an error. */
+export function codeOf(error: unknown): string | undefined {
+  return innermost(error)?.code;
 }
 
 /** The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code. */
@@ -42,25 +53,47 @@ function codeByName(error: Error): string | undefined {
   return error.name === 'HTTPParserError' ? 'HPE_INVALID' : undefined;
 }
 
-/** Turns an error of the HTTP library into one of ours. `url` must hold no secrets. */
-export function transportError(error: unknown, url: URL): unknown {
+/**
+ * Turns an error of the HTTP library into one of ours.
+ * @param url holds no secrets
+ * @param proxy that the request went through
+ */
+export function transportError(error: unknown, url: URL, proxy: NamedProxy | null = null): unknown {
   if (error instanceof MirrorError) return error;
-  const code = codeOf(error);
-  if (code === undefined || !(error instanceof Error)) return error;
+  const found = innermost(error);
+  if (found === undefined || !(error instanceof Error)) return error;
+  const { code } = found;
   const where = `${url.origin}${url.pathname}`;
+  const via = proxy === null ? '' : ` through the proxy ${proxy.origin} (${proxy.variable})`;
+  // What a proxy refuses has the code of an abandoned request.
+  const explained = explainProxy(error, code, url, proxy) ?? explainTls(found.error, code, url);
+  if (explained !== null) {
+    return new MirrorError('service.unreachable', explained.message, { cause: error, hint: explained.hint });
+  }
   if (ABORTS.has(code)) {
     return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
   }
   if (TIMEOUTS.has(code)) {
-    return new MirrorError('service.timeout', `${where} did not answer in time (${code}).`, {
+    return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
       cause: error,
       hint: 'It is tried again by itself. If the service is slow by nature, raise service.headersTimeout or service.stallTimeout.',
     });
   }
-  return new MirrorError('service.unreachable', `${where} cannot be reached: ${error.message} (${code}).`, {
-    cause: error,
-    hint: HINTS[code] ?? 'Check the setting service.baseUrl and the network; it is tried again by itself.',
-  });
+  return new MirrorError(
+    'service.unreachable',
+    `${where} cannot be reached${via}: ${error.message} (${code}).`,
+    {
+      cause: error,
+      hint: HINTS[code] ?? unansweredHint(code, url),
+    },
+  );
+}
+
+function unansweredHint(code: string, { protocol, host }: URL): string {
+  const hint = 'Check the setting service.baseUrl and the network; it is tried again by itself.';
+  return protocol === 'http:' && MAYBE_TLS.has(code)
+    ? `${hint} Where TLS is spoken there, give https://${host}.`
+    : hint;
 }
 
 /** The error for an answer that broke off after it had begun, or whose content coding is damaged. */

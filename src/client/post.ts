@@ -1,8 +1,10 @@
-import { EnvHttpProxyAgent, request } from 'undici';
+import { request } from 'undici';
 
 import { retryAfterMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
-import { transportError } from './failures.ts';
+import { codeOf, transportError } from './failures.ts';
+import { isCertificateCode } from './tls-failures.ts';
+import { createWays, type NamedProxy } from './ways.ts';
 
 /** A request to an address that may be a credential by itself. */
 export interface PostRequest {
@@ -35,14 +37,14 @@ export interface Poster {
 const ANSWER_BYTES_READ = 64 * 1024;
 
 /**
- * Opens the way. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
+ * Opens the way. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
  * @param timeoutMs how long a request may take from its beginning to the end of its answer, in milliseconds
  */
 export function createPoster(timeoutMs: number): Poster {
-  const agent = new EnvHttpProxyAgent({
+  const ways = createWays({
     allowH2: false,
     connections: 2,
-    connect: { timeout: timeoutMs },
+    connectTimeoutMs: timeoutMs,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   });
@@ -51,9 +53,12 @@ export function createPoster(timeoutMs: number): Poster {
       const url = parsed(address);
       const credentials = basicCredentials(url);
       const limit = AbortSignal.timeout(timeoutMs);
+      let proxy: NamedProxy | null = null;
       try {
+        const way = ways.to(url);
+        proxy = way.proxy;
         const response = await request(withoutCredentials(url), {
-          dispatcher: agent,
+          dispatcher: way.dispatcher,
           method,
           headers: { ...(credentials === null ? {} : { authorization: credentials }), ...headers },
           ...(body === undefined ? {} : { body }),
@@ -65,10 +70,10 @@ export function createPoster(timeoutMs: number): Poster {
         const text = Array.isArray(wish) ? wish[0] : wish;
         return { status: response.statusCode, retryAfterMs: retryAfterMs(text, Date.now()) };
       } catch (error) {
-        throw unanswered(error, url.origin, limit.aborted ? timeoutMs : null);
+        throw unanswered(error, url.origin, limit.aborted ? timeoutMs : null, proxy);
       }
     },
-    close: () => agent.destroy(),
+    close: ways.close,
   };
 }
 
@@ -109,7 +114,12 @@ function withoutCredentials(url: URL): URL {
 }
 
 /** The error for a request without an answer, which tells nothing of the address but its origin. */
-function unanswered(error: unknown, origin: string, timeoutMs: number | null): MirrorError {
+function unanswered(
+  error: unknown,
+  origin: string,
+  timeoutMs: number | null,
+  proxy: NamedProxy | null,
+): MirrorError {
   if (timeoutMs !== null) {
     return new MirrorError(
       'notification.failed',
@@ -119,9 +129,9 @@ function unanswered(error: unknown, origin: string, timeoutMs: number | null): M
       },
     );
   }
-  const known = transportError(error, new URL(origin));
+  const known = transportError(error, new URL(origin), proxy);
   const message = known instanceof Error ? known.message.replace(`${origin}/`, origin) : String(known);
-  const isCertificate = known instanceof MirrorError && /CERT|SIGNATURE|SELF_SIGNED/.test(known.message);
+  const isCertificate = isCertificateCode(codeOf(error) ?? '');
   return new MirrorError('notification.failed', message, {
     hint: isCertificate
       ? 'Check the certificate there; an authority of your own is named in the variable NODE_EXTRA_CA_CERTS.'

@@ -1,11 +1,12 @@
 import { channel } from 'node:diagnostics_channel';
 
-import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../api/requests.ts';
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import { decoded } from './decoding.ts';
 import { transportError } from './failures.ts';
+import { createWays, type Ways } from './ways.ts';
 
 /** How the probe's requests are made. Durations in milliseconds. */
 interface ProbeConnection {
@@ -63,33 +64,33 @@ function answerLimitMs(
 /** No service gives out such a key. */
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
-/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function openProbeConnection(options: ProbeConnection): ProbeConnectionOpened {
   const base = new URL(options.baseUrl);
-  const agent = createAgent(options, false);
+  const ways = openWays(options, false);
   const connections = countConnections(base);
   return {
-    send: (sent) => sendOnce(agent, base, sent, options),
+    send: (sent) => sendOnce(ways, base, sent, options),
     connections: connections.count,
     offersHttp2: () => seesHttp2(base, options),
     close: async () => {
       connections.stop();
-      await agent.destroy();
+      await ways.close();
     },
   };
 }
 
-function createAgent(options: ProbeConnection, allowH2: boolean): EnvHttpProxyAgent {
-  return new EnvHttpProxyAgent({
+function openWays(options: ProbeConnection, allowH2: boolean): Ways {
+  return createWays({
     allowH2,
-    connect: { timeout: options.connectTimeoutMs },
+    connectTimeoutMs: options.connectTimeoutMs,
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });
 }
 
 async function sendOnce(
-  agent: Dispatcher,
+  ways: Ways,
   base: URL,
   sent: RawRequest,
   options: ProbeConnection,
@@ -103,8 +104,9 @@ async function sendOnce(
   const startedAtMs = performance.now();
   const limit = AbortSignal.timeout(answerLimitMs(options, sent));
   const signal = AbortSignal.any([options.signal, limit]);
+  const { dispatcher, proxy } = ways.to(url);
   try {
-    const response = await request(url, { dispatcher: agent, method, headers, signal });
+    const response = await request(url, { dispatcher, method, headers, signal });
     const waitMs = performance.now() - startedAtMs;
     const atMs = Date.now();
     const single = singleHeaders(response.headers);
@@ -115,7 +117,7 @@ async function sendOnce(
       throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
     }
     const waitMs = performance.now() - startedAtMs;
-    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
+    const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url, proxy));
     return { ...NOTHING, waitMs, atMs: Date.now(), failure };
   }
 }
@@ -196,7 +198,7 @@ function countConnections({ host }: URL): { readonly count: () => number; readon
 /** Whether HTTP/2 is offered in the TLS handshake (RFC 9113, section 3.2): seen with one request that carries no credential. */
 async function seesHttp2(base: URL, options: ProbeConnection): Promise<boolean | null> {
   if (base.protocol !== 'https:') return null;
-  const agent = createAgent(options, true);
+  const ways = openWays(options, true);
   let version: string | undefined;
   const onConnected = (message: unknown): void => {
     if (isConnected(message) && message.connectParams.host === base.host)
@@ -205,7 +207,7 @@ async function seesHttp2(base: URL, options: ProbeConnection): Promise<boolean |
   CONNECTED.subscribe(onConnected);
   try {
     const { body } = await request(base.origin, {
-      dispatcher: agent,
+      dispatcher: ways.to(base).dispatcher,
       method: 'HEAD',
       signal: options.signal,
     });
@@ -214,7 +216,7 @@ async function seesHttp2(base: URL, options: ProbeConnection): Promise<boolean |
     // What was seen of the connection stands.
   } finally {
     CONNECTED.unsubscribe(onConnected);
-    await agent.destroy();
+    await ways.close();
   }
   return version === undefined ? null : version === 'h2';
 }

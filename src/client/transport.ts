@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 
-import { EnvHttpProxyAgent, request } from 'undici';
+import { request } from 'undici';
 
 import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../api/requests.ts';
 import { retryAfterMs } from '../model/back-off.ts';
@@ -16,6 +16,7 @@ import { createsNothing, neverArrived, unsure, UnsureError } from './unsure.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 import { type Continuation, type RetryPolicy, Tries } from './retries.ts';
+import { createWays, type Ways } from './ways.ts';
 
 /** How requests are made. Durations in milliseconds. */
 export interface TransportOptions extends KeyringOptions, RetryPolicy {
@@ -98,7 +99,7 @@ export interface Transport {
 
 const MAX_REDIRECTS = 5;
 
-/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
   const bandwidth = createBandwidth(options.maxBandwidth);
@@ -157,7 +158,7 @@ export function createTransport(options: TransportOptions): Transport {
     limits: options,
     bandwidth,
     close: async () => {
-      await Promise.all([contents.agent.destroy(), lists.agent.destroy()]);
+      await Promise.all([contents.ways.close(), lists.ways.close()]);
     },
   };
 }
@@ -195,20 +196,20 @@ const LIMITED_BUFFER_BYTES = 64 * 1024;
 
 /** Connections for one kind of request, and what of an answer may wait in memory. */
 interface Line {
-  readonly agent: EnvHttpProxyAgent;
+  readonly ways: Ways;
   readonly bufferBytes: number;
 }
 
 function createLine(options: TransportOptions, connections: number, isLimited: boolean): Line {
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
-  const agent = new EnvHttpProxyAgent({
+  const ways = createWays({
     allowH2: false,
     connections,
-    connect: { timeout: options.connectTimeoutMs },
+    connectTimeoutMs: options.connectTimeoutMs,
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });
-  return { agent, bufferBytes: isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES };
+  return { ways, bufferBytes: isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES };
 }
 
 /** Sends a request once, with one key. */
@@ -299,9 +300,10 @@ async function sendOnce(line: Line, base: URL, url: URL, sent: TransportRequest,
   if (url.origin !== base.origin) {
     throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
   }
+  const { dispatcher, proxy } = line.ways.to(url);
   try {
     const response = await request(url, {
-      dispatcher: line.agent,
+      dispatcher,
       headers: {
         ...requestHeaders(sent.generation, key.value),
         ...sent.headers,
@@ -322,7 +324,7 @@ async function sendOnce(line: Line, base: URL, url: URL, sent: TransportRequest,
       throw error;
     }
   } catch (error) {
-    throw transportError(error, url);
+    throw transportError(error, url, proxy);
   }
 }
 

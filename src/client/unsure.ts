@@ -1,5 +1,6 @@
 import { MirrorError, toMirrorError } from '../model/errors.ts';
 import { codeOf } from './failures.ts';
+import { proxyRefusal } from './proxy-failures.ts';
 
 /** Failures before a connection is there: nothing can have been sent. */
 const BEFORE_SENDING = new Set([
@@ -15,7 +16,7 @@ const BEFORE_SENDING = new Set([
 export function neverArrived(error: unknown): boolean {
   // Where it was led elsewhere, the answer says that it was not done.
   if (error instanceof MirrorError && error.code === 'service.redirected') return true;
-  return BEFORE_SENDING.has(codeOf(error) ?? '');
+  return proxyRefusal(error) !== null || BEFORE_SENDING.has(codeOf(error) ?? '');
 }
 
 /**
