@@ -29,20 +29,15 @@ async function main(): Promise<number> {
     standardOutput.write(say`${packageVersion()}\n`);
     return 0;
   }
-  const { runProgram, tellError } = await import('./cli/program.ts');
-  const { EXIT_CODES, exitCodeOf, toMirrorError } = await import('./model/errors.ts');
+  const { runProgram } = await import('./cli/program.ts');
+  const { tellFailure } = await import('./cli/failure.ts');
+  const { EXIT_CODES, toMirrorError } = await import('./model/errors.ts');
   // What nobody waits for is a defect; Node itself would print it with the names that it quotes as they are.
   process.on('uncaughtException', (error) => {
-    tellError(toMirrorError(error));
+    tellFailure(toMirrorError(error), process.argv);
     process.exit(EXIT_CODES.defect);
   });
-  try {
-    return (await runProgram(process.argv)).exitCode;
-  } catch (error) {
-    const mirrorError = toMirrorError(error);
-    tellError(mirrorError);
-    return exitCodeOf(mirrorError);
-  }
+  return (await runProgram(process.argv)).exitCode;
 }
 
 process.exitCode = await main();

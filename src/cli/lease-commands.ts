@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../model/errors.ts';
 import { say } from '../model/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
@@ -98,7 +98,9 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
           else printData(say`${taken.id}`);
         } catch (error) {
           if (!signal.aborted) throw error;
-          setExitCode(EXIT_CODES.incomplete);
+          throw new MirrorError('pass.abandoned', 'Interrupted before the lease was taken: there is none.', {
+            cause: error,
+          });
         } finally {
           stopListening();
         }

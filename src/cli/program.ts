@@ -1,17 +1,16 @@
 import { Command, CommanderError } from 'commander';
 
-import { EXIT_CODES, MirrorError } from '../model/errors.ts';
-import { oneLine } from '../model/humanize.ts';
-import { escapedLines, joinLines } from '../model/terminal-text.ts';
+import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../model/errors.ts';
+import { escapedLines } from '../model/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
+import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';
 import { addMirrorCommands } from './mirror-commands.ts';
-import { tell } from './output.ts';
 import { addReportCommands } from './report-commands.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from './service-commands.ts';
 import { standardError, standardOutput } from './streams.ts';
@@ -34,12 +33,42 @@ Exit codes of run and sync:
   70  a defect of workbook-mirror`;
 
 /**
- * Parses a command line and runs its command. What a command needs is loaded only when it runs.
+ * Parses a command line and runs its command, and tells what it fails with. What a command needs is loaded only when it runs.
  * @param argv as `process.argv` has it
- * @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line
  */
 export async function runProgram(argv: readonly string[]): Promise<ProgramResult> {
+  const unwatch = watchEnding(argv);
+  try {
+    const exitCode = await runCommand(argv);
+    completeOutput(argv, exitCode);
+    return { exitCode };
+  } catch (error) {
+    const mirrorError = toMirrorError(error);
+    tellFailure(mirrorError, argv);
+    return { exitCode: exitCodeOf(mirrorError) };
+  } finally {
+    unwatch();
+  }
+}
+
+/** @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line */
+async function runCommand(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT_CODES.ok;
+  const setExitCode = (code: number): void => {
+    exitCode = code;
+  };
+  const program = createProgram(setExitCode);
+  try {
+    await program.parseAsync([...argv]);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) throw usageError(error);
+  }
+  return exitCode;
+}
+
+/** The command line interface as a whole. @param setExitCode takes the exit code of the command that comes to its end */
+export function createProgram(setExitCode: (code: number) => void): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
@@ -51,9 +80,6 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
       writeErr: (text) => standardError.write(escapedLines(text)),
       outputError: () => {},
     });
-  const setExitCode = (code: number): void => {
-    exitCode = code;
-  };
   addMirrorCommands(program, setExitCode);
   addReportCommands(program, setExitCode);
   addVerifyCommand(program, setExitCode);
@@ -68,13 +94,7 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
   addHelpCommands(program);
   for (const group of [program, ...program.commands])
     group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
-  try {
-    await program.parseAsync([...argv]);
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw usageError(error);
-  }
-  return { exitCode };
+  return program;
 }
 
 function usageError(error: CommanderError): MirrorError {
@@ -90,27 +110,4 @@ function linesOf({ message }: CommanderError): string[] {
   const [, what = message, meant] =
     /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];
   return meant === undefined ? [what] : [what, meant];
-}
-
-/** Tells a person what went wrong and what to do about it. */
-export function tellError(error: MirrorError): void {
-  const { code, cause, hint } = error;
-  const isDefect = code === 'internal.defect';
-  const [first = '', ...more] = isDefect ? error.lines.map(oneLine) : error.lines;
-  tell(
-    joinLines([
-      `workbook-mirror: ${first}`,
-      ...more,
-      ...(hint === undefined ? [] : [`  ${hint}`]),
-      ...(isDefect && cause instanceof Error ? stackOf(cause) : []),
-    ]),
-    'error',
-  );
-}
-
-/** The stack of an error, a call a line; its message, which somebody else may have written, is on one. */
-function stackOf({ stack = '', message }: Error): string[] {
-  const at = stack.indexOf(message);
-  const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
-  return end === -1 ? [oneLine(stack)] : [oneLine(stack.slice(0, end)), ...stack.slice(end + 1).split('\n')];
 }

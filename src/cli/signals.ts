@@ -1,6 +1,36 @@
 /** Signals that end the program (signal(7)); the terminal sends the first of them on Ctrl-C. */
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
+/** Listeners that only look on: they keep no process from ending. */
+let watchers = 0;
+
+/** Whether something of this process stops in order at a signal that would otherwise end it. */
+export function isStopHeard(signal: NodeJS.Signals): boolean {
+  return process.listenerCount(signal) > watchers;
+}
+
+/**
+ * Tells of signals that end the program, and has them do what they would have done without it.
+ * @param tellOf gets the signal, and whether it ends the process at once, as nothing else listens to it
+ * @returns what ends that
+ */
+export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => void): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    const isLast = !isStopHeard(signal);
+    tellOf(signal, isLast);
+    if (!isLast) return;
+    unwatch();
+    process.kill(process.pid, signal);
+  };
+  const unwatch = (): void => {
+    watchers -= 1;
+    for (const name of STOP_SIGNALS) process.off(name, onSignal);
+  };
+  watchers += 1;
+  for (const name of STOP_SIGNALS) process.on(name, onSignal);
+  return unwatch;
+}
+
 /** An abort signal that fires on the first SIGINT or SIGTERM; a second one ends the process at once. */
 export function abortOnSignal(): { readonly signal: AbortSignal; readonly stopListening: () => void } {
   const abort = new AbortController();

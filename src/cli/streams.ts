@@ -2,6 +2,7 @@ import { EXIT_CODES } from '../model/errors.ts';
 import { joinLines, say, type TerminalText, written } from '../model/terminal-text.ts';
 import { mayColor, mayRedraw } from '../model/terminal.ts';
 import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
+import { isStopHeard } from './signals.ts';
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {
@@ -15,10 +16,23 @@ export interface OutputStream {
   readonly mayRedraw: () => boolean;
 }
 
+let isOutputBegun = false;
+
+/** Whether anything was written to standard output since {@link forgetOutput}. */
+export function hasOutput(): boolean {
+  return isOutputBegun;
+}
+
+/** Begins anew, for another command line in the same process. */
+export function forgetOutput(): void {
+  isOutputBegun = false;
+}
+
 function streamOf(name: 'stdout' | 'stderr'): OutputStream {
   return {
     write: (text, level) => {
       const stream = process[name];
+      if (name === 'stdout') isOutputBegun = true;
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
       stream.write(written(isMarked ? withPriority(text, level) : text));
     },
@@ -45,7 +59,7 @@ export function endWithOutput(): void {
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
       process.exit(EXIT_CODES.incomplete);
     }
-    if (process.listenerCount('SIGTERM') === 0) process.exit(EXIT_CODES.ok);
+    if (!isStopHeard('SIGTERM')) process.exit(EXIT_CODES.ok);
     process.kill(process.pid, 'SIGTERM');
   });
   process.stderr.on('error', () => {});
@@ -57,6 +71,7 @@ export function endWithOutput(): void {
  */
 export function printSeen(text: TerminalText): Promise<void> {
   const { stdout } = process;
+  isOutputBegun = true;
   // They end the process, but whoever waits here has something to undo first.
   const others = stdout.rawListeners('error');
   stdout.removeAllListeners('error');

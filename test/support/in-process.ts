@@ -1,7 +1,6 @@
 import { vi } from 'vitest';
 
-import { runProgram, tellError } from '../../src/cli/program.ts';
-import { exitCodeOf, toMirrorError } from '../../src/model/errors.ts';
+import { runProgram } from '../../src/cli/program.ts';
 
 /** What a command would have written, and how it ended. */
 export interface Written {
@@ -30,9 +29,6 @@ export async function runHere(
   try {
     const { exitCode } = await runProgram(['node', 'workbook-mirror', ...args]);
     return { exitCode, ...written };
-  } catch (error) {
-    tellError(toMirrorError(error));
-    return { exitCode: exitCodeOf(error), ...written };
   } finally {
     for (const spy of spies) spy.mockRestore();
     vi.unstubAllEnvs();
