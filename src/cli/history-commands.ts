@@ -4,7 +4,7 @@ import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { counted } from '../model/humanize.ts';
 import { say } from '../model/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
-import { printData, printJson } from './output.ts';
+import { printData, printJson, tell } from './output.ts';
 
 interface ApproveFlags {
   readonly all?: true;
@@ -46,6 +46,43 @@ export function addGuardCommands(program: Command, setExitCode: SetExitCode): vo
       if (approved === null) setExitCode(EXIT_CODES.incomplete);
       if (options.json) printJson(approved ?? []);
       else printData(approved === null ? say`Nothing was approved.` : describeApproved(approved));
+    });
+}
+
+/** Declares the command that tries at once what waits: `retry`. */
+export function addRetryCommand(program: Command, setExitCode: SetExitCode): void {
+  declare(
+    program,
+    'retry',
+    'mirror',
+    'try at once what waits',
+    'Targets that failed wait: for their back-off, in quarantine, or stalled. A running daemon tries those that are named at ' +
+      'once; where none runs, this makes a pass.\n\nExample: workbook-mirror retry Accounting/main',
+  )
+    .argument('[targets...]', 'targets as below mirror/')
+    .option('--all', 'everything that waits')
+    .option('--json', 'print what is tried as JSON')
+    .action(async (targets: string[], options: { all?: true; json?: true }, command: Command) => {
+      if (targets.length === 0 && options.all !== true) {
+        throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
+          hint: '`workbook-mirror status` lists what waits.',
+        });
+      }
+      const { settingsOf } = await import('./settings-flags.ts');
+      const { settings } = settingsOf(command, ['directory']);
+      const { retry } = await import('./retry.ts');
+      const request = await retry(settings, options.all === true ? null : targets);
+      if (options.json) printJson(request);
+      else if (request.targets.length === 0) printData(say`Nothing waits to be tried again.`);
+      if (request.targets.length === 0) return;
+      if (request.isAttended) {
+        const count = counted(request.targets.length, 'target');
+        tell(say`The process that works there tries ${count} within seconds: \`status\` says how it went.`);
+        return;
+      }
+      const { progressOf, sync } = await import('./sync.ts');
+      const all = settingsOf(command, ['service', 'directory']).settings;
+      setExitCode((await sync(all, progressOf(all), 'retry')).exitCode);
     });
 }
 

@@ -5,7 +5,7 @@ import { escapedLines } from '../model/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
-import { addGuardCommands, addHistoryCommands } from './history-commands.ts';
+import { addGuardCommands, addHistoryCommands, addRetryCommand } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
@@ -84,6 +84,7 @@ export function createProgram(setExitCode: (code: number) => void): Command {
   addReportCommands(program, setExitCode);
   addVerifyCommand(program, setExitCode);
   addGuardCommands(program, setExitCode);
+  addRetryCommand(program, setExitCode);
   addHistoryCommands(program);
   addLeaseCommands(program, setExitCode);
   addListCommands(program);

@@ -16,6 +16,7 @@ import { startDriftWatch } from './drift-watch.ts';
 import { createHooks } from './hooks-wiring.ts';
 import { startHttp } from './http.ts';
 import { watchLeases } from './lease-watch.ts';
+import { watchRetries } from './retry-watch.ts';
 import { followSettings, type LoadSettings, type SettingsPart } from './live-settings.ts';
 import { followLevel, logOf } from './log.ts';
 import { keepSecrets, type KnownSecrets } from './secrets-of.ts';
@@ -114,7 +115,8 @@ async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): 
   const stuckAfterMs = (): number => settings.current().stuckAfter;
   const supervision = supervise(createNotifier(process.env), pulse, board.live, stuckAfterMs, emit);
   const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
-  opened.push(settings.close, supervision.close, leases.close);
+  const retries = watchRetries(mirror.store.retries, () => loop.trigger('retry'));
+  opened.push(settings.close, supervision.close, leases.close, retries.close);
   // Before anything that may go wrong below: both are to say it.
   sinks.push(board.sink, supervision.sink);
   const http = await startHttp(settings.current, board, emit);

@@ -10,7 +10,7 @@ import { secretsOf } from './secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { abortOnSignal } from './signals.ts';
 import { standardError } from './streams.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink, Trigger } from '../model/events.ts';
 
 /** The progress display of a command, on standard error. */
 export function progressOf(settings: SettingsFor<never>): EventSink {
@@ -27,6 +27,7 @@ export function progressOf(settings: SettingsFor<never>): EventSink {
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   emit: EventSink,
+  trigger: Trigger = 'command',
 ): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
   const sinks = [emit];
   const emitAll: EventSink = (event) => {
@@ -38,7 +39,7 @@ export async function sync(
   const { signal, stopListening } = abortOnSignal();
   signal.addEventListener('abort', () => void hooks.close(0));
   try {
-    const report = await runPass(mirror.context, mirror.policy, 'command', signal);
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal);
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
     const isIncomplete = report.exitCode === EXIT_CODES.ok && hooksDue > 0;

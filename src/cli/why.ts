@@ -218,7 +218,7 @@ function describeNext(
       : [
           `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
           ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
-          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', or when its versions change' : ', or at once with `sync`'}`,
+          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change, or at once with `retry`' : ', or at once with `retry`'}`,
         ]),
   ];
 }

@@ -8,7 +8,16 @@ export interface Loop {
 }
 
 /** The more urgent a trigger, the later it stands: of several that wait together, it is the one that counts. */
-const URGENCY: readonly Trigger[] = ['drift', 'lease', 'schedule', 'settings', 'start', 'command', 'signal'];
+const URGENCY: readonly Trigger[] = [
+  'drift',
+  'lease',
+  'schedule',
+  'settings',
+  'start',
+  'retry',
+  'command',
+  'signal',
+];
 
 /** The trigger that stands for two that wait together. */
 export function strongerTrigger(one: Trigger | null, other: Trigger): Trigger {

@@ -4,7 +4,7 @@ import type { HeldDeletion } from './guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from './selection-check.ts';
 
 /** Why a pass starts. */
-export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift' | 'settings' | 'lease';
+export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift' | 'settings' | 'lease' | 'retry';
 
 /** The two generations of the service's API, each with its own credential. */
 export type CredentialKind = 'apiKey' | 'apiToken';

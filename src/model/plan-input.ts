@@ -35,4 +35,6 @@ export interface PlanInput {
   readonly nowMs: number;
   /** True when a person asked for the pass: neither back-off nor quarantine is a reason to wait then. */
   readonly urgent: boolean;
+  /** Paths of targets that a person wants tried at once. */
+  readonly retries: ReadonlySet<string>;
 }

@@ -119,7 +119,7 @@ function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInp
 function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
   const { failure } = record;
   const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
-  if (isDue || input.urgent) return null;
+  if (isDue || input.urgent || input.retries.has(candidate.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
   if (failure.action !== 'quarantine') return { ...hold(candidate, 'backing-off'), untilMs };
   const isSame =

@@ -21,6 +21,7 @@ const TRIGGERS = Object.keys({
   drift: true,
   settings: true,
   lease: true,
+  retry: true,
 } satisfies Record<Trigger, true>);
 
 /** Registers what is counted as it happens. @returns what takes the events */

@@ -76,7 +76,7 @@ export const reportedFailuresSchema = z.record(
   z.object({ versionId: z.string(), count: z.number().int().positive() }),
 );
 
-const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease']);
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
 
 /** Trees that were found to differ from their manifests, by target. */
 export const driftSchema = z.record(

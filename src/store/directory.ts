@@ -19,11 +19,11 @@ const CACHEDIR_TAG =
 /** Makes the folders of a directory. @throws MirrorError `directory.unusable`, `disk.changed` where one is a link */
 export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
   try {
-    const { mirror, manifests, history, staging, trash, leases, approvals, heldFiles } = layout;
+    const { mirror, manifests, history, staging, trash, leases, approvals, heldFiles, retries } = layout;
     const folders = [mirror, manifests, history, staging, trash, leases];
     await refuseLinks(
       layout,
-      [...folders, approvals, heldFiles].map((folder) => relative(layout.root, folder)),
+      [...folders, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
     );
     for (const folder of folders) {
       await ensureFolder(folder);

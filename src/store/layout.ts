@@ -16,6 +16,8 @@ export interface DirectoryLayout {
   readonly trash: string;
   /** What persons let through, one file each. */
   readonly approvals: string;
+  /** What persons want tried at once, one file each. */
+  readonly retries: string;
   /** What held deletions of files are about, one list a target. */
   readonly heldFiles: string;
   /** Names the trees that are to be put right. */
@@ -43,6 +45,7 @@ export function layoutOf(root: string): DirectoryLayout {
     staging: join(internal, 'staging'),
     trash: join(internal, 'trash'),
     approvals: join(internal, 'approvals'),
+    retries: join(internal, 'retries'),
     heldFiles: join(internal, 'held'),
     driftNote: join(internal, 'drifted.json'),
     leases: join(internal, 'leases'),

@@ -5,12 +5,13 @@ import { createInventory } from './inventory.ts';
 import { layoutOf, manifestPath } from './layout.ts';
 import { readLeases } from './lease-files.ts';
 import { readManifest } from './manifest-file.ts';
+import { readRetries } from './retries.ts';
 import type { MirrorStore } from './store.ts';
 
 /** What can be read of the mirror directory beside the process that writes it. */
 export type StoreReader = Pick<
   MirrorStore,
-  'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'leases' | 'approvals'
+  'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'leases' | 'approvals' | 'retries'
 >;
 
 /**
@@ -27,5 +28,6 @@ export async function readStore(directory: string): Promise<StoreReader> {
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
     leases: async () => (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce,
     approvals: () => readApprovals(layout),
+    retries: () => readRetries(layout),
   };
 }

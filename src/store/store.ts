@@ -32,6 +32,7 @@ import { createExclusion, type PublishContext } from './commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish.ts';
 import { moveTree, retireTree } from './relocate.ts';
 import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './settle.ts';
+import { readRetries, removeRetries } from './retries.ts';
 import { type ShowStage, showStage } from './show.ts';
 import { openStage, type Stage } from './stage.ts';
 import { sweep } from './sweep.ts';
@@ -104,6 +105,9 @@ export interface MirrorStore {
   readonly leases: () => Promise<readonly Lease[]>;
   /** Notes all files that a held deletion of files is about; null when none is held any more. */
   readonly noteHeldFiles: (target: TargetId, paths: readonly string[] | null) => Promise<void>;
+  /** The targets, as below `mirror/`, that a person wants tried at once. */
+  readonly retries: () => Promise<ReadonlySet<string>>;
+  readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -192,7 +196,10 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
-): Pick<MirrorStore, 'noteDrifted' | 'noteHeldFiles' | 'approvals' | 'withdrawApprovals'> {
+): Pick<
+  MirrorStore,
+  'noteDrifted' | 'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals'
+> {
   return {
     noteDrifted: async (paths) => {
       await lock.check();
@@ -201,6 +208,11 @@ function notesOf(
     noteHeldFiles: async (target, paths) => {
       await lock.check();
       await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));
+    },
+    retries: () => readRetries(layout),
+    withdrawRetries: async (targets) => {
+      await lock.check();
+      await removeRetries(layout, targets);
     },
     approvals: () => readApprovals(layout),
     withdrawApprovals: async (approvals) => {

@@ -55,6 +55,7 @@ export async function runPass<Stage extends StagePort>(
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
+    await context.store.withdrawRetries(planned.retries);
     await context.store.noteDrifted(stillToRepair(context));
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
     await context.store.saveTargets(stillAwaited(lost, listing, results));
@@ -86,7 +87,7 @@ function stillToRepair({ drifted, line }: Pick<PassContext, 'drifted' | 'line'>)
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
-  readonly store: Pick<StorePort, 'inventory' | 'approvals'>;
+  readonly store: Pick<StorePort, 'inventory' | 'approvals' | 'retries'>;
   readonly state: Pick<StatePort, 'records'>;
 }
 
@@ -100,9 +101,16 @@ export async function planPass(
   listing: Listing,
   carried: ReadonlyMap<string, PullAction>,
   urgent: boolean,
-): Promise<PlannedPass & { readonly plan: Action[]; readonly selection: SelectionCheck }> {
+): Promise<
+  PlannedPass & {
+    readonly plan: Action[];
+    readonly selection: SelectionCheck;
+    readonly retries: ReadonlySet<string>;
+  }
+> {
   const { published, unreadable } = await context.store.inventory();
   const approvals = await context.store.approvals();
+  const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const { drifted } = context;
@@ -117,6 +125,7 @@ export async function planPass(
     policy,
     nowMs,
     urgent,
+    retries,
   });
   const plan = leaveAlone(whole, carried, listing);
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
@@ -127,7 +136,8 @@ export async function planPass(
     hold: count('hold'),
     retire: count('retire'),
   });
-  return { plan, records, approvals, selection: checkSelection(policy.selection, listing, plan) };
+  const selection = checkSelection(policy.selection, listing, plan);
+  return { plan, records, approvals, selection, retries };
 }
 
 async function reportUpstream<Stage extends StagePort>(

@@ -209,6 +209,9 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly sweep: (historyNowMs: number, signal: AbortSignal) => Promise<readonly string[]>;
   /** The leases that publishing waits for: what would be published fails with a `LeasedError`. */
   readonly leases: () => Promise<readonly Lease[]>;
+  /** The targets, as below `mirror/`, that a person wants tried at once. */
+  readonly retries: () => Promise<ReadonlySet<string>>;
+  readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
   /** What persons approved and that did not go through yet. */
   readonly approvals: () => Promise<Approvals>;
   /** Notes all files that a held deletion of files is about; null when none is held any more. */

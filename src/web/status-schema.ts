@@ -12,7 +12,7 @@ const sizeBytes = z.number().meta({ description: 'bytes' });
 const count = z.int();
 const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
 const errorCode = z.enum(namesIn(ERROR_RULES));
-const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease']);
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
 const eventFailure = z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() });
 
 const readiness = z

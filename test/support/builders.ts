@@ -175,6 +175,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     policy: planPolicy(),
     nowMs: NOW_MS,
     urgent: false,
+    retries: new Set(),
     ...fields,
   };
 }

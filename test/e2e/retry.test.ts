@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+
+import { expect, it } from 'vitest';
+
+import { FakeService, rawZip } from '../support/fake-service.ts';
+import { run, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+it('a target in quarantine is tried within seconds by a running daemon, and by retry itself where none runs', async () => {
+  const service = await FakeService.start({});
+  service.addRepository('A', { 'plan.xlsx': 'a' });
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_DIRECTORY: join(await temporaryFolder(), 'mirrored'),
+    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+  };
+  const bad = rawZip([{ name: '../x', data: 'x' }]);
+  service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: bad } : null);
+  const daemon = start(['run'], settings);
+  await daemon.prints(/"event":"pass.finished"/);
+  const again = await run(['retry', 'A/main'], settings);
+  expect(again).toMatchObject({ exitCode: 0, stdout: '' });
+  expect(again.stderr).toContain('tries 1 target within seconds');
+  await daemon.prints(/"attempts":2/);
+  daemon.child.kill('SIGTERM');
+  expect((await daemon.ended).exitCode).toBe(0);
+
+  expect((await run(['retry', '--all'], settings)).exitCode).toBe(1);
+  service.fault = null;
+  const mended = await run(['retry', '--all'], settings);
+  expect(mended.exitCode).toBe(0);
+  expect(mended.stderr).toContain('A/main: published 1 added');
+  expect((await run(['retry', '--all'], settings)).stdout).toContain('Nothing waits');
+  await service.close();
+});
