@@ -1,4 +1,4 @@
-import { lstat, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { layoutOf } from '../../src/store/layout.ts';
 import { findLost, readTargetList } from '../../src/store/target-list.ts';
 import { type FakeService } from '../support/fake-service.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
 const RETIRE_AT_ONCE: HarnessSettings = { RETIRE_AFTER_PASSES: '1' };
@@ -88,6 +89,26 @@ describe('the inventory of a directory', () => {
     await mirror.pass();
     expect(mirror.eventsOf('inventory.damaged')).toEqual([{ name: 'inventory.damaged', problem }]);
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
+  });
+});
+
+describe('an inventory that is a link', () => {
+  it('is neither followed nor written through, and gives way to a file', async () => {
+    const { mirror, file } = await mirrored();
+    const outside = join(await temporaryFolder(), 'inventory.json');
+    const text = await readFile(file, 'utf8');
+    await mirror.whileClosed(async () => {
+      await rename(file, outside);
+      await symlink(outside, file);
+      await lose(mirror, 'A/main');
+    });
+    await mirror.pass();
+    expect(mirror.eventsOf('inventory.damaged')).toMatchObject([
+      { problem: 'it is no plain file, or too large' },
+    ]);
+    expect(mirror.eventsOf('target.lost')).toEqual([]);
+    expect((await lstat(file)).isFile()).toBe(true);
+    expect(await readFile(outside, 'utf8')).toBe(text);
   });
 });
 
