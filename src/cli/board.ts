@@ -1,3 +1,4 @@
+import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -178,11 +179,16 @@ function createReading({ store, state }: Pick<Mirror, 'store' | 'state'>): Readi
   };
 }
 
+/** Tells the room on a file system as df(1) does: what is kept for root is neither free nor part of the size. */
+export function roomOn({
+  bsize,
+  blocks,
+  bfree,
+  bavail,
+}: Pick<StatsFs, 'bsize' | 'blocks' | 'bfree' | 'bavail'>): NonNullable<DaemonReport['disk']> {
+  return { sizeBytes: bsize * (blocks - bfree + bavail), freeBytes: bsize * bavail };
+}
+
 async function roomOf(directory: string): Promise<DaemonReport['disk']> {
-  try {
-    const { bsize, blocks, bavail } = await statfs(directory);
-    return { sizeBytes: bsize * blocks, freeBytes: bsize * bavail };
-  } catch {
-    return null;
-  }
+  return statfs(directory).then(roomOn, () => null);
 }

@@ -31,7 +31,7 @@ export interface DaemonReport {
   readonly live: Live;
   /** The leases that publishing waits for. */
   readonly leases: readonly Lease[];
-  /** Room on the file system of the directory; null where it cannot be told. */
+  /** Room on the file system of the directory, without what is kept for root; null where it cannot be told. */
   readonly disk: { readonly sizeBytes: number; readonly freeBytes: number } | null;
   /** By target, in order. */
   readonly targets: readonly TargetStatus[];

@@ -200,7 +200,7 @@ function diskNodes({ sizeBytes, freeBytes }) {
       'p',
       {},
       element('strong', {}, sizeText(freeBytes)),
-      ` free of ${sizeText(sizeBytes)}, ${Math.floor(usedShare)} % used`,
+      ` free of ${sizeText(sizeBytes)}, ${Math.ceil(usedShare)} % used`,
     ),
     drawing(
       'svg',

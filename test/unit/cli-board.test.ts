@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBoard } from '../../src/cli/board.ts';
+import { createBoard, roomOn } from '../../src/cli/board.ts';
 import type { Mirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { createPulse } from '../../src/daemon/pulse.ts';
@@ -92,4 +92,9 @@ describe('the board', () => {
     for (const event of PASS) board.sink(event);
     expect((await board.report()).readiness.isReady).toBe(true);
   });
+});
+
+it('the room on a disk is that of df: what is kept for root is neither free nor used', () => {
+  const room = roomOn({ bsize: 4096, blocks: 1000, bfree: 550, bavail: 500 });
+  expect(room).toEqual({ sizeBytes: 4096 * 950, freeBytes: 4096 * 500 });
 });
