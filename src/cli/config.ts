@@ -1,9 +1,10 @@
 import { fileSettingOf } from '../config/descriptors.ts';
+import { exposedSecretFiles } from '../config/exposed.ts';
 import { effectiveSettings, renderEffective } from '../config/effective.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import type { Settings } from '../config/schema.ts';
 import { counted } from '../model/humanize.ts';
-import { escapedLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { escapedLines, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 
 interface Loaded {
   readonly settings: Settings;
@@ -11,12 +12,20 @@ interface Loaded {
   readonly configFile: string | undefined;
 }
 
-/** Says that settings are good, and where they came from. @param command the one that they are good for; `run` without */
-export function describeCheck({ sources, configFile }: Loaded, command?: string): TerminalText {
+/**
+ * Says that settings are good, and where they came from; and which files of secrets should have another mode.
+ * @param command the one that they are good for; `run` without
+ */
+export function describeCheck({ settings, sources, configFile }: Loaded, command?: string): TerminalText {
   const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const good = command === undefined ? 'good' : `good for ${command}`;
-  return say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
+  return joinLines([summary, ...exposedSecretFiles(settings).map(exposed)]);
+}
+
+function exposed(path: string): TerminalText {
+  return say`Warning: every user of this machine can read ${path}, which holds a secret: give it to the user of the program, with mode 0400.`;
 }
 
 /** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */
