@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { approveCommand, counted, driftSentence, heldSentence, oneLine, utcTime } from '../model/humanize.ts';
+import { PATHS_SHOWN } from '../model/guard.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
@@ -10,6 +11,7 @@ import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { startSchedule } from '../daemon/schedule.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { heldPaths } from './held-paths.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
@@ -31,6 +33,8 @@ export interface Explanation {
   readonly path: string | null;
   /** Since when it is being pulled, if that takes long. Milliseconds since the epoch. */
   readonly slowSinceMs: number | null;
+  /** The files that a held deletion would take, sorted: all of them. */
+  readonly heldFiles: readonly string[];
   /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
 }
@@ -115,7 +119,8 @@ async function explain(
   const manifest = inner === null ? null : await store.manifest(target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
   const slowSinceMs = slowPulls[target.target] ?? null;
-  return { target, record, file, path: inner, slowSinceMs, nextPassAtMs };
+  const heldFiles = await heldPaths(store, target.target, record);
+  return { target, record, file, path: inner, slowSinceMs, heldFiles, nextPassAtMs };
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
@@ -211,6 +216,8 @@ function describeNext(
       ? []
       : [
           `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
+          ...held.first.map((file) => `    ${file}`),
+          ...(held.first.length < PATHS_SHOWN ? [] : ['    … `why --json` gives all of them']),
           `  if it is to go: ${approveCommand(target.target)}`,
         ]),
     ...(failure === null
