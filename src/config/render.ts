@@ -32,7 +32,9 @@ export function renderExample(): string {
     'Settings of workbook-mirror. What is commented out is the default, or an example where there is none. To' +
       ' change it, remove the "#" at its start. Every setting is also a variable and a flag: service.baseUrl is' +
       ' WORKBOOK_MIRROR_SERVICE_BASE_URL and --service-base-url. A flag beats a variable, a variable this file. Durations' +
-      ' are written 500ms, 90s, 5m, 2h, 1d or 1h30m. `workbook-mirror config check --config FILE` says what is wrong.',
+      ' are written 500ms, 90s, 5m, 2h, 1d or 1h30m. `workbook-mirror config check --config FILE` says what is wrong. A proxy and' +
+      ' certificates of your own are no settings but variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS,' +
+      ' NODE_USE_SYSTEM_CA=1.',
     '',
   );
   let previous: string | undefined;
