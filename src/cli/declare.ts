@@ -7,19 +7,48 @@ import { addLoudnessFlags } from './loudness.ts';
 /** Takes the exit code of a command that comes to its end. */
 export type SetExitCode = (code: ExitCode) => void;
 
-/** Which settings a command has flags for: those of the daemon, all, or what it reads. */
-export type FlagSet = 'mirror' | 'all' | FlagList;
+/**
+ * Which settings a command has flags for: those of the daemon, all, or what it reads. The daemon's are the same for `run`, for a
+ * `pass`, and for what reads or changes the `disk` alone, so that one line of flags fits them all; they differ in what their help shows.
+ */
+export type FlagSet = 'run' | 'pass' | 'disk' | 'all' | FlagList;
 
-/** The settings that a command reads. */
+/** What a command that asks the service is given on a line. */
+const SERVICE_ON_LINE = ['service.baseUrl', 'service.apiKeyFile', 'service.apiTokenFile'];
+const PASS_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'publish'];
+const RUN_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'schedule', 'log.level', 'http.listen'];
+
+/** The settings that people give on a line, by their dotted names: the help of a command shows these, `--help-all` the others, too. */
+export function settingsOnLine(set: FlagSet): readonly string[] {
+  switch (set) {
+    case 'run':
+      return RUN_ON_LINE;
+    case 'pass':
+    case 'all':
+      return PASS_ON_LINE;
+    case 'disk':
+      return ['directory', 'state'];
+    default:
+      return set.onLine;
+  }
+}
+
+/** The settings that a command reads, as a list. */
 interface FlagList {
   /** Settings, and sections of them, by their dotted names. */
   readonly reads: readonly string[];
   /** The parts that it cannot do without. */
   readonly needs: readonly Need[];
+  /** Those that its help shows. */
+  readonly onLine: readonly string[];
 }
 
 /** What a command reads that asks the service and has no mirror. */
-export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'] };
+export const SERVICE_FLAGS: FlagList = {
+  reads: ['service'],
+  needs: ['service'],
+  onLine: SERVICE_ON_LINE,
+};
 
 /** The settings whose flags commands are still to be given. */
 const pending = new WeakMap<Command, FlagSet>();
@@ -42,10 +71,7 @@ export function declare(
   if (flags === null) return command;
   pending.set(command, flags);
   return addLoudnessFlags(command).addOption(
-    new Option(
-      '--config <file>',
-      'settings file (default: /etc/workbook-mirror/config.yaml, if it is there)',
-    ),
+    new Option('--config <file>', 'settings file (default: /etc/workbook-mirror/config.yaml)'),
   );
 }
 

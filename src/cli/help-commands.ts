@@ -3,13 +3,14 @@ import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { printable } from '../model/humanize.ts';
 import { escapedLines, joinLines } from '../model/terminal-text.ts';
 import { addAllPendingFlags, addPendingFlags, declare } from './declare.ts';
-import { manualTopics, showTopic } from './manual.ts';
+import { showWhole } from './help-screen.ts';
+import { showTopic } from './manual.ts';
 import { printData } from './output.ts';
 import { packageVersion } from './version.ts';
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
 export function addHelpCommands(program: Command): void {
-  program.helpCommand(false).addHelpText('after', topicsText);
+  program.helpCommand(false);
   declare(
     program,
     'help',
@@ -33,6 +34,7 @@ export function addHelpCommands(program: Command): void {
         return;
       }
       await addPendingFlags(command);
+      if (command === program) showWhole(command);
       command.outputHelp();
     });
   addCompletion(program);
@@ -43,7 +45,11 @@ function addCompletion(program: Command): void {
   declare(
     program,
     'completion',
-    { reads: ['directory', 'serve.directory'], needs: [] },
+    {
+      reads: ['directory', 'serve.directory'],
+      needs: [],
+      onLine: ['directory', 'serve.directory'],
+    },
     'print what completes this command line in a shell',
     'The script asks for `completion targets`, `completion history` and `completion keys` itself, with --config, --directory and ' +
       '--serve-directory as they stand on the line, to offer the names of targets and the ids of keys.\n\nExample: source <(workbook-mirror completion bash)',
@@ -86,10 +92,4 @@ function findCommand(program: Command, names: readonly string[]): Command | unde
 
 function namesOf(program: Command): string[] {
   return program.commands.map((command) => command.name());
-}
-
-function topicsText(): string {
-  const topics = manualTopics();
-  if (topics.length === 0) return '';
-  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map(({ name }) => `  ${name}\n`).join('')}`;
 }

@@ -17,7 +17,7 @@ export function addGuardCommands(program: Command, setExitCode: SetExitCode): vo
   declare(
     program,
     'approve',
-    'mirror',
+    'disk',
     'let a held deletion go through, once',
     'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
       'approved here, and so is a change of settings that deselects too many targets. Lists what would go, and asks; without a ' +
@@ -95,7 +95,7 @@ export function addHistoryCommands(program: Command): void {
   declare(
     history,
     'list',
-    'mirror',
+    'disk',
     'list what the history keeps',
     'Example: workbook-mirror history list Accounting/main',
   )
@@ -112,7 +112,7 @@ export function addHistoryCommands(program: Command): void {
   declare(
     history,
     'restore',
-    'mirror',
+    'disk',
     'bring a tree back, into the mirror or into another folder',
     'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
       'it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time.\n\n' +

@@ -8,11 +8,12 @@ import { loudness } from './loudness.ts';
 import { jsonText, printData, printJson, tell } from './output.ts';
 
 /** Where the keys are. */
-const PLACE_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [] };
+const PLACE_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [], onLine: ['serve.directory'] };
 /** What lists them also says which settings hold a key. */
 const LIST_FLAGS: FlagSet = {
   reads: ['serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'],
   needs: [],
+  onLine: ['serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'],
 };
 
 /** Declares the commands around the keys of the embedded service: `keys create`, `keys list`, `keys revoke`. */

@@ -20,7 +20,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
   declare(
     lease,
     'release',
-    'mirror',
+    'disk',
     'end a lease before its time',
     'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
   )
@@ -48,7 +48,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
   declare(
     lease,
     'list',
-    'mirror',
+    'disk',
     'show the leases that publishing waits for',
     'Example: workbook-mirror lease list --json',
   )
@@ -68,7 +68,7 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
   declare(
     lease,
     'acquire',
-    'mirror',
+    'disk',
     'take a lease: nothing is published while it lasts',
     'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
       'if the lease ended before the command, as that may have read two states. Without one, prints the id of the lease. When it ' +

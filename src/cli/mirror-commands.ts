@@ -10,7 +10,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   declare(
     program,
     'run',
-    'mirror',
+    'run',
     'run the daemon',
     'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
       'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
@@ -26,7 +26,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   declare(
     program,
     'sync',
-    'mirror',
+    'pass',
     'make one pass, then exit',
     'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
       'before are tried at once, those in quarantine, too.\n\nExample: workbook-mirror sync --json',
@@ -44,7 +44,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
   declare(
     program,
     'plan',
-    'mirror',
+    'pass',
     'say what a pass would do, and why; change nothing',
     'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
       'Example: workbook-mirror plan --json',

@@ -7,6 +7,7 @@ import { addPendingFlags } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addGuardCommands, addHistoryCommands, addRetryCommand } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
+import { addHelpScreens, takeWholeHelp } from './help-screen.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';
@@ -22,15 +23,6 @@ export interface ProgramResult {
   /** One of {@link EXIT_CODES}, except where a command ends as the program did that it ran. */
   readonly exitCode: number;
 }
-
-const EXIT_CODE_HELP = `
-Exit codes of run and sync:
-  0   every selected target is verified fresh (run: it was told to stop)
-  1   some target failed, is held or quarantined; the others are done
-  2   usage or settings
-  3   the service is unreachable or refuses the credentials
-  4   another instance holds the directory
-  70  a defect of workbook-mirror`;
 
 /**
  * Parses a command line and runs its command, and tells what it fails with. What a command needs is loaded only when it runs.
@@ -59,7 +51,7 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   };
   const program = createProgram(setExitCode);
   try {
-    await program.parseAsync([...argv]);
+    await program.parseAsync(takeWholeHelp(program, argv));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) throw usageError(error);
@@ -72,9 +64,8 @@ export function createProgram(setExitCode: (code: number) => void): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
-    .addHelpText('after', EXIT_CODE_HELP)
-    .hook('preAction', (_program, command) => takeLoudness(command))
     .exitOverride()
+    .hook('preAction', (_program, command) => takeLoudness(command))
     .configureOutput({
       writeOut: (text) => standardOutput.write(escapedLines(text)),
       writeErr: (text) => standardError.write(escapedLines(text)),
@@ -95,12 +86,13 @@ export function createProgram(setExitCode: (code: number) => void): Command {
   addHelpCommands(program);
   for (const group of [program, ...program.commands])
     group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
+  addHelpScreens(program);
   return program;
 }
 
 function usageError(error: CommanderError): MirrorError {
   if (error.code === 'commander.help')
-    return new MirrorError('usage.invalid', 'A command is needed: see the list above.');
+    return new MirrorError('usage.invalid', 'A command is needed: see above.');
   return new MirrorError('usage.invalid', linesOf(error), {
     hint: '`workbook-mirror help` lists the commands, `workbook-mirror help COMMAND` the flags of one.',
   });

@@ -9,7 +9,7 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
   declare(
     program,
     'status',
-    'mirror',
+    'disk',
     'say how every target stands',
     'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
       'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
@@ -27,9 +27,10 @@ export function addReportCommands(program: Command, setExitCode: SetExitCode): v
   declare(
     program,
     'why',
-    'mirror',
-    'explain a target or a file: the decisions taken about it, and what comes next',
-    'Of a file whose name alone is given it says in which places it is, of a target that was retired when it left.\n\n' +
+    'disk',
+    'explain a target or a file, and say what comes next',
+    'Tells the decisions that were taken about it. Of a file whose name alone is given it says in which places it is, of a target ' +
+      'that was retired when it left.\n\n' +
       'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
   )
     .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')

@@ -88,7 +88,7 @@ export function addProbeCommand(program: Command, setExitCode: SetExitCode): voi
     program,
     'probe',
     SERVICE_FLAGS,
-    'ask the service how it behaves where its specification says nothing',
+    'ask the service what its specification leaves open',
     'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
       'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
       'Example: workbook-mirror probe --config config.yaml > probe.txt',
@@ -127,6 +127,7 @@ function readCount(text: string): number {
 const SERVE_FLAGS: FlagSet = {
   reads: ['serve', 'log', 'directory', 'state', 'schedule', 'timezone', 'maxStaleness'],
   needs: [],
+  onLine: ['serve.listen', 'serve.directory', 'directory'],
 };
 
 /** Declares the commands around the embedded service: `serve`, `demo`. */
@@ -165,8 +166,8 @@ export function addServiceCommands(program: Command, setExitCode: SetExitCode): 
     program,
     'demo',
     null,
-    'show everything at work: the embedded service, a writer that edits, and the daemon',
-    'Works in a temporary folder, which it removes. Ctrl-C stops everything.\n\nExample: workbook-mirror demo --once',
+    'show everything at work, in a temporary folder',
+    'The embedded service, a writer that edits, and the daemon. Works in a temporary folder, which it removes. Ctrl-C stops everything.\n\nExample: workbook-mirror demo --once',
   )
     .option('--once', 'do everything once, check the mirror against Git byte for byte, and exit')
     .action(async (options: { once?: true }) => {

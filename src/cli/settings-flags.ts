@@ -4,11 +4,12 @@ import { type SettingDescriptor, settingDescriptors } from '../config/descriptor
 import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
-import type { FlagSet } from './declare.ts';
+import { type FlagSet, settingsOnLine } from './declare.ts';
+import { keepForWhole } from './help-screen.ts';
 
 function belongs(name: string, set: FlagSet): boolean {
   if (set === 'all') return true;
-  if (set === 'mirror') return !name.startsWith('serve.');
+  if (typeof set === 'string') return !name.startsWith('serve.');
   return set.reads.some((each) => name === each || name.startsWith(`${each}.`));
 }
 
@@ -28,6 +29,7 @@ const HEADING = 'Settings (each is also a variable and a key of the settings fil
 
 /** Gives a command a flag for each of its settings. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
+  const onLine = settingsOnLine(set);
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;
     const isList = setting.kind === 'list';
@@ -36,6 +38,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
       describe(setting, set),
     );
     command.addOption(option.helpGroup(HEADING));
+    if (!onLine.includes(setting.name)) keepForWhole(command, option);
   }
 }
 

@@ -20,7 +20,7 @@ export function addVerifyCommand(program: Command, setExitCode: SetExitCode): vo
   declare(
     program,
     'verify',
-    'mirror',
+    'disk',
     'hold the mirror against its manifests, every byte',
     'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
       'works beside a running daemon and on a restored backup. Ends with 1 when anything differs, ' +

@@ -50,10 +50,8 @@ describe('what is loaded to answer', () => {
 
 describe('flags of settings', () => {
   it.each([
-    ['in the help of a command', ['status', '--help']],
-    ['in what help says of it', ['help', 'status']],
-    ['in the help of a command in a group', ['config', 'show', '--help']],
-    ['in what help says of that', ['help', 'config', 'show']],
+    ['in the help of a command', ['status', '--help-all']],
+    ['in the help of a command in a group', ['config', 'show', '--help-all']],
     ['in the manual page', ['help', '--man']],
     ['in a completion', ['completion', 'bash']],
   ])('are there: %s', async (_where, args) => {
