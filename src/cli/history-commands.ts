@@ -54,7 +54,7 @@ export function addRetryCommand(program: Command, setExitCode: SetExitCode): voi
   declare(
     program,
     'retry',
-    'mirror',
+    'pass',
     'try at once what waits',
     'Targets that failed wait: for their back-off, in quarantine, or stalled. A running daemon tries those that are named at ' +
       'once; where none runs, this makes a pass.\n\nExample: workbook-mirror retry Accounting/main',
