@@ -123,7 +123,7 @@ export async function listKeys(settings: Settings): Promise<KeyFolderContent> {
   const directory = requiredServeDirectory(settings.serve);
   const found = await unlessMissing(stat(directory));
   if (found?.isDirectory() === true) return readKeyFolder(keyFolderOf(directory));
-  throw new MirrorError('directory.unusable', `${directory} is no directory.`, {
+  throw new MirrorError('directory.unusable', `${directory} is not a directory.`, {
     hint: 'Give the directory of the service; `serve` and `keys create` make it when it does not exist.',
   });
 }

@@ -113,7 +113,7 @@ export function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreada
     // What has another ending is being written.
     ...unreadable
       .filter((name) => name.endsWith('.json'))
-      .map((name) => `${nameOf(name)} is no lease that can be read: it holds nothing`),
+      .map((name) => `${nameOf(name)} is not a readable lease: it holds nothing`),
     ...unknown.map(({ name, error }) => {
       const why = error instanceof Error ? error.message : 'for an unknown reason';
       return `${nameOf(name)} cannot be looked at (${why}): nothing is published while the daemon cannot either`;

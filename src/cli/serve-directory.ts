@@ -11,7 +11,7 @@ export function requiredServeDirectory({ directory }: Settings['serve']): string
   if (directory !== undefined) return directory;
   throw new MirrorError(
     'settings.invalid',
-    'serve.directory: is required: where the service keeps its repositories.',
+    'serve.directory is missing: set the folder where the service keeps its repositories.',
     {
       hint: 'Give --serve-directory DIR, the variable WORKBOOK_MIRROR_SERVE_DIRECTORY, or the key in the settings file.',
     },
@@ -109,7 +109,7 @@ export async function refuseNoMirror(directory: string): Promise<void> {
     found === null
       ? 'does not exist'
       : found.isDirectory()
-        ? 'is no mirror: it holds no manifests/'
+        ? 'is not a mirror: it holds no manifests/'
         : 'is a file, and no mirror';
   throw new MirrorError('directory.unusable', `directory: ${directory} ${why}.`, {
     hint: isBelow ? `Give the folder above it: ${above}` : 'Name the folder that a mirror was made in.',

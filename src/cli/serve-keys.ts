@@ -42,7 +42,7 @@ export function temporaryKinds({ kinds, isUncertain }: KeysAtStart): readonly Ke
 export function describeKeyProblem({ id, path, reason, isRemovable }: KeyProblem): string {
   if (id === null) return `${path}: ${reason}; no key in it holds`;
   const how = isRemovable ? `\`keys revoke ${id}\` removes it` : 'remove it by hand';
-  return `${path} is no key: ${reason}; it lets nobody in; ${how}`;
+  return `${path} is not a key: ${reason}; it lets nobody in; ${how}`;
 }
 
 /** Makes the keys of some kinds that hold until a service stops. */

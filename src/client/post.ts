@@ -81,13 +81,9 @@ export function createPoster(timeoutMs: number): Poster {
 function parsed(address: string): URL {
   const url = URL.parse(address);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-  throw new MirrorError(
-    'notification.failed',
-    'What stands for the address is no http:// or https:// address.',
-    {
-      hint: 'Check the file that holds it.',
-    },
-  );
+  throw new MirrorError('notification.failed', 'The address does not begin with http:// or https://.', {
+    hint: 'Check the file that holds it.',
+  });
 }
 
 /** The user name and password of an address as a header (RFC 7617); null where it has none. */

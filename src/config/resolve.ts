@@ -121,15 +121,13 @@ function missingProblems(
     const variables =
       file === undefined ? [environmentVariable] : [environmentVariable, file.environmentVariable];
     const ways = [
-      `${names.join(' or ')} in the file`,
+      `${names.join(' or ')} in the settings file`,
       `the variable ${variables.join(' or ')}`,
       `the flag ${flag ?? file?.flag ?? ''}`,
       ...(file === undefined ? [] : [`a systemd credential named ${kebabName(name)}`]),
     ];
     const last = ways.pop() ?? '';
-    return [
-      { setting: name, source: undefined, message: `is required: give ${ways.join(', ')}, or ${last}` },
-    ];
+    return [{ setting: name, source: undefined, message: `missing; set ${ways.join(', ')}, or ${last}` }];
   });
 }
 

@@ -22,7 +22,7 @@ const RUNS_LOOKED_AT = [60, 20_000] as const;
 /** Says what is wrong with a cron expression, or nothing. */
 export function checkSchedule(expression: string): string | undefined {
   if (validate(expression)) return undefined;
-  return 'is no cron expression of a time that comes: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
+  return 'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
 }
 
 /** The months in one of which every zone with summer time has it, and in the other not. */

@@ -127,7 +127,7 @@ async function openGate(layout: DirectoryLayout): Promise<FileHandle> {
       'directory.unusable',
       isMirror
         ? `No workbook-mirror that waits for leases has worked in ${layout.root} yet.`
-        : `${layout.root} is no directory of a mirror: it has no folder .workbook-mirror.`,
+        : `${layout.root} is not the directory of a mirror: it has no folder .workbook-mirror.`,
       {
         cause: error,
         hint: 'Name the right one by the setting directory; `sync`, or the start of the daemon, makes what leases need.',

@@ -110,7 +110,7 @@ describe('serve', () => {
       ],
       [
         ['serve', '--from-mirror', '--directory', join(mirror, 'manifests')],
-        /is no mirror.*folder above it/s,
+        /is not a mirror.*folder above it/s,
       ],
       [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is a file, and no mirror/],
       [

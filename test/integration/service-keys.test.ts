@@ -303,7 +303,7 @@ describe('the commands around keys', () => {
     const keys = await keysCommand(directory);
     expect(await run(['keys', 'list', '--serve-directory', `${directory}2`])).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('is no directory') as string,
+      stderr: expect.stringContaining('is not a directory') as string,
     });
     expect(await run(['keys', 'list'])).toMatchObject({ exitCode: 2 });
     expect(await keys('create', '--kind', 'admin', '--name', 'x')).toMatchObject({ exitCode: 2 });
@@ -358,7 +358,7 @@ describe('the commands around keys', () => {
     for (const flags of [[], ['--json'], ['--quiet']]) {
       const list = await keys('list', ...flags);
       expect(list).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('Anna') as string });
-      expect(list.stderr).toContain('bad.json is no key: it is not JSON');
+      expect(list.stderr).toContain('bad.json is not a key: it is not JSON');
       expect(list.stderr).not.toContain('wbs_');
     }
     expect(await keys('revoke', 'bad')).toMatchObject({ exitCode: 0 });
@@ -435,7 +435,7 @@ describe('a service that runs', () => {
     expect(await ask('/repos', { 'x-api-key': anna })).toBe(200);
     await writeFile(join(keyFolderOf(directory), 'bad.json'), '{');
     expect(await ask('/repos', { 'x-api-key': anna })).toBe(200);
-    await serving.prints(/bad\.json is no key/);
+    await serving.prints(/bad\.json is not a key/);
     expect(await ask('/repos', { 'x-api-key': '' })).toBe(401);
   });
 
@@ -475,7 +475,7 @@ describe('a service that runs', () => {
     await mkdir(keyFolderOf(directory), { recursive: true });
     await writeFile(join(keyFolderOf(directory), 'bad.json'), '{}');
     const { serving, ask } = await serve(directory);
-    expect(serving.stderr()).toContain('bad.json is no key');
+    expect(serving.stderr()).toContain('bad.json is not a key');
     expect(serving.stderr()).not.toContain('apiKey');
     for (const key of ['', 'x', 'undefined', 'null'])
       expect(await ask('/repos', { 'x-api-key': key })).toBe(401);

@@ -255,9 +255,9 @@ describe('problems', () => {
       'timezone (WORKBOOK_MIRROR_TIMEZONE): expected a time zone such as UTC or Europe/Berlin, got "Mars/Base"',
       'publish (--publish): expected one of auto, exchange, rename, got "never"',
       `fullCheck (${configFile}:4): expected a duration from 1m to 366d, got "10s"`,
-      'service.baseUrl: is required: give service.baseUrl in the file, the variable WORKBOOK_MIRROR_SERVICE_BASE_URL, or the flag --service-base-url',
-      'service.apiKey: is required: give service.apiKey or service.apiKeyFile in the file, the variable WORKBOOK_MIRROR_SERVICE_API_KEY or WORKBOOK_MIRROR_SERVICE_API_KEY_FILE, the flag --service-api-key-file, or a systemd credential named service-api-key',
-      'directory: is required: give directory in the file, the variable WORKBOOK_MIRROR_DIRECTORY, or the flag --directory',
+      'service.baseUrl: missing; set service.baseUrl in the settings file, the variable WORKBOOK_MIRROR_SERVICE_BASE_URL, or the flag --service-base-url',
+      'service.apiKey: missing; set service.apiKey or service.apiKeyFile in the settings file, the variable WORKBOOK_MIRROR_SERVICE_API_KEY or WORKBOOK_MIRROR_SERVICE_API_KEY_FILE, the flag --service-api-key-file, or a systemd credential named service-api-key',
+      'directory: missing; set directory in the settings file, the variable WORKBOOK_MIRROR_DIRECTORY, or the flag --directory',
     ]);
   });
 

@@ -212,10 +212,10 @@ describe('a file that is no key', () => {
   it('is told of with what removes it', () => {
     const problem = { id: 'a', path: '/s/keys/a.json', reason: 'it is not JSON', isRemovable: true };
     expect(describeKeyProblem(problem)).toBe(
-      '/s/keys/a.json is no key: it is not JSON; it lets nobody in; `keys revoke a` removes it',
+      '/s/keys/a.json is not a key: it is not JSON; it lets nobody in; `keys revoke a` removes it',
     );
     expect(describeKeyProblem({ ...problem, reason: 'it is a folder', isRemovable: false })).toBe(
-      '/s/keys/a.json is no key: it is a folder; it lets nobody in; remove it by hand',
+      '/s/keys/a.json is not a key: it is a folder; it lets nobody in; remove it by hand',
     );
     expect(
       describeKeyProblem({
