@@ -7,7 +7,7 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Try', ['demo', 'serve', 'keys']],
   ['Mirror', ['run', 'sync', 'plan', 'config']],
   ['Look', ['status', 'why', 'verify']],
-  ['Decide', ['approve', 'history', 'lease']],
+  ['Decide', ['approve', 'retry', 'history', 'lease']],
   ['Ask', ['repos', 'workbooks', 'probe']],
   ['Learn', ['help', 'completion']],
 ];

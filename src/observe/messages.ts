@@ -5,6 +5,7 @@ import {
   driftSentence,
   heldFilesSentence,
   heldSentence,
+  holdSentence,
   roughDuration,
   roughSize,
   utcTime,
@@ -45,7 +46,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.retired': (event) =>
     `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
   'target.held': (event) =>
-    `${event.target}: held (${event.reason})${event.untilMs === null ? '' : ` until ${utcTime(event.untilMs)}`}`,
+    `${event.target}: ${holdSentence(event.reason)}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
   'deletion.held': describeHeldDeletion,
   'deletion.approved': (event) =>
     `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,

@@ -96,7 +96,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.held': [
     { target: 'Accounting/main', reason: 'backing-off', untilMs: NOW_MS },
-    'Accounting/main: held (backing-off) until 2025-06-02T10:00:00Z',
+    'Accounting/main: waits to be tried again (until 2025-06-02T10:00:00Z)',
   ],
   'deletion.held': [
     { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd', first: ['a.xlsx'] },
@@ -289,7 +289,7 @@ describe('the sentence of an event', () => {
     [
       'a hold without an end',
       { name: 'target.held', target: 'Accounting/main', reason: 'superseded', untilMs: null },
-      'Accounting/main: held (superseded)',
+      'Accounting/main: waits for a named branch to take its place',
     ],
     [
       'one entry',
