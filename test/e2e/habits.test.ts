@@ -279,7 +279,7 @@ describe('who is new', () => {
     async (args) => {
       const { exitCode, stderr } = await run([...args, '--directory', '/nonexistent/mirror']);
       expect(exitCode).toBe(2);
-      expect(stderr).toContain('Name the folder that a mirror was made in');
+      expect(stderr).toContain('check the setting directory');
     },
   );
 });
