@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../src/cli/approve.ts';
-import { loadSettings } from '../../src/config/load.ts';
 import { readHeldFiles } from '../../src/store/held-files.ts';
 import { readHistory } from '../../src/store/history.ts';
 import { layoutOf } from '../../src/store/layout.ts';
@@ -14,13 +13,7 @@ const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
 
 /** `approve`, as the command does it. */
 function approveIn(mirror: MirrorHarness, targets: readonly string[] | null): ReturnType<typeof approve> {
-  const { settings } = loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  });
-  return approve(settings, targets);
+  return approve(mirror.diskSettings, targets);
 }
 
 function sheets(count: number): Record<string, string> {

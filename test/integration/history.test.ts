@@ -15,25 +15,14 @@ import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../src/cli/approve.ts';
 import { describeHistory, listHistory, parseTime, restoreHistory } from '../../src/cli/history.ts';
-import type { SettingsFor } from '../../src/config/schema.ts';
-import { loadSettings } from '../../src/config/load.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const DAY_MS = 86_400_000;
 
-function settingsOf(mirror: MirrorHarness): SettingsFor<'directory'> {
-  return loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  }).settings;
-}
-
 /** What the history holds, by target: kind, and the text of one file. */
 async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string, string][]> {
-  const list = await listHistory(settingsOf(mirror), null);
+  const list = await listHistory(mirror.diskSettings, null);
   return Promise.all(
     list.map(async ({ kind, folder }): Promise<[string, string]> => [
       kind,
@@ -51,23 +40,23 @@ describe('trees that are gone from the service', () => {
     const times = await lstat(join(mirror.directory, 'mirror/Gone/main/plan.xlsx'));
     service.removeRepository(gone);
     await mirror.pass();
-    const [entry] = await listHistory(settingsOf(mirror), 'Gone/main');
+    const [entry] = await listHistory(mirror.diskSettings, 'Gone/main');
     expect(entry).toMatchObject({ target: 'Gone/main', kind: 'retired', files: 2, sizeBytes: 6 });
     expect(String(describeHistory(entry === undefined ? [] : [entry]))).toContain('Gone/main  retired');
 
     const to = join(await temporaryFolder(), 'a/b');
     const request = { target: 'mirror/Gone/main/', atMs: null, to };
-    expect(await restoreHistory(settingsOf(mirror), request)).toMatchObject({ files: 2, folder: to });
+    expect(await restoreHistory(mirror.diskSettings, request)).toMatchObject({ files: 2, folder: to });
     expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
     expect((await lstat(join(to, 'plan.xlsx'))).mtimeMs).toBe(times.mtimeMs);
-    await expect(restoreHistory(settingsOf(mirror), request)).rejects.toMatchObject({
+    await expect(restoreHistory(mirror.diskSettings, request)).rejects.toMatchObject({
       code: 'history.occupied',
     });
-    await expect(restoreHistory(settingsOf(mirror), { ...request, to: null })).rejects.toMatchObject({
+    await expect(restoreHistory(mirror.diskSettings, { ...request, to: null })).rejects.toMatchObject({
       code: 'directory.locked',
     });
     const inside = join(mirror.directory, 'mirror/x');
-    await expect(restoreHistory(settingsOf(mirror), { ...request, to: inside })).rejects.toMatchObject({
+    await expect(restoreHistory(mirror.diskSettings, { ...request, to: inside })).rejects.toMatchObject({
       code: 'usage.invalid',
     });
 
@@ -93,14 +82,14 @@ describe('trees that are gone from the service', () => {
     service.removeRepository(gone);
     await mirror.pass();
     await mirror.whileClosed(() =>
-      restoreHistory(settingsOf(mirror), { target: 'Gone/main', atMs: null, to: null }),
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
     );
     expect((await mirror.tree('Gone/main')).get('plan.xlsx')?.toString()).toBe('one');
     expect((await mirror.pass()).exitCode).toBe(1);
     await mirror.pass();
     expect(await mirror.targets()).toEqual(['Gone/main', 'Kept/main']);
     expect(mirror.eventsOf('deletion.held')).toMatchObject([{ target: 'Gone/main', subject: 'restored' }]);
-    await approve(settingsOf(mirror), ['Gone/main']);
+    await approve(mirror.diskSettings, ['Gone/main']);
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
   });
@@ -113,7 +102,7 @@ describe('trees that are gone from the service', () => {
     service.removeRepository(gone);
     await mirror.pass();
     await mirror.whileClosed(() =>
-      restoreHistory(settingsOf(mirror), { target: 'Gone/main', atMs: null, to: null }),
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
     );
     await mirror.pass();
     service.repositories.push(gone);
@@ -135,7 +124,7 @@ describe('trees that are gone from the service', () => {
     await mirror.pass();
     service.renameRepository(heir, 'Gone');
     await mirror.pass();
-    const settings = settingsOf(mirror);
+    const settings = mirror.diskSettings;
     const request = { target: 'Gone/main', atMs: null, to: null };
     await mirror.whileClosed(() =>
       expect(restoreHistory(settings, request)).rejects.toMatchObject({ code: 'history.occupied' }),
@@ -178,17 +167,17 @@ describe('trees that a newer state replaced', () => {
         ['replaced', 'v1'],
         ['replaced', 'v2'],
       ]);
-      const list = await listHistory(settingsOf(mirror), 'A/main');
+      const list = await listHistory(mirror.diskSettings, 'A/main');
       expect(list.map(({ files }) => files)).toEqual([3, 2]);
       const here = await lstat(join(mirror.directory, 'mirror/A/main/same.xlsx'));
       for (const { folder } of list) expect((await lstat(join(folder, 'same.xlsx'))).ino).toBe(here.ino);
 
       const to = join(await temporaryFolder(), 'x');
       const atMs = list[0]?.changedAtMs ?? 0;
-      await restoreHistory(settingsOf(mirror), { target: 'A/main', atMs, to });
+      await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
       expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v1');
       await expect(
-        restoreHistory(settingsOf(mirror), { target: 'A/main', atMs: Date.now() + DAY_MS, to }),
+        restoreHistory(mirror.diskSettings, { target: 'A/main', atMs: Date.now() + DAY_MS, to }),
       ).rejects.toMatchObject({ code: 'history.not_found' });
     },
   );
@@ -213,7 +202,7 @@ describe('a tree in the history that is not as it was', () => {
     await mirror.pass();
     const tree = join(mirror.directory, 'mirror/A/main');
     await writeFile(join(tree, 'same.xlsx'), 'edited');
-    const settings = settingsOf(mirror);
+    const settings = mirror.diskSettings;
     const request = { target: 'A/main', atMs: null };
     const folder = await temporaryFolder();
     await expect(restoreHistory(settings, { ...request, to: join(folder, 'a') })).rejects.toMatchObject({

@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
 import { retry } from '../../src/cli/retry.ts';
-import { loadSettings } from '../../src/config/load.ts';
-import type { SettingsFor } from '../../src/config/schema.ts';
 import { type FakeService, rawZip } from '../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
 const BAD = rawZip([{ name: '../x', data: 'x' }]);
-
-function settingsOf(mirror: MirrorHarness): SettingsFor<'directory'> {
-  return loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  }).settings;
-}
 
 /** Two targets in quarantine, and one that is well. */
 async function quarantined(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
@@ -36,22 +25,22 @@ async function quarantined(): Promise<{ service: FakeService; mirror: MirrorHarn
 describe('retry', () => {
   it('has the next pass try what is named, and nothing else that waits', async () => {
     const { mirror } = await quarantined();
-    expect(await retry(settingsOf(mirror), ['mirror/A/main'])).toMatchObject({ targets: ['A/main'] });
+    expect(await retry(mirror.diskSettings, ['mirror/A/main'])).toMatchObject({ targets: ['A/main'] });
     expect(await mirror.results({ trigger: 'retry' })).toMatchObject({
       'A/main': { outcome: 'pulled' },
       'B/main': { reason: 'quarantined' },
       'Well/main': { action: 'keep' },
     });
     expect(await mirror.context.store.retries()).toEqual(new Set());
-    expect(await retry(settingsOf(mirror), null)).toMatchObject({ targets: ['B/main'] });
+    expect(await retry(mirror.diskSettings, null)).toMatchObject({ targets: ['B/main'] });
     expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
     await mirror.expectExact();
-    expect(await retry(settingsOf(mirror), null)).toMatchObject({ targets: [] });
+    expect(await retry(mirror.diskSettings, null)).toMatchObject({ targets: [] });
   });
 
   it('waits for a pass that comes to its end', async () => {
     const { service, mirror } = await quarantined();
-    await retry(settingsOf(mirror), ['A/main']);
+    await retry(mirror.diskSettings, ['A/main']);
     service.fault = () => ({ kind: 'status', status: 500 });
     await mirror.failure({ trigger: 'retry' });
     expect(await mirror.context.store.retries()).toEqual(new Set(['A/main']));
@@ -61,8 +50,8 @@ describe('retry', () => {
 
   it('refuses what does not wait, and names what is near', async () => {
     const { mirror } = await quarantined();
-    await expect(retry(settingsOf(mirror), ['Well/main'])).rejects.toMatchObject({ code: 'target.unknown' });
-    await expect(retry(settingsOf(mirror), ['a/main'])).rejects.toMatchObject({
+    await expect(retry(mirror.diskSettings, ['Well/main'])).rejects.toMatchObject({ code: 'target.unknown' });
+    await expect(retry(mirror.diskSettings, ['a/main'])).rejects.toMatchObject({
       hint: 'The nearest that waits is A/main. `status` lists all of them.',
     });
     expect(await mirror.context.store.retries()).toEqual(new Set());

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../src/cli/approve.ts';
-import { loadSettings } from '../../src/config/load.ts';
-import type { SettingsFor } from '../../src/config/schema.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
@@ -16,15 +14,6 @@ async function mirrored(
   await mirror.pass();
   await mirror.expectExact();
   return { service, mirror };
-}
-
-function settingsOf(mirror: MirrorHarness): SettingsFor<'directory'> {
-  return loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  }).settings;
 }
 
 describe('a filter with a slip in it', () => {
@@ -54,13 +43,13 @@ describe('a filter with a slip in it', () => {
     expect(held[0]).toMatchObject({ subject: 'deselected', deletions: 6, of: 6 });
 
     // One target is let go: the others stay as they were.
-    await approve(settingsOf(mirror), ['Travel/main']);
+    await approve(mirror.diskSettings, ['Travel/main']);
     expect(await mirror.results()).toMatchObject({
       'Travel/main': { action: 'hold', reason: 'not-selected' },
       'Budget/main': { action: 'keep' },
     });
     expect(await mirror.context.store.approvals()).toEqual(new Map());
-    await approve(settingsOf(mirror), null);
+    await approve(mirror.diskSettings, null);
     const { exitCode } = await mirror.pass();
     expect(mirror.eventsOf('selection.empty')).toEqual([{ name: 'selection.empty', repositories: 6 }]);
     expect(exitCode).toBe(1);
@@ -71,7 +60,7 @@ describe('a filter with a slip in it', () => {
     const { mirror } = await mirrored();
     await mirror.restart({ REPOSITORIES_INCLUDE: 'accounting' });
     await mirror.pass();
-    await approve(settingsOf(mirror), ['Travel/main']);
+    await approve(mirror.diskSettings, ['Travel/main']);
     await mirror.restart({ REPOSITORIES_INCLUDE: '**' });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect(await mirror.context.store.approvals()).toEqual(new Map());

@@ -8,6 +8,7 @@ import { z } from 'zod';
 
 import { type Mirror, openMirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
+import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/model/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/model/events.ts';
 import type { PullLine } from '../../src/sync/line.ts';
@@ -119,6 +120,16 @@ export class MirrorHarness {
   /** The opened mirror's context, for a test that calls a part of it by itself. */
   get context(): Mirror['context'] {
     return this.opened.context;
+  }
+
+  /** The settings of a command that needs nothing but the directory. */
+  get diskSettings(): SettingsFor<'directory'> {
+    return loadSettings({
+      flags: {},
+      env: { WORKBOOK_MIRROR_DIRECTORY: this.directory },
+      needs: ['directory'],
+      defaultConfigFile: '/nonexistent.yaml',
+    }).settings;
   }
 
   /** Runs a pass. @throws what ends the pass as a whole */
