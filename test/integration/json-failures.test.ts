@@ -20,6 +20,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   why: ['Accounting/main'],
   verify: [],
   approve: ['--all'],
+  retry: ['--all'],
   'history list': [],
   'history restore': ['Accounting/main'],
   'lease acquire': ['--for', '1m'],

@@ -106,6 +106,19 @@ describe('the directory of a registry', () => {
   });
 });
 
+/** The programs that a service of a directory has started, by the mark that they bear (proc(5)). */
+async function startedBy(directory: string, service: number | undefined): Promise<number[]> {
+  const { dev, ino } = await stat(directory, { bigint: true });
+  const found: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name) || Number(name) === service) continue;
+    const environment = await readFile(`/proc/${name}/environ`, 'utf8').catch(() => '');
+    if (environment.split('\0').includes(`WORKBOOK_MIRROR_SERVED_DIRECTORY=${dev}:${ino}`))
+      found.push(Number(name));
+  }
+  return found;
+}
+
 describe('the directory of a service', () => {
   it('belongs to one process, also where the file that says so is removed', async () => {
     const lock = await lockServiceDirectory(data);
@@ -143,6 +156,10 @@ describe('the directory of a service', () => {
     const creating = fetch(`${first.stdout().trim()}/repos`, { method: 'POST', headers, body });
     creating.catch(() => undefined);
     await asked;
+    // Stopped, so that they do not end by themselves when the service does that they connect through.
+    const programs = await startedBy(data, first.child.pid);
+    expect(programs.length).toBeGreaterThan(0);
+    for (const pid of programs) process.kill(pid, 'SIGSTOP');
     first.child.kill('SIGKILL');
     await first.ended;
     const next = start(['serve'], settings);
