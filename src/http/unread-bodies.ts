@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
 
 /**
  * How much of a body comes in after its request was answered without it, in bytes, and for how long, in milliseconds. A client that
@@ -15,14 +16,15 @@ const LOOK_EVERY_MS = 100;
  */
 export function cutUnreadBodies(server: Server): void {
   server.on('request', (request, response) => {
+    // A request that is over may have no socket any more.
+    const { socket } = request;
     response.once('finish', () => {
-      if (!request.complete) cutWhenTooMuch(request);
+      if (!request.complete) cutWhenTooMuch(request, socket);
     });
   });
 }
 
-function cutWhenTooMuch(request: IncomingMessage): void {
-  const { socket } = request;
+function cutWhenTooMuch(request: IncomingMessage, socket: Socket): void {
   const beganBytes = socket.bytesRead;
   let looks = 0;
   const timer = setInterval(() => {
