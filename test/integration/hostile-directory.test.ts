@@ -19,6 +19,7 @@ import { writeApproval } from '../../src/store/approvals.ts';
 import { layoutOf } from '../../src/store/layout.ts';
 import { acquireLease } from '../../src/store/lease.ts';
 import { formatManifest } from '../../src/store/manifest-file.ts';
+import { manifestWith, repository } from '../support/builders.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** SHA-256 of `evil`. */
@@ -115,22 +116,8 @@ const hostilePath = fc.oneof(
 );
 const hostileMode = fc.constantFrom('0644', '4755', '2755', '1777', '7777', '0777', '0000', '644', 'rwx');
 
-function manifestWith(files: readonly ManifestFile[]): Manifest {
-  return {
-    repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
-    branch: 'main',
-    verifiedAtMs: 1000,
-    comparedAtMs: null,
-    publishedAtMs: 1000,
-    restoredAtMs: null,
-    fingerprint: null,
-    borrowed: [],
-    settled: true,
-    etag: null,
-    archiveBytes: 0,
-    skipped: [],
-    files,
-  };
+function targetManifest(files: readonly ManifestFile[]): Manifest {
+  return manifestWith({ repository: repository({ id: 'id-1' }), files });
 }
 
 /** A manifest's text that says what no manifest of this program says. */
@@ -145,7 +132,7 @@ const hostileManifest = fc
       mtimeMs: 1000,
     }));
     let next = 0;
-    return [...formatManifest(manifestWith(files))]
+    return [...formatManifest(targetManifest(files))]
       .join('')
       .replaceAll('"mode": "0644"', () => `"mode": "${entries[next++]?.mode ?? '0644'}"`);
   });
@@ -187,7 +174,7 @@ describe('a directory that somebody else has written into', () => {
         const world = await makeWorld();
         const { directory, root, settings } = world;
         await put(join(directory, 'mirror', TARGET, 'evil'), 'evil');
-        const manifest = [...formatManifest(manifestWith([]))].join('');
+        const manifest = [...formatManifest(targetManifest([]))].join('');
         await put(join(directory, 'manifests', `${TARGET}.json`), manifest);
         const { ino } = await lstat(join(directory, 'mirror', TARGET));
         const stage = join(directory, '.workbook-mirror/staging', randomUUID());

@@ -7,24 +7,17 @@ import type { Manifest } from '../../src/model/manifest.ts';
 import { createInventory } from '../../src/store/inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath, treePath } from '../../src/store/layout.ts';
 import { formatManifest, readManifest } from '../../src/store/manifest-file.ts';
-import { manifestFile } from '../support/builders.ts';
+import { manifestFile, manifestWith, repository } from '../support/builders.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const MANIFEST: Manifest = {
-  repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null, createdAt: null },
-  branch: 'main',
+const MANIFEST = manifestWith({
+  repository: repository({ id: 'id-1', createdAt: null }),
   verifiedAtMs: 1000,
   comparedAtMs: 1000,
   publishedAtMs: 1000,
-  restoredAtMs: null,
   fingerprint: 'f1',
-  borrowed: [],
-  settled: true,
-  etag: null,
-  archiveBytes: 0,
-  skipped: [],
   files: ['a.xlsx', 'b.xlsx'].map((path) => manifestFile(path, { sha256: 'a'.repeat(64) })),
-};
+});
 
 /** Publishes as the program does: the manifest is replaced. */
 async function put(layout: DirectoryLayout, path: string, fields: Partial<Manifest> = {}): Promise<void> {

@@ -1,4 +1,4 @@
-import type { ManifestFile } from '../../src/model/manifest.ts';
+import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
 import type { PlanInput, PlanPolicy } from '../../src/model/plan-input.ts';
 import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/model/record.ts';
@@ -60,6 +60,26 @@ export function listing(fields: Partial<Listing> = {}): Listing {
     workbooks: [],
     workbooksComplete: true,
     problems: [],
+    ...fields,
+  };
+}
+
+/** A manifest without files of a tree that was verified now. */
+export function manifestWith(fields: Partial<Manifest> = {}): Manifest {
+  return {
+    repository: repository(),
+    branch: 'main',
+    verifiedAtMs: NOW_MS,
+    comparedAtMs: null,
+    publishedAtMs: NOW_MS,
+    restoredAtMs: null,
+    fingerprint: null,
+    borrowed: [],
+    settled: true,
+    etag: null,
+    archiveBytes: 0,
+    skipped: [],
+    files: [],
     ...fields,
   };
 }

@@ -7,26 +7,18 @@ import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { formatInstant } from '../../src/store/instants.ts';
 import { fileFromDisk } from '../../src/store/manifest-entry.ts';
 import { formatManifest, parseManifest } from '../../src/store/manifest-file.ts';
+import { manifestWith } from '../support/builders.ts';
 import { manifestFiles, manifests } from '../support/manifests.ts';
 
 const WORKBOOK = { id: 'Accounting/a.xlsx', versionId: 'v2', author: 'Anna', message: 'm', createdAt: null };
-const MANIFEST: Manifest = {
+const MANIFEST = manifestWith({
   repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
-  branch: 'main',
   verifiedAtMs: 1000,
-  comparedAtMs: null,
   publishedAtMs: 1000,
-  restoredAtMs: null,
-  fingerprint: null,
-  borrowed: [],
-  settled: true,
-  etag: null,
-  archiveBytes: 0,
-  skipped: [],
   files: [
     { path: 'a.xlsx', sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, workbook: WORKBOOK },
   ],
-};
+});
 
 /** The same with what later versions of this program ask the service for. */
 function complete(createdAt: string | null, action: string | null, parentId: string | null): Manifest {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { newVersions } from '../../src/model/new-versions.ts';
 import type { WorkbookRow } from '../../src/model/service.ts';
-import { manifestFile, NOW_MS, repository, row } from '../support/builders.ts';
+import { manifestFile, manifestWith, row } from '../support/builders.ts';
 
 const SHA = 'a'.repeat(64);
 
@@ -13,30 +13,9 @@ function workbook(path: string, versionId = 'v1', fields: Partial<ManifestFile> 
   return manifestFile(path, { workbook: { id, versionId, author, message, createdAt }, ...fields });
 }
 
-function manifest(files: readonly ManifestFile[]): Manifest {
-  return {
-    repository: repository(),
-    branch: 'main',
-    verifiedAtMs: NOW_MS,
-    comparedAtMs: NOW_MS,
-    publishedAtMs: NOW_MS,
-    restoredAtMs: null,
-    fingerprint: null,
-    borrowed: [],
-    settled: true,
-    etag: null,
-    archiveBytes: 0,
-    skipped: [],
-    files,
-  };
-}
-
-const TREE = manifest([
-  workbook('a.xlsx'),
-  workbook('b.xlsx'),
-  workbook('x/c.xlsx'),
-  manifestFile('notes.txt'),
-]);
+const TREE = manifestWith({
+  files: [workbook('a.xlsx'), workbook('b.xlsx'), workbook('x/c.xlsx'), manifestFile('notes.txt')],
+});
 const ROWS = ['a.xlsx', 'b.xlsx', 'x/c.xlsx'].map((path) => row({ path }));
 
 function pathsOf(previous: Manifest, rows: readonly WorkbookRow[]): readonly string[] | null {
@@ -86,14 +65,16 @@ describe('workbooks that may be pulled one by one', () => {
   });
 
   it('are none where they are most of the tree, or many', () => {
-    const large = manifest([workbook('a.xlsx', 'v1', { sizeBytes: 100 }), workbook('b.xlsx')]);
+    const large = manifestWith({
+      files: [workbook('a.xlsx', 'v1', { sizeBytes: 100 }), workbook('b.xlsx')],
+    });
     const rows = ['a.xlsx', 'b.xlsx'].map((path) => row({ path }));
     expect(pathsOf(large, [row({ path: 'a.xlsx', versionId: 'v2' }), ...rows.slice(1)])).toBeNull();
     expect(pathsOf(large, [...rows.slice(0, 1), row({ path: 'b.xlsx', versionId: 'v2' })])).toStrictEqual([
       'b.xlsx',
     ]);
     const paths = Array.from({ length: 200 }, (_, index) => `${index}.xlsx`);
-    const many = manifest(paths.map((path) => workbook(path)));
+    const many = manifestWith({ files: paths.map((path) => workbook(path)) });
     const changed = (count: number): WorkbookRow[] =>
       paths.map((path, index) => row({ path, sha256: SHA, versionId: index < count ? 'v2' : 'v1' }));
     expect(pathsOf(many, changed(32))).toHaveLength(32);
@@ -109,7 +90,7 @@ describe('workbooks that may be pulled one by one', () => {
         const rows = Object.entries(after).map(([path, versionId]) =>
           row({ path, versionId, ...(hasDigests ? { sha256: SHA } : {}) }),
         );
-        const changed = newVersions(manifest(files), rows, 'main');
+        const changed = newVersions(manifestWith({ files }), rows, 'main');
         if (changed === null) return;
         const result: Record<string, string> = { ...before };
         for (const { path, versionId } of changed) result[path] = versionId;

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../src/replica/catalogue.ts';
 import { findPlace, tagOf } from '../../src/replica/contents.ts';
+import { manifestWith, repository as repositoryWith } from '../support/builders.ts';
 
 function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {
   return { path, sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, ...more };
@@ -14,28 +15,8 @@ function workbook(id: string, versionId = 'v1'): NonNullable<ManifestFile['workb
 }
 
 function manifest(more: Partial<Manifest> = {}): Manifest {
-  return {
-    repository: {
-      id: 'id-1',
-      name: 'Accounting',
-      fullName: 'Accounting',
-      url: null,
-      createdAt: '2020-01-01T00:00:00Z',
-    },
-    branch: 'main',
-    verifiedAtMs: 1000,
-    comparedAtMs: null,
-    publishedAtMs: 1000,
-    restoredAtMs: null,
-    fingerprint: null,
-    borrowed: [],
-    settled: true,
-    etag: null,
-    archiveBytes: 0,
-    skipped: [],
-    files: [],
-    ...more,
-  };
+  const of = repositoryWith({ id: 'id-1', createdAt: '2020-01-01T00:00:00Z' });
+  return manifestWith({ repository: of, verifiedAtMs: 1000, publishedAtMs: 1000, ...more });
 }
 
 describe('the repositories of a mirror', () => {
