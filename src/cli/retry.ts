@@ -9,7 +9,7 @@ import { becomeOwnerOf } from './owner.ts';
 import { openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { namedPath } from './target-name.ts';
 
-/** What is to be tried at once. */
+/** What `retry` asked for. */
 export interface RetryRequest {
   readonly targets: readonly string[];
   /** Whether a process works in the directory that will see to it. */

@@ -54,7 +54,7 @@ export async function lockServiceDirectory(directory: string): Promise<Pick<Dire
   }
 }
 
-/** Makes the file for this user alone: whoever can open it, if only to read it, can lock it (flock(2)). */
+/** Lets this user alone open the file: a lock needs no more than an open file, even one opened to read (flock(2)). */
 async function closeLockFile(path: string): Promise<void> {
   const handle = await open(path, 'a', PRIVATE_FILE);
   await handle.close();

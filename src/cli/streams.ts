@@ -72,7 +72,7 @@ export function endWithOutput(): void {
 export function printSeen(text: TerminalText): Promise<void> {
   const { stdout } = process;
   isOutputBegun = true;
-  // They end the process, but whoever waits here has something to undo first.
+  // The other listeners end the process; the caller must first undo what it has done.
   const others = stdout.rawListeners('error');
   stdout.removeAllListeners('error');
   return new Promise<void>((resolve, reject) => {

@@ -71,7 +71,7 @@ export async function why(
   }
 }
 
-/** What is known of all targets. */
+/** What directory and state say of all targets, read once for one answer. */
 interface Known {
   readonly published: readonly Published[];
   readonly records: ReadonlyMap<string, TargetRecord>;

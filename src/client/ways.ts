@@ -28,7 +28,7 @@ export interface Ways {
   readonly close: () => Promise<void>;
 }
 
-/** What connections are made by. */
+/** How connections are made. */
 export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTimeout' | 'factory'> {
   /** How long a connection may take, in milliseconds. */
   readonly connectTimeoutMs: number;
@@ -36,7 +36,7 @@ export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTime
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'socks5:', 'socks:']);
 
-/** Opens the ways. */
+/** Creates the ways: one that connects directly, and one for each proxy once it is needed. */
 export function createWays({ connectTimeoutMs, ...options }: WayOptions): Ways {
   const direct = new Agent({ ...options, connect: { timeout: connectTimeoutMs } });
   const proxied = new Map<string, Way>();

@@ -12,7 +12,7 @@ import { type Destination, operatorsProxy } from '../model/operators-proxy.ts';
 /** Gives the addresses of a name, the preferred one first; rejects where it has none. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
-/** What connections are made by. */
+/** How connections are made. */
 export interface DialOptions {
   /** Which addresses may be connected to. */
   readonly rules: NetworkRules;
