@@ -3,6 +3,7 @@ import { MirrorError } from '../model/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../model/guard.ts';
 import { counted, heldSentence } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import type { TargetRecord } from '../model/record.ts';
 import { encodeSegment } from '../model/safe-path.ts';
 import { targetKey } from '../model/service.ts';
@@ -85,9 +86,9 @@ function notHeld(name: string, held: readonly string[]): never {
     hint:
       close === undefined
         ? held.length > 0
-          ? '`status` lists all of them.'
-          : 'No deletion is held anywhere. `status` says how every target stands.'
-        : `The nearest one is ${close}. \`status\` lists all of them.`,
+          ? `\`${ownCommand('status')}\` lists all of them.`
+          : `No deletion is held anywhere. \`${ownCommand('status')}\` says how every target stands.`
+        : `The nearest one is ${close}. \`${ownCommand('status')}\` lists all of them.`,
   });
 }
 
@@ -105,7 +106,7 @@ function describeFiles(target: string, files: readonly string[]): string[] {
   const more = files.length - PATHS_SHOWN;
   return [
     ...files.slice(0, PATHS_SHOWN).map((file) => `  ${file}`),
-    ...(more > 0 ? [`  and ${more} more: \`why ${target} --json\` lists all`] : []),
+    ...(more > 0 ? [`  and ${more} more: \`${ownCommand('why --json', target)}\` lists all`] : []),
   ];
 }
 
@@ -121,6 +122,6 @@ export function describeApproved(approved: readonly Approved[]): TerminalText {
   );
   return joinLines([
     ...lines,
-    'It goes through with the next pass: `sync`, SIGHUP to the daemon, or its schedule.',
+    `It goes through with the next pass: \`${ownCommand('sync')}\`, SIGHUP to the daemon, or its schedule.`,
   ]);
 }

@@ -6,6 +6,7 @@ import { unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { roughSize, utcTime } from '../model/humanize.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { type HistoryKind, keptAt } from '../model/retention.ts';
 import { say, type TerminalText } from '../model/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../store/history.ts';
@@ -68,10 +69,10 @@ function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: stri
   throw new MirrorError('target.unknown', `The history has nothing of ${JSON.stringify(asked)}.`, {
     hint:
       close !== undefined
-        ? `The nearest is ${close}. \`history list\` shows everything.`
+        ? `The nearest is ${close}. \`${ownCommand('history list')}\` shows everything.`
         : entries.length === 0
           ? 'It is empty.'
-          : '`history list` shows everything.',
+          : `\`${ownCommand('history list')}\` shows everything.`,
   });
 }
 
@@ -158,7 +159,7 @@ async function realPath(path: string): Promise<string> {
 function notKept(target: string, atMs: number | null): never {
   const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
   throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
-    hint: '`history list` shows what is kept; the state since then is the mirror itself.',
+    hint: `\`${ownCommand('history list')}\` shows what is kept; the state since then is the mirror itself.`,
   });
 }
 
@@ -180,6 +181,6 @@ export function parseTime(text: string): number {
   throw new MirrorError(
     'usage.invalid',
     `--at takes a time such as 2026-11-21T10:00:00Z, not ${JSON.stringify(text)}.`,
-    { hint: '`workbook-mirror history list` shows the times at which trees left the mirror.' },
+    { hint: `\`${ownCommand('history list')}\` shows the times at which trees left the mirror.` },
   );
 }

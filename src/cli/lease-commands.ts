@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 import { MirrorError } from '../model/errors.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { say } from '../model/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
@@ -30,7 +31,7 @@ export function addLeaseCommands(program: Command, setExitCode: SetAnyExitCode):
     .action(async (id: string | undefined, options: { all?: true; json?: true }, command: Command) => {
       if ((id === undefined) !== (options.all === true)) {
         throw new MirrorError('usage.invalid', 'lease release needs an id, or --all.', {
-          hint: '`workbook-mirror lease list` shows the leases.',
+          hint: `\`${ownCommand('lease list')}\` shows the leases.`,
         });
       }
       const { settingsOf } = await import('./settings-flags.ts');

@@ -7,6 +7,7 @@ import { MirrorError } from '../model/errors.ts';
 import { roughDuration, utcTime } from '../model/humanize.ts';
 import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { say, type TerminalText } from '../model/terminal-text.ts';
 import { formatDuration, parseDuration } from '../model/units.ts';
 import { bindNativeCalls } from '../native/file-calls.ts';
@@ -156,7 +157,7 @@ function notFound(id: string, inForce: readonly Lease[]): MirrorError {
       ids.length === 0
         ? 'There is none at all: it may have run out, or was released.'
         : close === undefined
-          ? '`lease list` shows all of them.'
-          : `The nearest is ${close}; \`lease list\` shows all of them.`,
+          ? `\`${ownCommand('lease list')}\` shows all of them.`
+          : `The nearest is ${close}; \`${ownCommand('lease list')}\` shows all of them.`,
   });
 }

@@ -6,6 +6,7 @@ import { longestPeriodMs } from '../daemon/schedule.ts';
 import { systemCode } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
+import { ownCommand } from '../model/own-command.ts';
 import type { StatusPolicy } from '../model/status.ts';
 import { openState, type State } from '../state/state.ts';
 import { readStore, type StoreReader } from '../store/read-store.ts';
@@ -53,7 +54,7 @@ export async function refuseMissing(directory: string): Promise<void> {
         `directory: there is no ${directory}: nothing was mirrored there yet.`,
         {
           cause: error,
-          hint: '`workbook-mirror sync` makes the first pass. If there should be a mirror, check the setting directory.',
+          hint: `\`${ownCommand('sync')}\` makes the first pass. If there should be a mirror, check the setting directory.`,
         },
       );
     }

@@ -1,4 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import { counted } from '../model/humanize.ts';
 import { lastLease, LeasedError } from '../model/lease.ts';
@@ -11,7 +12,9 @@ import { readTargetList } from '../store/target-list.ts';
 import { runPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openMirror, openMirrorStore } from './compose.ts';
-import { openStateOf } from './reader.ts';
+import { openStateOf, refuseMissing } from './reader.ts';
+import { letDaemonRepair } from './verify-output.ts';
+import { lockedByPid } from './verify.ts';
 
 /** How trees were put right. */
 export interface Repaired {
@@ -63,12 +66,23 @@ export async function repair(
  * @throws MirrorError `directory.*`, `publish.leased`
  */
 export async function refuseRepair(settings: SettingsFor<'directory'>): Promise<void> {
-  const store = await openMirrorStore(settings);
+  await refuseMissing(settings.directory);
+  const store = await openMirrorStore(settings).catch((error: unknown) => leftToDaemon(settings, error));
   try {
     await refuseLeased(store);
   } finally {
     await store.close();
   }
+}
+
+/** Beside a daemon, says how to let that do it. */
+async function leftToDaemon(settings: SettingsFor<'directory'>, error: unknown): Promise<never> {
+  const pid = await lockedByPid(layoutOf(settings.directory));
+  if (!(error instanceof MirrorError) || error.code !== 'directory.locked' || pid === null) throw error;
+  throw new MirrorError(error.code, error.message, {
+    cause: error,
+    hint: `${letDaemonRepair(pid)} Or stop it, repair, and start it again.`,
+  });
 }
 
 async function refuseLeased(store: MirrorStore): Promise<void> {

@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { statusOfTargets } from '../model/status.ts';
 import { readLockHolder } from '../store/lock-holder.ts';
 import { requestRetry } from '../store/retries.ts';
@@ -53,7 +54,7 @@ function waitingTarget(path: string, waiting: readonly string[]): string {
   throw new MirrorError('target.unknown', `Nothing waits to be tried again at ${JSON.stringify(path)}.`, {
     hint:
       close === undefined
-        ? '`status` says how every target stands; `sync`, or SIGHUP to the daemon, makes a pass.'
-        : `The nearest that waits is ${close}. \`status\` lists all of them.`,
+        ? `\`${ownCommand('status')}\` says how every target stands; \`${ownCommand('sync')}\`, or SIGHUP to the daemon, makes a pass.`
+        : `The nearest that waits is ${close}. \`${ownCommand('status')}\` lists all of them.`,
   });
 }

@@ -4,8 +4,10 @@ import { type SettingDescriptor, settingDescriptors } from '../config/descriptor
 import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
+import { rememberInvocation } from '../model/own-command.ts';
 import { type FlagSet, settingsOnLine } from './declare.ts';
 import { keepForWhole } from './help-screen.ts';
+import { invocationOf } from './invocation.ts';
 
 function belongs(name: string, set: FlagSet): boolean {
   if (set === 'all') return true;
@@ -55,17 +57,20 @@ export function settingsOf<const Needs extends readonly Need[]>(
     if (typeof value === 'string') flags[setting.name] = value;
     if (Array.isArray(value)) flags[setting.name] = value.map(String);
   }
+  const onLine = { ...flags };
   // `run` tells by its log; what is said of that by its own name counts more.
   if (values['verbose'] === true) flags['log.level'] ??= 'debug';
   if (values['quiet'] === true) flags['log.level'] ??= 'error';
   const configFile = values['config'];
-  return loadSettings({
+  const loaded = loadSettings({
     flags,
     env: process.env,
     needs,
     checkSchedule,
     ...(typeof configFile === 'string' ? { configFile } : {}),
   });
+  rememberInvocation(invocationOf(loaded, onLine, process.env));
+  return loaded;
 }
 
 /** The name under which commander keeps a flag's value: `--service-base-url` is `serviceBaseUrl`. */

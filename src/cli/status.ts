@@ -1,6 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
 import {
-  approveCommand,
   counted,
   driftSentence,
   heldSentence,
@@ -13,6 +12,7 @@ import {
 } from '../model/humanize.ts';
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { selectsNothing } from '../model/selection-check.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
@@ -182,7 +182,7 @@ function describeTrouble({
   if (failure === null) {
     if (held === null)
       return restoredAtMs === null ? '' : `restored from the history at ${utcTime(restoredAtMs)}`;
-    return `${heldSentence(held)}; ${approveCommand(target)}`;
+    return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
   }
   const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
   const changed = drift === null ? '' : `; someone changed it: ${driftSentence(drift)}`;
@@ -191,7 +191,7 @@ function describeTrouble({
 
 function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
   if (lastPass === null)
-    return 'No pass is on record: `workbook-mirror sync` makes one, `workbook-mirror run` one after the other.';
+    return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;
   if (lastPass.failure !== null) {
     return `${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`;

@@ -1,6 +1,7 @@
 import type { Difference } from '../model/drift.ts';
 import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import type { Loudness } from '../model/loudness.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { ERASE_LINE, escaped, joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import {
   hasExpected,
@@ -173,20 +174,29 @@ function expectation(report: VerifyReport): string {
   return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
 }
 
+/** How a running daemon is told to repair. */
+export function letDaemonRepair(pid: number): string {
+  return `The daemon (pid ${pid}) puts right what it has noticed on \`kill -HUP ${pid}\`, and the rest at its next full check.`;
+}
+
 function adviceOf(report: VerifyReport): string[] {
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const { mirrored, lost, inventory } = report;
   return [
-    ...(report.isComplete ? [] : ['`verify --resume` goes on with the others.']),
+    ...(report.isComplete ? [] : [`\`${ownCommand('verify --resume')}\` goes on with the others.`]),
     ...(needsPull
       ? [
-          'A daemon puts right at once on SIGHUP what it has noticed, and the rest at its next full check; without a daemon, `verify --repair` does.',
+          report.lockedByPid === null
+            ? `\`${ownCommand('verify --repair')}\` puts it right.`
+            : `${letDaemonRepair(report.lockedByPid)} With the daemon stopped, \`${ownCommand('verify --repair')}\` puts all of it right at once.`,
         ]
       : []),
-    ...(lost.length === 0 ? [] : ['What is lost is pulled again by the next pass, or by `verify --repair`.']),
+    ...(lost.length === 0
+      ? []
+      : [`What is lost is pulled again by the next pass, or by \`${ownCommand('verify --repair')}\`.`]),
     ...(inventory === 'damaged'
-      ? ['The next pass writes the inventory anew, and so does `verify --repair`.']
+      ? [`The next pass writes the inventory anew, and so does \`${ownCommand('verify --repair')}\`.`]
       : []),
     ...(inventory === 'missing' && mirrored > 0
       ? [

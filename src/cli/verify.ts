@@ -4,12 +4,14 @@ import type { SettingsFor } from '../config/schema.ts';
 import type { Difference } from '../model/drift.ts';
 import { MirrorError } from '../model/errors.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import type { ListedTarget, Published } from '../model/targets.ts';
 import { examinePublished } from '../store/examine.ts';
 import { createInventory, manifestPaths, manifestStamp } from '../store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
 import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from '../store/strays.ts';
 import { findLost, readTargetList } from '../store/target-list.ts';
+import { readLockHolder } from '../store/lock-holder.ts';
 import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
 import { refuseMissing } from './reader.ts';
 import { namedPath } from './target-name.ts';
@@ -54,6 +56,8 @@ export interface VerifyReport {
   readonly inventory: 'ok' | 'missing' | 'damaged';
   /** What is wrong with a damaged one, as a sentence without its end. */
   readonly inventoryProblem: string | null;
+  /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
+  readonly lockedByPid: number | null;
   readonly readBytes: number;
   readonly durationMs: number;
 }
@@ -129,9 +133,16 @@ export async function verify(
     expected: options.expected,
     ...inventory,
     lost: inventory.lost.filter(({ path }) => chosen?.has(path) !== false),
+    lockedByPid: await lockedByPid(layout),
     readBytes,
     durationMs: performance.now() - startedAtMs,
   };
+}
+
+/** The other process that works in a directory, as far as can be told. */
+export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number | null> {
+  const holder = await readLockHolder(lockFile);
+  return holder?.isAlive === true && holder.pid !== process.pid ? holder.pid : null;
 }
 
 /** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
@@ -173,8 +184,8 @@ async function chosenOf(
         {
           hint:
             close === undefined
-              ? '`status` lists what is mirrored.'
-              : `The nearest is ${close}. \`status\` lists all of them.`,
+              ? `\`${ownCommand('status')}\` lists what is mirrored.`
+              : `The nearest is ${close}. \`${ownCommand('status')}\` lists all of them.`,
         },
       );
     }

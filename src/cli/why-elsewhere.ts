@@ -1,4 +1,5 @@
-import { counted, historyCommand, utcTime } from '../model/humanize.ts';
+import { counted, utcTime } from '../model/humanize.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
 import type { Published } from '../model/targets.ts';
 import { readHistory } from '../store/history.ts';
@@ -74,7 +75,7 @@ export function describePlaces({ file, places }: FilePlaces): TerminalText {
 export function describeRetired({ retired: { target, leftAtMs } }: Retired): TerminalText {
   return joinLines([
     `${target} is mirrored no longer: it left the mirror at ${utcTime(leftAtMs)}.`,
-    `  what is kept of it: ${historyCommand('list', target)}`,
-    `  to bring it back:   ${historyCommand('restore', target)}`,
+    `  what is kept of it: ${ownCommand('history list', target)}`,
+    `  to bring it back:   ${ownCommand('history restore', target)}`,
   ]);
 }

@@ -1,9 +1,10 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { approveCommand, counted, driftSentence, heldSentence, oneLine, utcTime } from '../model/humanize.ts';
+import { counted, driftSentence, heldSentence, oneLine, utcTime } from '../model/humanize.ts';
 import { PATHS_SHOWN } from '../model/guard.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { emptyRecord, type TargetRecord } from '../model/record.ts';
 import type { Published } from '../model/targets.ts';
 import { targetKey } from '../model/service.ts';
@@ -128,10 +129,10 @@ function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError 
     asked,
     statuses.map((each) => each.target),
   );
-  const lists = '`status` lists all targets, `history list` what left the mirror.';
+  const lists = `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
   const hint =
     statuses.length === 0
-      ? 'Nothing is mirrored there yet: `workbook-mirror plan` says what would be, `workbook-mirror sync` does it.'
+      ? `Nothing is mirrored there yet: \`${ownCommand('plan')}\` says what would be, \`${ownCommand('sync')}\` does it.`
       : close === undefined
         ? lists
         : `The nearest is ${close}. ${lists}`;
@@ -210,22 +211,24 @@ function describeNext(
       ? []
       : [
           `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,
-          '  it is put right when its contents are compared whole; now by SIGHUP to the daemon or, without one, by `verify --repair`',
+          `  it is put right when its contents are compared whole; now by SIGHUP to the daemon or, without one, by \`${ownCommand('verify --repair', target.target)}\``,
         ]),
     ...(held === null
       ? []
       : [
           `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
           ...held.first.map((file) => `    ${file}`),
-          ...(held.first.length < PATHS_SHOWN ? [] : ['    … `why --json` gives all of them']),
-          `  if it is to go: ${approveCommand(target.target)}`,
+          ...(held.first.length < PATHS_SHOWN
+            ? []
+            : [`    … \`${ownCommand('why --json', target.target)}\` gives all of them`]),
+          `  if it is to go: ${ownCommand('approve', target.target)}`,
         ]),
     ...(failure === null
       ? []
       : [
           `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
           ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
-          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change, or at once with `retry`' : ', or at once with `retry`'}`,
+          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change,' : ''} or at once with \`${ownCommand('retry', target.target)}\``,
         ]),
   ];
 }

@@ -10,7 +10,8 @@ import { resolveSettings, type CheckSchedule, type SettingSources } from './reso
 import type { NeedsOf, SettingsFor } from './schema.ts';
 import { errorCode, fileSecret } from './secret.ts';
 
-const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
+/** The settings file that is read where none is named. */
+export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
 
 /** What {@link loadSettings} works from. */
 export interface LoadRequest<T extends readonly Need[]> {

@@ -149,22 +149,3 @@ export function driftSentence({ added, missing, modified, first }: DriftSummary)
   ];
   return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
 }
-
-/** What to type to let a held deletion go. */
-export function approveCommand(target: string): string {
-  return commandOn('approve', target);
-}
-
-/** What to type to see what the history keeps of a target, or to bring the latest of it back. */
-export function historyCommand(verb: 'list' | 'restore', target: string): string {
-  return commandOn(`history ${verb}`, target);
-}
-
-/**
- * A command with a name, which is quoted so that a shell takes it as it is (POSIX, 2.2.2): it comes from the service, and may hold
- * anything that a shell would obey within double quotes.
- */
-function commandOn(command: string, name: string): string {
-  const end = name.startsWith('-') ? '-- ' : '';
-  return `workbook-mirror ${command} ${end}'${name.replaceAll("'", `'\\''`)}'`;
-}

@@ -1,5 +1,6 @@
 import { MirrorError } from './errors.ts';
 import { utcTime } from './humanize.ts';
+import { ownCommand } from './own-command.ts';
 
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
 export interface Lease {
@@ -44,7 +45,7 @@ export class LeasedError extends MirrorError {
 
   constructor(lease: Lease) {
     super('publish.leased', `Nothing was published: ${leaseSentence(lease)}.`, {
-      hint: 'Try again when it has ended; `lease list` shows all of them, `lease release` ends one at once.',
+      hint: `Try again when it has ended; \`${ownCommand('lease list')}\` shows all of them, \`lease release\` ends one at once.`,
     });
     this.lease = lease;
   }

@@ -1,6 +1,5 @@
 import type { EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
 import {
-  approveCommand,
   counted,
   driftSentence,
   heldFilesSentence,
@@ -12,6 +11,7 @@ import {
   withHint,
   unmatchedSentence,
 } from '../model/humanize.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { credentialSetting } from '../model/refusals.ts';
 import { escaped, type TerminalText } from '../model/terminal-text.ts';
 
@@ -148,5 +148,5 @@ function describePass(pass: PassFinished): string {
 }
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
-  return `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${approveCommand(target)}`;
+  return `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${ownCommand('approve', target)}`;
 }

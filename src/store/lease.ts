@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
+import { ownCommand } from '../model/own-command.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
 import { lockWithin } from './gate.ts';
 import { readLeases, removeLease, writeLease } from './lease-files.ts';
@@ -130,7 +131,7 @@ async function openGate(layout: DirectoryLayout): Promise<FileHandle> {
         : `${layout.root} is not the directory of a mirror: it has no folder .workbook-mirror.`,
       {
         cause: error,
-        hint: 'Name the right one by the setting directory; `sync`, or the start of the daemon, makes what leases need.',
+        hint: `Name the right one by the setting directory; \`${ownCommand('sync')}\`, or the start of the daemon, makes what leases need.`,
       },
     );
   }
@@ -153,7 +154,9 @@ function notGranted(): MirrorError {
   return new MirrorError(
     'lease.not_granted',
     `A publish that is going on did not end within ${ACQUIRE_PATIENCE_MS / 1000} s: no lease was taken.`,
-    { hint: 'Try again later. If it stays so, `status` and the log of the daemon say what it is doing.' },
+    {
+      hint: `Try again later. If it stays so, \`${ownCommand('status')}\` and the log of the daemon say what it is doing.`,
+    },
   );
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { onDisk, unlessMissing } from '../model/disk-errors.ts';
 import { MirrorError } from '../model/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../model/manifest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from '../model/publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
 import { writeNewFile } from './durable.ts';
@@ -117,7 +118,7 @@ async function refuseNested({ layout }: PublishContext, path: string): Promise<v
     'disk.changed',
     `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
     {
-      hint: 'Move one of them away; `status` lists all targets.',
+      hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
     },
   );
 }

@@ -8,6 +8,7 @@ import { MirrorError } from '../model/errors.ts';
 import { trustOf } from '../model/drift.ts';
 import { counted } from '../model/humanize.ts';
 import type { Manifest, ManifestFile } from '../model/manifest.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { syncDirectory } from './durable.ts';
 import { examineTree } from './examine.ts';
 import { digestOf, findCopies } from './copies.ts';
@@ -44,7 +45,7 @@ export async function checkEntry(
     throw new MirrorError(
       'history.damaged',
       problem === null ? `${name} has no tree.` : `The manifest of ${name} cannot be used: ${problem}.`,
-      { hint: 'Look at the folder by hand; `history list` shows what else is kept.' },
+      { hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.` },
     );
   }
   const { differences } = await examineTree(entry.tree, manifest.files, { depth: 'bytes', signal });

@@ -1,4 +1,4 @@
-import { approveCommand } from '../model/humanize.ts';
+import { ownCommand } from '../model/own-command.ts';
 import type { DaemonReport } from '../model/report.ts';
 import type { TargetStatus } from '../model/status.ts';
 import { type Body, jsonBody } from './body.ts';
@@ -17,5 +17,5 @@ export function statusBody(report: DaemonReport): Body {
 }
 
 function withCommand(status: TargetStatus): StatusReport['targets'][number] {
-  return status.held === null ? status : { ...status, approveCommand: approveCommand(status.target) };
+  return status.held === null ? status : { ...status, approveCommand: ownCommand('approve', status.target) };
 }

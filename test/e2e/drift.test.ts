@@ -30,8 +30,13 @@ describe('an edit of a mirrored file', () => {
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(1);
     expect(status.stdout).toMatch(/drifted .*Accounting\/main\n {2}someone changed it: 1 modified/);
-    expect((await run(['verify'], embedded.settings)).exitCode).toBe(1);
-    expect((await run(['verify', '--repair'], embedded.settings)).exitCode).toBe(4);
+    const advice = `The daemon (pid ${daemon.child.pid}) puts right what it has noticed on \`kill -HUP ${daemon.child.pid}\``;
+    const verified = await run(['verify'], embedded.settings);
+    expect(verified.exitCode).toBe(1);
+    expect(verified.stdout).toContain(advice);
+    const refused = await run(['verify', '--repair'], embedded.settings);
+    expect(refused.exitCode).toBe(4);
+    expect(refused.stderr).toContain(advice);
     expect(await readFile(file)).not.toEqual(before);
     await writeFile(file, before);
     daemon.child.kill('SIGTERM');

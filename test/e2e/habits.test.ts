@@ -265,9 +265,9 @@ describe('who is new', () => {
   });
 
   it.each([
-    [['status'], 1, '`workbook-mirror sync` makes one'],
-    [['why', 'Accounting/main'], 2, '`workbook-mirror sync` does it'],
-    [['history', 'restore', 'a', '--at', 'yesterday'], 2, '`workbook-mirror history list` shows the times'],
+    [['status'], 1, '`workbook-mirror sync --directory '],
+    [['why', 'Accounting/main'], 2, '`workbook-mirror sync --directory '],
+    [['history', 'restore', 'a', '--at', 'yesterday'], 2, '`workbook-mirror history list --directory '],
   ])('is told by %j before the first pass what comes next', async (args, exitCode, advice) => {
     const ended = await run([...args, '--directory', await temporaryFolder()]);
     expect(ended.exitCode).toBe(exitCode);

@@ -52,7 +52,7 @@ describe('retry', () => {
     const { mirror } = await quarantined();
     await expect(retry(mirror.diskSettings, ['Well/main'])).rejects.toMatchObject({ code: 'target.unknown' });
     await expect(retry(mirror.diskSettings, ['a/main'])).rejects.toMatchObject({
-      hint: 'The nearest that waits is A/main. `status` lists all of them.',
+      hint: 'The nearest that waits is A/main. `workbook-mirror status` lists all of them.',
     });
     expect(await mirror.context.store.retries()).toEqual(new Set());
   });

@@ -367,7 +367,7 @@ describe('verify', () => {
     const text = String(describeVerification(report));
     expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
     expect(text).toContain('  added      new 29\n  and 10 more\n');
-    expect(text).toContain('1 target not as published.\nA daemon puts right');
+    expect(text).toContain('1 target not as published.\n`workbook-mirror verify --repair` puts it right.');
     expect(JSON.stringify(verificationData(report))).toContain('new 39');
   });
 
@@ -531,7 +531,7 @@ describe('an interrupted verification', () => {
     expect(isClean(report)).toBe(false);
     expect(report.targets).toHaveLength(2);
     expect(String(describeVerification(report))).toMatch(
-      /^Interrupted after 2 of 3: .*\n`verify --resume` goes on/,
+      /^Interrupted after 2 of 3: .*\n`workbook-mirror verify --resume` goes on/,
     );
     const rest = await verified(mirror.directory, { resume: true });
     expect(isClean(rest)).toBe(true);

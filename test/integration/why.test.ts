@@ -78,7 +78,7 @@ describe('why of what is not mirrored', () => {
     const error = await answered(mirror, 'nowhere-at-all.xlsx').catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       code: 'target.unknown',
-      hint: '`status` lists all targets, `history list` what left the mirror.',
+      hint: '`workbook-mirror status` lists all targets, `workbook-mirror history list` what left the mirror.',
     });
     const { mirror: empty } = await startPair();
     const none = await answered(empty, 'plan.xlsx').catch((reason: unknown) => reason);

@@ -42,6 +42,7 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
     lost: [],
     inventory: 'ok',
     inventoryProblem: null,
+    lockedByPid: null,
     readBytes: 3000,
     durationMs: 1500,
     ...fields,
@@ -133,15 +134,23 @@ describe('the report of a verification', () => {
         'Texts/main is gone: no folder stands at mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        'A daemon puts right at once on SIGHUP what it has noticed, and the rest at its next full check; without a daemon, `verify --repair` does.',
+        '`workbook-mirror verify --repair` puts it right.',
       ].join('\n'),
+    );
+  });
+
+  it('says beside a daemon how to let that put things right', () => {
+    const advice = String(describeVerification(report({ targets: [GONE], lockedByPid: 77 })));
+    expect(advice).toContain('The daemon (pid 77) puts right what it has noticed on `kill -HUP 77`,');
+    expect(advice).toContain(
+      'With the daemon stopped, `workbook-mirror verify --repair` puts all of it right',
     );
   });
 
   it('says after an interruption how to go on', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n' +
-        '`verify --resume` goes on with the others.',
+        '`workbook-mirror verify --resume` goes on with the others.',
     );
   });
 });

@@ -1,0 +1,54 @@
+/** What of its own command line a command that the program names must repeat, so that it works as it is copied. */
+export interface Invocation {
+  /** What the program is called by: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
+  readonly program: string;
+  /** The flags for a command that reads or changes the disk alone, unquoted. */
+  readonly diskFlags: readonly string[];
+  /** The flags for a command that asks the service, too, unquoted. */
+  readonly passFlags: readonly string[];
+}
+
+/** The commands that ask the service. */
+const OF_SERVICE: ReadonlySet<string> = new Set([
+  'sync',
+  'run',
+  'plan',
+  'retry',
+  'probe',
+  'repos',
+  'workbooks',
+]);
+
+// A fact about the process, as process.argv is; it is told once, before anything names a command.
+let invocation: Invocation = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
+
+/** Says how this process was called, for {@link ownCommand}. */
+export function rememberInvocation(called: Invocation): void {
+  invocation = called;
+}
+
+/**
+ * A command of this program to be copied into a shell: with the settings file and the directory where the present process was
+ * given these. Names are quoted so that a shell takes them as they are (POSIX, 2.2.2): they come from the service, and may hold
+ * anything that a shell would obey within double quotes.
+ * @param command with its own flags, such as `verify --repair`
+ * @param names of targets or files
+ */
+export function ownCommand(command: string, ...names: readonly string[]): string {
+  const [verb = ''] = command.split(' ');
+  const isOfService = OF_SERVICE.has(verb) || command.startsWith('verify --repair');
+  const flags = isOfService ? invocation.passFlags : invocation.diskFlags;
+  const end = names.some((name) => name.startsWith('-')) ? ['--'] : [];
+  return [invocation.program, command, ...flags.map(quotedWhereNeeded), ...end, ...names.map(quoted)].join(
+    ' ',
+  );
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A word as a shell takes it, without quotes where it needs none. */
+function quotedWhereNeeded(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : quoted(word);
+}
