@@ -76,10 +76,11 @@ export interface PreparedSettings {
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
 export function openMirrorStore(
   settings: SettingsFor<'directory'>,
-  onProgress: () => void = () => {},
+  { onProgress = () => {}, adopt = false }: Pick<MirrorOptions, 'onProgress' | 'adopt'> = {},
 ): Promise<MirrorStore> {
   return openStore({
     onProgress,
+    adopt,
     directory: settings.directory,
     publish: settings.publish,
     dedup: settings.dedup,
@@ -91,6 +92,8 @@ export function openMirrorStore(
 
 /** What is wanted of a mirror beside its settings. */
 export interface MirrorOptions {
+  /** Whether a first mirror may be made beside what is in the directory already. */
+  readonly adopt?: boolean;
   /** Called whenever the work of a pass has moved on. */
   readonly onProgress?: () => void;
   /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
@@ -110,7 +113,7 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const store = await openMirrorStore(settings, options.onProgress);
+  const store = await openMirrorStore(settings, options);
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { counted } from '../model/humanize.ts';
+import { ownCommand } from '../model/own-command.ts';
 import { say } from '../model/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
@@ -31,7 +32,7 @@ export function addGuardCommands(program: Command, setExitCode: SetExitCode): vo
     .action(async (targets: string[], options: ApproveFlags, command: Command) => {
       if (targets.length === 0 && options.all !== true) {
         throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
-          hint: '`workbook-mirror status` lists what is held.',
+          hint: `\`${ownCommand('status')}\` lists what is held.`,
         });
       }
       const { settingsOf } = await import('./settings-flags.ts');
@@ -65,7 +66,7 @@ export function addRetryCommand(program: Command, setExitCode: SetExitCode): voi
     .action(async (targets: string[], options: { all?: true; json?: true }, command: Command) => {
       if (targets.length === 0 && options.all !== true) {
         throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
-          hint: '`workbook-mirror status` lists what waits.',
+          hint: `\`${ownCommand('status')}\` lists what waits.`,
         });
       }
       const { settingsOf } = await import('./settings-flags.ts');
@@ -82,7 +83,7 @@ export function addRetryCommand(program: Command, setExitCode: SetExitCode): voi
       }
       const { progressOf, sync } = await import('./sync.ts');
       const all = settingsOf(command, ['service', 'directory']).settings;
-      setExitCode((await sync(all, progressOf(all), 'retry')).exitCode);
+      setExitCode((await sync(all, progressOf(all), { trigger: 'retry' })).exitCode);
     });
 }
 

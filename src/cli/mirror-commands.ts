@@ -5,6 +5,9 @@ import { say } from '../model/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
 
+/** The flag for a first mirror beside other data. */
+const ADOPT = ['--adopt', 'make the first mirror in a folder that is not empty'] as const;
+
 /** Declares the commands that mirror: `run`, `sync`, `plan`. */
 export function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
   declare(
@@ -15,14 +18,16 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
     'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
       'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
-  ).action(async (_options, command: Command) => {
-    // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
-    process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
-    const { settingsOf } = await import('./settings-flags.ts');
-    const load = () => settingsOf(command, ['service', 'directory']);
-    const { run } = await import('./run.ts');
-    setExitCode(await run(load));
-  });
+  )
+    .option(...ADOPT)
+    .action(async (options: { adopt?: true }, command: Command) => {
+      // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
+      process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
+      const { settingsOf } = await import('./settings-flags.ts');
+      const load = () => settingsOf(command, ['service', 'directory']);
+      const { run } = await import('./run.ts');
+      setExitCode(await run(load, options.adopt));
+    });
   declare(
     program,
     'sync',
@@ -32,11 +37,14 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
       'before are tried at once, those in quarantine, too.\n\nExample: workbook-mirror sync --json',
   )
     .option('--json', 'print the outcome as JSON')
-    .action(async (options: { json?: true }, command: Command) => {
+    .option(...ADOPT)
+    .action(async (options: { json?: true; adopt?: true }, command: Command) => {
       const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, ['service', 'directory']);
       const { describeHooksDue, progressOf, sync, syncData } = await import('./sync.ts');
-      const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings));
+      const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings), {
+        adopt: options.adopt === true,
+      });
       if (hooksDue > 0) tell(describeHooksDue(hooksDue), 'warn');
       if (options.json) printJson(syncData(report));
       setExitCode(exitCode);

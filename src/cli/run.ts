@@ -42,9 +42,10 @@ interface Frame {
 /**
  * The daemon: a pass at once, then one at every tick of the schedule and on SIGHUP, until SIGTERM or SIGINT.
  * @param load reads the settings, now and whenever they may have changed
+ * @param adopt whether a first mirror may be made beside what is in the directory already
  * @throws MirrorError when it cannot start
  */
-export async function run(load: LoadSettings): Promise<ExitCode> {
+export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> {
   const first = load();
   const pulse = createPulse();
   const secrets = keepSecrets();
@@ -59,7 +60,7 @@ export async function run(load: LoadSettings): Promise<ExitCode> {
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
-    return await mirrorUntilStopped({ first, load, log, secrets, control, pulse, emit, sinks });
+    return await mirrorUntilStopped({ first, load, log, secrets, control, pulse, emit, sinks }, adopt);
   } finally {
     control.close();
   }
@@ -70,10 +71,11 @@ function isProgress({ name }: MirrorEvent): boolean {
   return /^(?:pass|listing|target|deletion|publish|history|service)\./.test(name);
 }
 
-async function mirrorUntilStopped(frame: Frame): Promise<ExitCode> {
+async function mirrorUntilStopped(frame: Frame, adopt: boolean): Promise<ExitCode> {
   const { emit, pulse, first } = frame;
   const { settings } = first;
   const mirror = await openMirror(settings, emit, {
+    adopt,
     onProgress: pulse.beat,
     beginWork: pulse.begin,
     tellsFirstKeys: true,

@@ -27,13 +27,13 @@ export function progressOf(settings: SettingsFor<never>): EventSink {
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   emit: EventSink,
-  trigger: Trigger = 'command',
+  { trigger = 'command', adopt = false }: { readonly trigger?: Trigger; readonly adopt?: boolean } = {},
 ): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
   const sinks = [emit];
   const emitAll: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const mirror = await openMirror(settings, emitAll);
+  const mirror = await openMirror(settings, emitAll, { adopt });
   const hooks = createHooks(() => settings, mirror, emitAll);
   sinks.push(hooks.sink);
   const { signal, stopListening } = abortOnSignal();

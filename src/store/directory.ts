@@ -20,7 +20,8 @@ const CACHEDIR_TAG =
 export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
   try {
     const { mirror, manifests, history, staging, trash, leases, approvals, heldFiles, retries } = layout;
-    const folders = [mirror, manifests, history, staging, trash, leases];
+    // The private folder first: it tells the next start that a mirror was begun here.
+    const folders = [staging, trash, leases, mirror, manifests, history];
     await refuseLinks(
       layout,
       [...folders, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),

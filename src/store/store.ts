@@ -17,6 +17,7 @@ import {
   probeExchange,
   usable,
 } from './directory.ts';
+import { refuseForeignDirectory } from './first-start.ts';
 import { readDriftNote, writeDriftNote } from './drift-note.ts';
 import type { ExamineDepth } from './examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './find-drift.ts';
@@ -125,6 +126,8 @@ export interface StoreOptions {
   readonly retention: RetentionPolicy;
   /** How files that several targets have in common are stored; each for itself unless told. */
   readonly dedup?: keyof typeof SHARING;
+  /** Whether a first mirror may be made beside what is there already; not unless told. */
+  readonly adopt?: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
@@ -141,6 +144,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory);
   const native = bindNativeCalls();
   const onBytes = options.onProgress ?? (() => {});
+  await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   await prepareDirectory(layout);
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
