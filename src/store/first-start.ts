@@ -40,15 +40,14 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
   }
   if (adopt) return;
   const others = names.filter((name) => !OF_FILE_SYSTEMS.has(name)).sort();
-  if (root === (await resolved(homedir()))) {
-    throw refused(
-      `${layout.root} is the home directory of this user`,
-      `Choose a folder of its own for the mirror. ${adoptHint()}`,
-    );
-  }
+  // That of a system's user may be the directory of its mirror, and nothing else.
   if (others.length === 0) return;
+  const what =
+    root === (await resolved(homedir()))
+      ? 'is the home directory of this user, and holds'
+      : 'holds no mirror yet, but';
   throw refused(
-    `${layout.root} holds no mirror yet, but ${listed(others)}`,
+    `${layout.root} ${what} ${listed(others)}`,
     `Choose a folder that is empty or that does not exist. ${adoptHint()}`,
   );
 }

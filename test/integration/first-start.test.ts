@@ -93,13 +93,15 @@ describe('a first start', () => {
     await expect(open('/', true)).rejects.toThrow('root of the file system');
   });
 
-  it('is refused in a home directory, also an empty one', async () => {
+  it('is refused in a home directory, but for the empty one of a system’s user', async () => {
     vi.stubEnv('HOME', folder);
     onTestFinished(() => {
       vi.unstubAllEnvs();
     });
-    await expectRefused(folder, 'home directory');
-    await open(folder, true);
+    await writeFile(join(folder, '.profile'), '');
+    await expectRefused(folder, 'home directory of this user, and holds ".profile"');
+    await rm(join(folder, '.profile'));
+    await open(folder);
   });
 });
 
