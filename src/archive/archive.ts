@@ -36,8 +36,8 @@ export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: A
 export interface ExtractionOptions {
   readonly sharing: Sharing;
   readonly signal: AbortSignal;
-  /** Called whenever bytes were written. */
-  readonly onProgress: () => void;
+  /** Is told of bytes as they are read or written. */
+  readonly onBytes: (bytes: number) => void;
 }
 
 /** An archive whose directory was read and found acceptable. */
@@ -114,7 +114,7 @@ async function extractAll(
   fd: number,
   placedOf: ReadonlyMap<ArchiveEntry, PlacedEntry>,
   orders: readonly ExtractionOrder[],
-  { sharing, signal, onProgress }: ExtractionOptions,
+  { sharing, signal, onBytes }: ExtractionOptions,
 ): Promise<Extracted[]> {
   const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: packedOf(placedOf, entry) }));
   const extracted: Extracted[] = [];
@@ -122,7 +122,7 @@ async function extractAll(
   const parts = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
   try {
     await forEachConcurrently(parts, PARTS_AT_ONCE, async ({ start, items }) => {
-      const done = await extractPart({ fd, sharing, entries: items, stop }, onProgress).catch(
+      const done = await extractPart({ fd, sharing, entries: items, stop }, onBytes).catch(
         (error: unknown) => {
           throw error instanceof DamagedEntryError ? damageOf(error, placedOf, orders, start) : error;
         },
@@ -143,12 +143,10 @@ async function extractAll(
 /** Has a part extracted; a failure ends the other parts, too. */
 async function extractPart(
   request: { fd: number; sharing: Sharing; entries: readonly ExtractEntry[]; stop: StopFlag },
-  onProgress: () => void,
+  onBytes: (bytes: number) => void,
 ): Promise<readonly Extracted[]> {
   try {
-    const done = await extractInBulk(request, onProgress);
-    onProgress();
-    return done;
+    return await extractInBulk(request, onBytes);
   } catch (error) {
     Atomics.store(request.stop, 0, 1);
     throw error instanceof StoppedError ? new MirrorError('pass.abandoned', error.message) : error;

@@ -30,7 +30,9 @@ async function answer(question: Question, tell: (answer: Answer) => void): Promi
     bytes = 0;
   };
   try {
-    tell({ kind: 'done', reply: await replyTo(question, onBytes) });
+    const reply = await replyTo(question, onBytes);
+    tell({ kind: 'bytes', bytes });
+    tell({ kind: 'done', reply });
   } catch (error) {
     tell({ kind: 'failed', failure: toWire(error, DOING[question.kind]) });
   }

@@ -24,6 +24,8 @@ export interface Board {
   /** Whether the loop moves; looks at no disk. */
   readonly liveness: () => Liveness;
   readonly report: () => Promise<DaemonReport>;
+  /** Whether something is under way whose progress is worth a look. */
+  readonly isBusy: () => boolean;
 }
 
 /** How many warnings and errors are kept. */
@@ -49,7 +51,7 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
  */
 export function createBoard(
   current: () => SettingsFor<'service' | 'directory'>,
-  mirror: Pick<Mirror, 'store' | 'state'>,
+  mirror: Pick<Mirror, 'store' | 'state' | 'monitor'>,
   pulse: Pulse,
 ): Board {
   let live = initialLive(Date.now());
@@ -90,13 +92,16 @@ export function createBoard(
       readiness: readinessOf(targets, { ...listed, isListed: read.isListed() && listed.isListed }),
       liveness: liveness(),
       live,
+      pulls: mirror.monitor.pulls(),
+      scan: mirror.monitor.scan(),
       leases: await mirror.store.leases().catch(() => []),
       disk: await roomOf(settings.directory),
       targets,
       notices: [...notices],
     };
   };
-  return { sink, live: () => live, liveness, report };
+  const isBusy = (): boolean => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null;
+  return { sink, live: () => live, liveness, report, isBusy };
 }
 
 function noticeOf(event: MirrorEvent, atMs: number): Notice | null {

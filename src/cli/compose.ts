@@ -9,10 +9,11 @@ import { type MirrorStore, openStore } from '../store/store.ts';
 import { type BeginWork, PullLine } from '../sync/line.ts';
 import type { PassPolicy } from '../sync/pass.ts';
 import type { PassContext } from '../sync/ports.ts';
+import { ProgressMonitor } from '../sync/progress-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from './publish-gate.ts';
 import { openStateOf } from './reader.ts';
-import { keepSlowNotes } from './slow-notes.ts';
+import { keepNotes } from './progress-notes.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
@@ -52,6 +53,7 @@ export interface Mirror {
   readonly policy: PassPolicy;
   readonly store: MirrorStore;
   readonly state: State;
+  readonly monitor: ProgressMonitor;
   /** Makes everything ready for other settings; nothing changes before they are taken. */
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
   /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
@@ -76,11 +78,16 @@ export interface PreparedSettings {
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
 export function openMirrorStore(
   settings: SettingsFor<'directory'>,
-  { onProgress = () => {}, adopt = false }: Pick<MirrorOptions, 'onProgress' | 'adopt'> = {},
+  {
+    onProgress = () => {},
+    adopt = false,
+    monitor,
+  }: Pick<MirrorOptions, 'onProgress' | 'adopt' | 'monitor'> = {},
 ): Promise<MirrorStore> {
   return openStore({
     onProgress,
     adopt,
+    onScanned: (done, total) => monitor?.scanned(done, total),
     directory: settings.directory,
     publish: settings.publish,
     dedup: settings.dedup,
@@ -98,6 +105,8 @@ export interface MirrorOptions {
   readonly onProgress?: () => void;
   /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
   readonly beginWork?: BeginWork;
+  /** Learns how far the work is. */
+  readonly monitor?: ProgressMonitor;
   /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
   readonly tellsFirstKeys?: boolean;
   /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
@@ -113,12 +122,12 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const store = await openMirrorStore(settings, options);
+  const { monitor = new ProgressMonitor() } = options;
+  const store = await openMirrorStore(settings, { ...options, monitor });
   try {
-    for (const target of store.recovered) emit({ name: 'publish.recovered', target });
-    if (!store.canExchange) emit({ name: 'publish.fallback', directory: settings.directory });
+    tellOpened(store, emit);
     const state = await openStateOf(settings, store, false, emit);
-    const notes = await keepSlowNotes(state, emit);
+    const notes = await keepNotes(state, monitor, emit);
     const told = createListeners();
     const line = new PullLine(options.outlastsPasses === true, undefined, options.beginWork);
     const lasting = {
@@ -129,11 +138,10 @@ export async function openMirror(
       emit: notes.emit,
       now: Date.now,
       random: Math.random,
-      knownProblems: new Set<string>(),
-      knownUnmatched: new Set<string>(),
-      knownLost: new Set<string>(),
+      ...nothingReported(),
       line,
       drifted: new Set(store.drifted),
+      monitor,
     };
     const setups = createSetups(await setUp(settings, state, emit, options, null), line);
     return {
@@ -146,6 +154,7 @@ export async function openMirror(
       },
       store,
       state,
+      monitor,
       prepare: async (next) => {
         const setup = await setUp(next, state, emit, options, setups.present());
         return { take: () => setups.take(setup), abandon: setup.close };
@@ -158,7 +167,7 @@ export async function openMirror(
         await line.drain();
         await setups.closeReplaced();
         await setups.present().close();
-        await notes.saved();
+        await notes.close();
         await state.close();
         await store.close();
       },
@@ -167,6 +176,17 @@ export async function openMirror(
     await store.close();
     throw error;
   }
+}
+
+/** What is not said again while it stays as it is. */
+function nothingReported(): Pick<PassContext, 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
+  return { knownProblems: new Set(), knownUnmatched: new Set(), knownLost: new Set() };
+}
+
+/** Says what was found when the directory was opened. */
+function tellOpened({ recovered, canExchange, layout }: MirrorStore, emit: EventSink): void {
+  for (const target of recovered) emit({ name: 'publish.recovered', target });
+  if (!canExchange) emit({ name: 'publish.fallback', directory: layout.root });
 }
 
 /** What is set up by the settings in force, and what pulls still use of those before. */

@@ -91,23 +91,28 @@ async function mirrorAndEdit(
   once: boolean,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const show = progressOf(settings);
+  const progress = progressOf(settings);
   const pulse = createPulse();
-  const sinks: EventSink[] = [show];
+  const sinks: EventSink[] = [progress.sink];
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const mirror = await openMirror(settings, emit, { onProgress: pulse.beat, tellsFirstKeys: true });
+  const mirror = await openMirror(settings, emit, {
+    onProgress: pulse.beat,
+    tellsFirstKeys: true,
+    monitor: progress.monitor,
+  });
   const board = createBoard(() => settings, mirror, pulse);
   const http = await startHttp(() => settings, board, emit);
   try {
     sinks.push(board.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
+    progress.close();
     const writer = createWriter({ registry });
     const edits = createEditFollower(settings.directory, registry);
     sinks[0] = (event) => {
       edits.take(event);
-      if (event.name.endsWith('failed')) show(event);
+      if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
     await withDaemon(settings, mirror, async () => {
@@ -123,6 +128,7 @@ async function mirrorAndEdit(
     tell(say`Stopped.`);
     return EXIT_CODES.ok;
   } finally {
+    progress.close();
     await http.close();
     await mirror.close();
   }

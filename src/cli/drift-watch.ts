@@ -56,6 +56,7 @@ export async function startDriftWatch(
     sharersOf: store.sharersOf,
     ...reporter,
     known: [...notes.keys()],
+    onScanned: (done, total) => mirror.monitor.scanned(done, total),
     onError: onUnseen,
     settleMs: SETTLE_MS,
   });

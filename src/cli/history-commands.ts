@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
 
 import { EXIT_CODES, MirrorError } from '../model/errors.ts';
+import { Gauge } from '../model/gauge.ts';
 import { counted } from '../model/humanize.ts';
 import { ownCommand } from '../model/own-command.ts';
+import { describeAmount } from '../model/pull-progress.ts';
 import { say } from '../model/terminal-text.ts';
+import { createLiveLine } from '../observe/live-line.ts';
 import { declare, type SetExitCode } from './declare.ts';
-import { printData, printJson, tell } from './output.ts';
+import { liveLineOptions, printData, printJson, tell } from './output.ts';
 
 interface ApproveFlags {
   readonly all?: true;
@@ -87,6 +90,24 @@ export function addRetryCommand(program: Command, setExitCode: SetExitCode): voi
     });
 }
 
+/** Shows how far some work is, by the bytes that it tells of. */
+async function showingBytes<T>(
+  work: (onBytes: (doing: string, bytes: number, totalBytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const line = createLiveLine(liveLineOptions());
+  const gauges = new Map<string, Gauge>();
+  try {
+    return await work((doing, bytes, totalBytes) => {
+      const gauge = gauges.get(doing) ?? new Gauge(totalBytes);
+      gauges.set(doing, gauge);
+      gauge.add(bytes);
+      line.show(() => `${doing} ${describeAmount(gauge.amount())}`);
+    });
+  } finally {
+    line.clear();
+  }
+}
+
 /** Declares the commands on what left the mirror: `history list`, `history restore`. */
 export function addHistoryCommands(program: Command): void {
   const history = program
@@ -128,7 +149,8 @@ export function addHistoryCommands(program: Command): void {
       const { settings } = settingsOf(command, ['directory']);
       const { describeRestored, parseTime, restoreHistory } = await import('./history.ts');
       const atMs = options.at === undefined ? null : parseTime(options.at);
-      const restored = await restoreHistory(settings, { target, atMs, to: options.to ?? null });
+      const request = { target, atMs, to: options.to ?? null };
+      const restored = await showingBytes((onBytes) => restoreHistory(settings, request, onBytes));
       if (options.json) printJson(restored);
       else printData(describeRestored(restored));
     });

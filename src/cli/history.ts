@@ -99,6 +99,9 @@ export interface RestoreRequest {
   readonly to: string | null;
 }
 
+/** What a restoration is at: reading what is kept, or copying it. */
+export type RestoreWork = 'checking' | 'copying';
+
 /** What was restored, and where it is now. */
 export interface Restored {
   readonly target: string;
@@ -110,11 +113,13 @@ export interface Restored {
 /**
  * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
  * root goes on as the owner of the directory.
+ * @param onBytes is told of bytes that were read or copied, of so many in all
  * @throws MirrorError `target.unknown`, `history.*`, `directory.locked`, `disk.*`
  */
 export async function restoreHistory(
   settings: SettingsFor<'directory'>,
   { target, atMs, to }: RestoreRequest,
+  onBytes: (doing: RestoreWork, bytes: number, totalBytes: number) => void = () => {},
 ): Promise<Restored> {
   const layout = layoutOf(settings.directory);
   const folder = to === null ? null : resolve(to);
@@ -127,7 +132,7 @@ export async function restoreHistory(
   try {
     const entries = entriesOf(await readHistory(layout), target, layout.mirror);
     const entry = (atMs === null ? entries.at(-1) : keptAt(entries, atMs)) ?? notKept(target, atMs);
-    const whole = await checkEntry(layout, entry, signal);
+    const whole = await checkEntry(layout, entry, signal, (...args) => onBytes('checking', ...args));
     if (atMs !== null && whole.manifest.publishedAtMs > atMs) notKept(target, atMs);
     if (folder === null) {
       await becomeOwnerOf(settings.directory);
@@ -138,7 +143,7 @@ export async function restoreHistory(
       } finally {
         await store.close();
       }
-    } else await restoreInto(folder, whole);
+    } else await restoreInto(folder, whole, (...args) => onBytes('copying', ...args));
     return {
       target: entry.path,
       leftAtMs: entry.atMs,

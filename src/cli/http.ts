@@ -18,6 +18,9 @@ export interface HttpSide {
   readonly close: () => Promise<void>;
 }
 
+/** How often who watches is told that pulls have moved on, in milliseconds. */
+const MOVING_EVERY_MS = 2000;
+
 /** When an address that cannot be listened on is tried again. */
 const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 };
 
@@ -29,7 +32,7 @@ const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 
  */
 export async function startHttp(
   current: () => SettingsFor<never>,
-  board: Pick<Board, 'report' | 'liveness'>,
+  board: Pick<Board, 'report' | 'liveness' | 'isBusy'>,
   emit: EventSink,
   policy = TRY_AGAIN,
 ): Promise<HttpSide> {
@@ -58,6 +61,8 @@ export async function startHttp(
     policy,
   );
   await listening.tryNow();
+  const moving = setInterval(() => board.isBusy() && server.notify(), MOVING_EVERY_MS);
+  moving.unref();
   return {
     sink: (event) => {
       metrics.sink(event);
@@ -65,6 +70,7 @@ export async function startHttp(
     },
     tryAgain: listening.tryNow,
     close: async () => {
+      clearInterval(moving);
       await listening.giveUp();
       await server.close();
     },

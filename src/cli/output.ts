@@ -12,6 +12,7 @@ import {
   written,
 } from '../model/terminal-text.ts';
 import type { LogLevel } from '../observe/journal.ts';
+import type { LiveLineOptions } from '../observe/live-line.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from './streams.ts';
@@ -40,6 +41,17 @@ export function tell(text: TerminalText, level: LogLevel = 'info'): void {
 export const tellEvent: EventSink = (event) => {
   if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
 };
+
+/** Where a command shows how far it is: on standard error. */
+export function liveLineOptions(): LiveLineOptions {
+  return {
+    write: standardError.write,
+    isTerminal: standardError.mayRedraw(),
+    columns: standardError.columns,
+    loudness: loudness(),
+    now: () => performance.now(),
+  };
+}
 
 /** Puts rows under their headings, in columns. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {

@@ -13,6 +13,7 @@ import { runPass } from '../sync/pass.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { openMirror, openMirrorStore } from './compose.ts';
 import { openStateOf, refuseMissing } from './reader.ts';
+import type { CommandProgress } from './sync.ts';
 import { letDaemonRepair } from './verify-output.ts';
 import { lockedByPid } from './verify.ts';
 
@@ -36,7 +37,7 @@ export async function repair(
   settings: SettingsFor<'directory'>,
   damaged: readonly string[],
   needService: () => SettingsFor<'service' | 'directory'>,
-  emit: EventSink,
+  progress: CommandProgress,
   signal: AbortSignal,
 ): Promise<Repaired> {
   const fromDisk: string[] = [];
@@ -50,14 +51,14 @@ export async function repair(
       signal.throwIfAborted();
       if (isRepaired) fromDisk.push(path);
     }
-    await forgetDrift(settings, store, fromDisk, emit);
+    await forgetDrift(settings, store, fromDisk, progress.sink);
     inventoryWritten = (await store.lostTargets()).problem !== null;
     if (inventoryWritten) await store.saveTargets([]);
   } finally {
     await store.close();
   }
   const rest = damaged.filter((path) => !fromDisk.includes(path));
-  if (rest.length > 0) await pull(needService(), rest, emit, signal);
+  if (rest.length > 0) await pull(needService(), rest, progress, signal);
   return { fromDisk, pulled: rest, inventoryWritten };
 }
 
@@ -118,10 +119,10 @@ async function forgetDrift(
 async function pull(
   settings: SettingsFor<'service' | 'directory'>,
   paths: readonly string[],
-  emit: EventSink,
+  { sink, monitor }: CommandProgress,
   signal: AbortSignal,
 ): Promise<void> {
-  const mirror = await openMirror(settings, emit);
+  const mirror = await openMirror(settings, sink, { monitor });
   try {
     // What is lost with its manifest is new to the plan, and need not be noted as changed.
     const present = new Set(await manifestPaths(mirror.store.layout));

@@ -13,10 +13,11 @@ import {
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
 import { ownCommand } from '../model/own-command.ts';
+import { describePhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
 import { selectsNothing } from '../model/selection-check.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
 import { joinLines, type TerminalText } from '../model/terminal-text.ts';
-import type { StoredPass } from '../state/state.ts';
+import type { StoredPass, StoredProgress } from '../state/state.ts';
 import { type LockHolder, readLockHolder } from '../store/lock-holder.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
@@ -35,6 +36,10 @@ export interface StatusReport {
   readonly hooksDue: number | null;
   /** The pulls that take long: those of the process that mirrors, or mirrored last. */
   readonly slowPulls: SlowPulls;
+  /** The pulls that have gone on for more than a moment, the longest first, as they were some seconds ago. */
+  readonly pulls: readonly PullProgress[];
+  /** How far a look at all trees is; null while there is none. */
+  readonly scan: ScanProgress | null;
   readonly targets: readonly TargetStatus[];
 }
 
@@ -50,14 +55,29 @@ export async function status(settings: SettingsFor<'directory'>): Promise<Status
     const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
     const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
     const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
+    const progress = await tolerateStateFailure(tellEvent, state.progress, null);
     const leases = await store.leases();
     const hooksDue = settings.hooks.afterPublish === undefined ? null : await countHooksDue({ store, state });
     const { maxStalenessMs } = policy;
     const holder = await readLockHolder(store.layout.lockFile);
-    return { nowMs, maxStalenessMs, lastPass, holder, leases, hooksDue, slowPulls, targets };
+    const atWork = stillGoingOn(progress, holder, nowMs);
+    return { nowMs, maxStalenessMs, lastPass, holder, leases, hooksDue, slowPulls, ...atWork, targets };
   } finally {
     await state.close();
   }
+}
+
+/** What is put on record every two seconds, and is older than this, is of a process that is gone, in milliseconds. */
+const PROGRESS_HOLDS_MS = 15_000;
+
+/** What a process that works there has put on record of its progress, as long as it does. */
+function stillGoingOn(
+  progress: StoredProgress | null,
+  holder: LockHolder | null,
+  nowMs: number,
+): Pick<StatusReport, 'pulls' | 'scan'> {
+  const isOver = progress === null || holder?.isAlive === false || nowMs - progress.atMs > PROGRESS_HOLDS_MS;
+  return isOver ? { pulls: [], scan: null } : { pulls: progress.pulls, scan: progress.scan };
 }
 
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
@@ -108,7 +128,7 @@ export function describeStatus(report: StatusReport): TerminalText {
     ...describeSelection(report),
     ...describeHooksDue(report),
     ...report.leases.map(describeLease),
-    ...describeSlowPulls(report, ago),
+    ...describeWork(report, ago),
     '',
     body,
     ...describeSharing(report),
@@ -159,10 +179,28 @@ function describeHooksDue({ hooksDue }: StatusReport): string[] {
   ];
 }
 
-function describeSlowPulls({ slowPulls }: StatusReport, ago: (timeMs: number) => string): string[] {
-  return Object.entries(slowPulls).map(
-    ([target, sinceMs]) => `${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})`,
-  );
+/** What goes on, where somebody works there: pulls, and a look at all trees. */
+function describeWork(
+  { nowMs, pulls, scan, slowPulls }: StatusReport,
+  ago: (timeMs: number) => string,
+): string[] {
+  const prompt = pulls.filter(({ target }) => slowPulls[target] === undefined);
+  const phaseOf = (target: string): string => {
+    const pull = pulls.find((each) => each.target === target);
+    return pull === undefined ? '' : `; ${describePhase(pull)}`;
+  };
+  return [
+    ...(scan === null
+      ? []
+      : [`Holding all trees against their manifests: ${scan.doneTargets} of ${scan.targets}`]),
+    ...prompt.map(
+      (pull) => `${pull.target}: ${describePhase(pull)} (for ${roughDuration(nowMs - pull.startedAtMs)})`,
+    ),
+    ...Object.entries(slowPulls).map(
+      ([target, sinceMs]) =>
+        `${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})${phaseOf(target)}`,
+    ),
+  ];
 }
 
 function describeLease(lease: Lease): string {
@@ -189,7 +227,11 @@ function describeTrouble({
   return `${failure.code}: ${oneLine(failure.message)}${next}${changed}`;
 }
 
-function describeLastPass({ lastPass }: StatusReport, ago: (timeMs: number | null) => string): string {
+function describeLastPass(
+  { lastPass, holder }: StatusReport,
+  ago: (timeMs: number | null) => string,
+): string {
+  if (lastPass === null && holder?.isAlive === true) return 'No pass has come to its end yet.';
   if (lastPass === null)
     return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
   const when = `Last pass: ${utcTime(lastPass.startedAtMs)} (${ago(lastPass.startedAtMs)})`;

@@ -2,8 +2,9 @@ import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
 import { counted } from '../model/humanize.ts';
 import { say, type TerminalText } from '../model/terminal-text.ts';
-import { createProgress } from '../observe/progress.ts';
+import { createProgress, type Progress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
+import { ProgressMonitor } from '../sync/progress-monitor.ts';
 import { openMirror } from './compose.ts';
 import { createHooks } from './hooks-wiring.ts';
 import { secretsOf } from './secrets-of.ts';
@@ -12,28 +13,42 @@ import { abortOnSignal } from './signals.ts';
 import { standardError } from './streams.ts';
 import type { EventSink, Trigger } from '../model/events.ts';
 
+/** The progress display of a command, and what tells it how far the work is. */
+export interface CommandProgress extends Progress {
+  readonly monitor: ProgressMonitor;
+}
+
 /** The progress display of a command, on standard error. */
-export function progressOf(settings: SettingsFor<never>): EventSink {
-  return createProgress({
+export function progressOf(settings: SettingsFor<never>): CommandProgress {
+  const monitor = new ProgressMonitor();
+  const progress = createProgress({
+    monitor,
+    now: Date.now,
     write: standardError.write,
     isTerminal: standardError.mayRedraw(),
     columns: standardError.columns,
     loudness: loudness(),
     secrets: () => secretsOf(settings),
   });
+  return { ...progress, monitor };
 }
 
 /** One pass, then the end. @throws MirrorError when the pass as a whole fails */
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
-  emit: EventSink,
+  progress: CommandProgress,
   { trigger = 'command', adopt = false }: { readonly trigger?: Trigger; readonly adopt?: boolean } = {},
 ): Promise<{ report: PassReport; hooksDue: number; exitCode: ExitCode }> {
-  const sinks = [emit];
+  const sinks = [progress.sink];
   const emitAll: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const mirror = await openMirror(settings, emitAll, { adopt });
+  const mirror = await openMirror(settings, emitAll, { adopt, monitor: progress.monitor }).catch(
+    (error: unknown) => {
+      progress.close();
+      throw error;
+    },
+  );
   const hooks = createHooks(() => settings, mirror, emitAll);
   sinks.push(hooks.sink);
   const { signal, stopListening } = abortOnSignal();
@@ -47,6 +62,7 @@ export async function sync(
   } finally {
     await hooks.close(settings.shutdownTimeout);
     stopListening();
+    progress.close();
     await mirror.close();
   }
 }

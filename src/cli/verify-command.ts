@@ -3,8 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
-import { loudness } from './loudness.ts';
-import { printData, printJson } from './output.ts';
+import { liveLineOptions, printData, printJson } from './output.ts';
 import { standardError, standardOutput } from './streams.ts';
 import type { VerifyReport } from './verify.ts';
 
@@ -54,12 +53,8 @@ async function verifyAndRepair(
   const { signal, stopListening } = abortOnSignal();
   const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
     const progress = createVerifyProgress({
-      write: standardError.write,
-      isTerminal: standardError.mayRedraw(),
-      columns: standardError.columns,
-      loudness: loudness(),
+      ...liveLineOptions(),
       isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
-      now: () => performance.now(),
     });
     const expected = flags.expect ?? null;
     const { onEvent } = progress;
@@ -79,7 +74,8 @@ async function verifyAndRepair(
     }
     const { describeRepaired, repair, stillListed } = await import('./repair.ts');
     const { progressOf } = await import('./sync.ts');
-    const repaired = await repair(settings, damaged, needService, progressOf(settings), signal);
+    const progress = progressOf(settings);
+    const repaired = await repair(settings, damaged, needService, progress, signal).finally(progress.close);
     const after = await verifyOnce(await stillListed(settings, damaged), false);
     if (flags.json) {
       printJson({ before: verificationData(report), repaired, after: verificationData(after) });

@@ -1,8 +1,11 @@
 import type { Difference } from '../model/drift.ts';
 import { counted, roughDuration, roughSize } from '../model/humanize.ts';
+import { Gauge } from '../model/gauge.ts';
 import type { Loudness } from '../model/loudness.ts';
 import { ownCommand } from '../model/own-command.ts';
-import { ERASE_LINE, escaped, joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { describeAmount } from '../model/pull-progress.ts';
+import { joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { createLiveLine, type LiveLineOptions } from '../observe/live-line.ts';
 import {
   hasExpected,
   isClean,
@@ -15,21 +18,10 @@ import {
 /** Differences of a target that are told to a person; `--json` tells all. */
 const TOLD_DIFFERENCES = 20;
 
-/** Shortest time between two looks of the line at the bottom, in milliseconds. */
-const REDRAW_MS = 100;
-
 /** Where the progress of a verification is shown. */
-export interface VerifyProgressOptions {
-  readonly write: (text: TerminalText) => void;
-  /** Whether a line can be overwritten: true on a terminal. */
-  readonly isTerminal: boolean;
-  readonly columns: () => number;
-  /** A quiet one shows nothing, as the report says it all; a verbose one has a line for every target. */
-  readonly loudness: Loudness;
+export interface VerifyProgressOptions extends LiveLineOptions {
   /** Whether the report is shown in the same place: then nothing of what it says is told before. */
   readonly isReportBelow: boolean;
-  /** Milliseconds on a clock that only goes forward. */
-  readonly now: () => number;
 }
 
 /** Shows a verification to a person while it works: a line a target that is not in order and, on a terminal, how far it is. */
@@ -39,37 +31,29 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   readonly finish: (report: VerifyReport) => void;
 } {
   const { now, loudness, isReportBelow } = options;
-  const isTerminal = options.isTerminal && loudness !== 'quiet';
-  const write = loudness === 'quiet' ? (): void => {} : options.write;
-  const startedAtMs = now();
-  let drawnAtMs = Number.NEGATIVE_INFINITY;
+  const { line, show, clear } = createLiveLine(options);
+  const isTold = loudness === 'verbose' || !isReportBelow;
+  let gauge = new Gauge(null, false, now);
   let selected = 0;
   let examined = 0;
-  let bytes = 0;
-  const isTold = loudness === 'verbose' || !isReportBelow;
-  const line = (text: string): void => write(say`${isTerminal ? ERASE_LINE : ''}${text}\n`);
-  const draw = (): void => {
-    if (!isTerminal || now() - drawnAtMs < REDRAW_MS) return;
-    drawnAtMs = now();
-    const speed = (1000 * bytes) / Math.max(1, drawnAtMs - startedAtMs);
-    const text = `${examined} of ${counted(selected, 'target')}, ${roughSize(bytes)} read, ${roughSize(speed)}/s`;
-    write(say`${ERASE_LINE}${escaped(text).cut(options.columns() - 1)}`);
-  };
+  const howFar = (): string =>
+    `${examined} of ${counted(selected, 'target')}, ${describeAmount(gauge.amount())}`;
   const onEvent = (event: VerifyEvent): void => {
     if (event.kind === 'started') {
       selected = event.selected;
+      gauge = new Gauge(event.totalBytes, event.isEstimate, now);
     } else if (event.kind === 'read') {
-      bytes += event.bytes;
+      gauge.add(event.bytes);
     } else {
       examined += 1;
       const text = event.target === null ? null : lineOf(event.target, loudness);
       if (text !== null && isTold) line(text);
     }
-    draw();
+    show(howFar);
   };
   const finish = (report: VerifyReport): void => {
     if (!isReportBelow) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
-    else if (isTerminal) write(ERASE_LINE);
+    else clear();
   };
   return { onEvent, finish };
 }

@@ -64,7 +64,14 @@ export interface VerifyReport {
 
 /** What a verification tells while it works. */
 export type VerifyEvent =
-  | { readonly kind: 'started'; readonly selected: number }
+  | {
+      readonly kind: 'started';
+      readonly selected: number;
+      /** The bytes of all files that are to be read; null where that cannot be told. */
+      readonly totalBytes: number | null;
+      /** Whether it may be less, as another verification has read some of it. */
+      readonly isEstimate: boolean;
+    }
   | { readonly kind: 'read'; readonly bytes: number }
   | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
 
@@ -107,7 +114,12 @@ export async function verify(
     readBytes += bytes;
     options.onEvent({ kind: 'read', bytes });
   };
-  options.onEvent({ kind: 'started', selected: selected.length });
+  options.onEvent({
+    kind: 'started',
+    selected: selected.length,
+    totalBytes: await bytesOf(layout, new Set(selected)),
+    isEstimate: options.resume,
+  });
   try {
     for (const path of selected) {
       const target = await verifyTarget({ layout, log, signal: options.signal, onBytes }, path);
@@ -162,6 +174,16 @@ export function hasExpected({ mirrored, expected }: Pick<VerifyReport, 'mirrored
 export function damagedTargets(report: VerifyReport): string[] {
   const damaged = report.targets.filter((target) => target.state !== 'ok');
   return [...damaged, ...report.unreadableManifests, ...report.lost].map((target) => target.path).sort();
+}
+
+/** What the files of targets come to, in bytes, by what is known of their manifests; null where that cannot be told. */
+async function bytesOf(layout: DirectoryLayout, paths: ReadonlySet<string>): Promise<number | null> {
+  const reading = await createInventory(layout)
+    .read()
+    .catch(() => null);
+  if (reading === null) return null;
+  const chosen = reading.published.filter(({ path }) => paths.has(path));
+  return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 /** The paths that names mean: of targets that have a manifest, or that the inventory names. */

@@ -23,6 +23,8 @@ export interface ContentsRequest {
   readonly etag: string | null;
   /** Where the archive is written to. */
   readonly destination: string;
+  /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
+  readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly signal: AbortSignal;
 }
 
@@ -64,7 +66,7 @@ export async function downloadContents(
 /** @param onAbsent is told of a status that says that there is nothing */
 async function downloadArchive(
   context: ContentsContext,
-  { branch, etag, destination, signal }: ContentsRequest,
+  { branch, etag, destination, signal, onArrived }: ContentsRequest,
   reference: Reference,
   onAbsent: (status: number) => void,
 ): Promise<ContentsAnswer | null> {
@@ -74,6 +76,7 @@ async function downloadArchive(
     maxBytes: context.maxArchiveBytes,
     tooLarge: (pathname) => archiveTooLarge(pathname, context.maxArchiveBytes),
     digester: null,
+    onArrived,
     limits: context.transport.limits,
     bandwidth: context.transport.bandwidth,
     signal,
@@ -117,7 +120,7 @@ export type FileAnswer =
  * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`, `disk.*`
  */
 export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
-  const { repository, branch, path, expected, destination, signal } = request;
+  const { repository, branch, path, expected, destination, signal, onArrived } = request;
   const reference = bestReference(context, repository);
   if (reference === null) return { kind: 'not-found' };
   const maxBytes = request.maxBytes ?? context.maxArchiveBytes;
@@ -128,6 +131,7 @@ export async function downloadFile(context: ContentsContext, request: FileReques
     maxBytes,
     tooLarge: (pathname) => fileTooLarge(pathname, maxBytes),
     digester,
+    onArrived,
     limits: context.transport.limits,
     bandwidth: context.transport.bandwidth,
     signal,

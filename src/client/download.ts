@@ -23,6 +23,8 @@ export interface DownloadOptions {
   readonly tooLarge: (pathname: string) => MirrorError;
   /** Is given all bytes that are written; null where nobody wants to know their digests. */
   readonly digester: Digester | null;
+  /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
+  readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
   readonly limits: AnswerLimits;
   readonly bandwidth: Bandwidth;
   readonly signal: AbortSignal;
@@ -89,7 +91,7 @@ export class Download implements Continuation {
     const file = isContinued && this.file !== null ? this.file : await this.begin(answer);
     const writer = createFileWriter(file, isContinued ? this.resumesAtBytes() : 0);
     try {
-      await takeBody(answer, writer, this.options);
+      await takeBody(answer, writer, step.origin.totalBytes, this.options);
     } finally {
       this.note({ ...step.origin, sizeBytes: writer.endBytes() }, isContinued);
     }
@@ -169,7 +171,8 @@ async function openNew(destination: string): Promise<FileHandle> {
 async function takeBody(
   answer: Answer,
   writer: FileWriter,
-  { maxBytes, tooLarge, limits, digester, bandwidth, signal }: DownloadOptions,
+  totalBytes: number | null,
+  { maxBytes, tooLarge, limits, digester, bandwidth, onArrived, signal }: DownloadOptions,
 ): Promise<void> {
   const { pathname } = answer.url;
   const { stallTimeoutMs, onProgress } = limits;
@@ -188,6 +191,7 @@ async function takeBody(
       meter.came(piece.length);
       digester?.take(piece);
       const written = writer.write(piece);
+      onArrived?.(writer.endBytes(), totalBytes);
       if (written !== null) await meter.excuse(written);
       if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
     }

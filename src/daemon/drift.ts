@@ -17,6 +17,8 @@ export interface DriftOptions {
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
   readonly onWhole: (target: string) => Promise<void>;
+  /** Is told of a look at all trees. */
+  readonly onScanned: (doneTargets: number, targets: number) => void;
   readonly onError: (error: unknown) => void;
   /** Targets that differed when another process last looked. */
   readonly known: readonly string[];
@@ -66,10 +68,14 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
       // Whoever goes on and on changing trees is not followed at every step.
       await sleep(options.settleMs * (hasDrifted ? DRIFTING_PAUSES : 1), undefined, { signal: abort.signal });
       hasDrifted = false;
-      for (const target of await takeTargets(waiting, known, options)) {
+      const tellScan = waiting.isAll ? options.onScanned : () => {};
+      const targets = await takeTargets(waiting, known, options);
+      for (const [index, target] of targets.entries()) {
+        tellScan(index, targets.length);
         abort.signal.throwIfAborted();
         hasDrifted = (await lookAt(target)) || hasDrifted;
       }
+      tellScan(targets.length, targets.length);
     }
   };
   const wake = (): void => {

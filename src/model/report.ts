@@ -2,6 +2,7 @@ import type { EventLevel, EventName } from './events.ts';
 import type { Liveness, Readiness } from './health.ts';
 import type { Lease } from './lease.ts';
 import type { Live } from './live.ts';
+import type { PullProgress, ScanProgress } from './pull-progress.ts';
 import type { TargetStatus } from './status.ts';
 
 /** A warning or an error of the log, kept for who looks at the daemon later. */
@@ -29,6 +30,10 @@ export interface DaemonReport {
   readonly readiness: Readiness;
   readonly liveness: Liveness;
   readonly live: Live;
+  /** The pulls under way, the one that has taken longest first. */
+  readonly pulls: readonly PullProgress[];
+  /** How far the look at all trees is with which the daemon begins; null while there is none. */
+  readonly scan: ScanProgress | null;
   /** The leases that publishing waits for. */
   readonly leases: readonly Lease[];
   /** Room on the file system of the directory, without what is kept for root; null where it cannot be told. */

@@ -4,6 +4,7 @@ import { byId, drawing, element, fill, setText, timeNode } from './dom.js';
 import { fact } from './details.js';
 import { counted, durationText, numberText, sizeText } from './format.js';
 import { passClause } from './charts.js';
+import { pullText } from './pulls.js';
 import { sign } from './signs.js';
 import { countStates, STATES } from './targets.js';
 
@@ -58,13 +59,21 @@ function shareBar(counts, total) {
  * Shows the pass in hand, or when the next one is due and how the last one ended.
  * @param {Report} report
  */
-export function showPass({ live, liveness, maxStalenessMs }) {
+export function showPass({ live, liveness, maxStalenessMs, pulls, scan }) {
   const { pass, slow, passes, nextPassAtMs } = live;
   const last = passes.at(-1) ?? null;
   setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
-  fill(byId('pass-now'), [pass, slow, last, nextPassAtMs, liveness.state, maxStalenessMs], () => [
-    ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass)),
-    slowPulls(slow),
+  const shown = [pass, slow, last, nextPassAtMs, liveness.state, maxStalenessMs, pulls, scan];
+  fill(byId('pass-now'), shown, () => [
+    ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass, pulls)),
+    slowPulls(slow, pulls),
+    scan === null
+      ? null
+      : element(
+          'p',
+          { class: 'dim' },
+          `Holding trees against their manifests: ${numberText(scan.doneTargets)} of ${numberText(scan.targets)}.`,
+        ),
     lastPass(last),
   ]);
 }
@@ -78,8 +87,12 @@ function nextPass(nextPassAtMs) {
   ];
 }
 
-/** @param {NonNullable<Report['live']['pass']>} pass @returns {Child[]} */
-function passInHand({ trigger, startedAtMs, planned, done, pulling }) {
+/**
+ * @param {NonNullable<Report['live']['pass']>} pass
+ * @param {Report['pulls']} pulls
+ * @returns {Child[]}
+ */
+function passInHand({ trigger, startedAtMs, planned, done, pulling }, pulls) {
   const begun = element('p', { class: 'dim' }, `by ${trigger}, for `, timeNode(startedAtMs, 'elapsed'));
   if (planned === null) return [element('p', { class: 'figure' }, 'Asking the service'), begun];
   const { pull, keep, hold, retire } = planned;
@@ -103,14 +116,29 @@ function passInHand({ trigger, startedAtMs, planned, done, pulling }) {
           { class: 'pulling', 'aria-label': 'Being pulled' },
           ...pulling
             .slice(0, PULLING_SHOWN)
-            .map((name) => element('li', { title: name }, element('bdi', {}, name))),
+            .map((name) => element('li', { title: name }, element('bdi', {}, name), progressOf(name, pulls))),
           others > 0 ? element('li', { class: 'dim' }, `and ${others} more`) : null,
         ),
   ];
 }
 
-/** @param {Report['live']['slow']} slow @returns {HTMLElement | null} */
-function slowPulls(slow) {
+/**
+ * What a pull is at, below its name.
+ * @param {string} name
+ * @param {Report['pulls']} pulls
+ * @returns {Child}
+ */
+function progressOf(name, pulls) {
+  const pull = pulls.find(({ target }) => target === name);
+  return pull === undefined ? null : element('span', { class: 'dim progress-text' }, ` ${pullText(pull)}`);
+}
+
+/**
+ * @param {Report['live']['slow']} slow
+ * @param {Report['pulls']} pulls
+ * @returns {HTMLElement | null}
+ */
+function slowPulls(slow, pulls) {
   if (slow.length === 0) return null;
   const others = slow.length - PULLING_SHOWN;
   return element(
@@ -126,6 +154,7 @@ function slowPulls(slow) {
           timeNode(startedAtMs, 'elapsed'),
           ': ',
           element('bdi', {}, target),
+          progressOf(target, pulls),
         ),
       ),
     others > 0 ? element('li', { class: 'dim' }, `and ${others} more that take long`) : null,

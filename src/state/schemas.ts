@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { ERROR_RULES, type ErrorCode } from '../model/errors.ts';
 import { isTargetPath } from '../model/file-name.ts';
+import { PULL_PHASES } from '../model/pull-progress.ts';
 
 const time = z.number();
 /** A target, as below `mirror/`: paths are made of it. */
@@ -89,6 +90,27 @@ export const driftSchema = z.record(
     first: z.string(),
   }),
 );
+
+const amount = z.number().nonnegative();
+
+/** How far the work is that takes more than a moment. */
+export const progressSchema = z.object({
+  atMs: time,
+  pulls: z.array(
+    z.object({
+      target,
+      phase: z.enum(PULL_PHASES),
+      startedAtMs: time,
+      downloadedBytes: amount,
+      doneBytes: amount,
+      totalBytes: amount.nullable(),
+      isEstimate: z.boolean(),
+      bytesPerSecond: z.number().nullable(),
+      leftMs: amount.nullable(),
+    }),
+  ),
+  scan: z.object({ doneTargets: amount, targets: amount }).nullable(),
+});
 
 /** Since when pulls go on that take long, by target. */
 export const slowPullsSchema = z.record(target, time);

@@ -17,6 +17,7 @@ import {
   lastPassSchema,
   repeatMarkSchema,
   reportedFailuresSchema,
+  progressSchema,
   slowPullsSchema,
   toldTreeSchema,
   troublesSchema,
@@ -24,6 +25,7 @@ import {
 import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type StoredPass = z.infer<typeof lastPassSchema>;
+export type StoredProgress = z.infer<typeof progressSchema>;
 export type Installation = z.infer<typeof installationSchema>;
 
 /** What is remembered beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
@@ -39,6 +41,9 @@ export interface State {
   /** The pulls that take long: those of the process that writes, or wrote last. */
   readonly slowPulls: () => Promise<SlowPulls>;
   readonly saveSlowPulls: (pulls: SlowPulls) => Promise<void>;
+  /** How far the process was that writes, or wrote last; null where it never took long. */
+  readonly progress: () => Promise<StoredProgress | null>;
+  readonly saveProgress: (progress: StoredProgress) => Promise<void>;
   /** The trees that the command after publishing was told of, by the path of their target. */
   readonly toldTrees: () => Promise<Map<string, ToldTree>>;
   /** Notes what the command was told of a target; null for nothing any more. */
@@ -87,6 +92,7 @@ export async function openState(options: StateOptions): Promise<State> {
   const failures = document('reported-failures', reportedFailuresSchema);
   const drift = document('drift', driftSchema);
   const slowPulls = document('slow-pulls', slowPullsSchema);
+  const progress = document('progress', progressSchema);
   const troubles = document('troubles', troublesSchema);
   const lastPass = document('last-pass', lastPassSchema);
   const installation = document('installation', installationSchema);
@@ -100,6 +106,8 @@ export async function openState(options: StateOptions): Promise<State> {
     saveDrift: (notes) => drift.write({ ...notes }),
     slowPulls: async () => (await slowPulls.read()) ?? {},
     saveSlowPulls: (pulls) => slowPulls.write({ ...pulls }),
+    progress: progress.read,
+    saveProgress: progress.write,
     toldTrees: () => attempt(() => readToldTrees(told)),
     saveToldTree: (target, tree) => attempt(() => writeToldTree(told, target, tree)),
     troubles: async () => (await troubles.read()) ?? {},

@@ -50,13 +50,16 @@ export async function targetOf(layout: DirectoryLayout, path: string): Promise<s
 export async function findAllDrifted(
   context: PublishContext,
   published: readonly Published[],
+  onScanned: (doneTargets: number, targets: number) => void = () => {},
 ): Promise<string[]> {
   const drifted: string[] = [];
-  for (const { path } of published) {
+  for (const [index, { path }] of published.entries()) {
+    onScanned(index, published.length);
     const found = await findDrift(context, path, new AbortController().signal).catch(
       () => 'unknown' as const,
     );
     if (typeof found === 'string' || found.length > 0) drifted.push(path);
   }
+  onScanned(published.length, published.length);
   return drifted;
 }

@@ -28,6 +28,13 @@ export interface WholeEntry {
   readonly sources: ReadonlyMap<string, { readonly file: string; readonly isLinkable: boolean }>;
 }
 
+/** Is told of bytes that were read or copied, of so many in all. */
+type OnBytes = (bytes: number, totalBytes: number) => void;
+
+function sizeOf({ files }: Manifest): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
 /**
  * Holds a tree of the history against its manifest, every byte of it. A file that is not right, such as one whose link in the
  * mirror someone edited, is taken from wherever else its target's bytes are kept.
@@ -37,6 +44,7 @@ export async function checkEntry(
   layout: DirectoryLayout,
   entry: HistoryEntry,
   signal: AbortSignal,
+  onBytes: OnBytes,
 ): Promise<WholeEntry> {
   const name = `history/${entry.path}/${entry.name}`;
   const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
@@ -48,7 +56,12 @@ export async function checkEntry(
       { hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.` },
     );
   }
-  const { differences } = await examineTree(entry.tree, manifest.files, { depth: 'bytes', signal });
+  const totalBytes = sizeOf(manifest);
+  const { differences } = await examineTree(entry.tree, manifest.files, {
+    depth: 'bytes',
+    signal,
+    onBytes: (bytes) => onBytes(bytes, totalBytes),
+  });
   const isTrusted = trustOf(differences);
   const findCopy = await findCopies(layout, entry.path);
   const sources = new Map<string, { file: string; isLinkable: boolean }>();
@@ -73,7 +86,7 @@ export async function checkEntry(
  * @param folder must not exist, or be empty
  * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`
  */
-export async function restoreInto(folder: string, whole: WholeEntry): Promise<void> {
+export async function restoreInto(folder: string, whole: WholeEntry, onBytes: OnBytes): Promise<void> {
   await onDisk(`restoring into ${folder}`, async () => {
     const present = await unlessMissing(readdir(folder));
     if (present !== null && present.length > 0) {
@@ -86,7 +99,7 @@ export async function restoreInto(folder: string, whole: WholeEntry): Promise<vo
     try {
       await mkdir(partial, { mode: 0o700 });
       const tree = join(partial, 'tree');
-      await copyTree(tree, whole);
+      await copyTree(tree, whole, onBytes);
       await rename(tree, folder);
       await syncDirectory(dirname(folder));
     } finally {
@@ -99,13 +112,19 @@ export async function restoreInto(folder: string, whole: WholeEntry): Promise<vo
  * Copies the files of a tree, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
  * history may have put something else into a file's place since it was looked at, a link to what only this user may read above all.
  */
-async function copyTree(to: string, { entry, manifest, sources }: WholeEntry): Promise<void> {
+async function copyTree(
+  to: string,
+  { entry, manifest, sources }: WholeEntry,
+  onBytes: OnBytes,
+): Promise<void> {
+  const totalBytes = sizeOf(manifest);
   await mkdir(to);
-  for (const { path, sha256, mtimeMs, mode } of manifest.files) {
+  for (const { path, sha256, sizeBytes, mtimeMs, mode } of manifest.files) {
     const copy = join(to, path);
     await mkdir(dirname(copy), { recursive: true });
     await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
     if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(entry, path);
+    onBytes(sizeBytes, totalBytes);
     await chmod(copy, mode);
     await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
   }

@@ -132,6 +132,8 @@ export interface StoreOptions {
   readonly now: () => number;
   /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
   readonly gatePatienceMs?: number;
+  /** Is told of a look at all trees, as a directory that was copied or restored needs one. */
+  readonly onScanned?: (doneTargets: number, targets: number) => void;
   /** Called whenever bytes were read or written for a pass. */
   readonly onProgress?: () => void;
 }
@@ -151,7 +153,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     const context = await publishContext(options, layout, native, lock);
     const recovered = await settle(context);
     const inventory = createInventory(layout);
-    const { id, drifted } = await identify(context, inventory);
+    const { id, drifted } = await identify(context, inventory, options.onScanned);
     await usable(layout.root, () => listTargetsOnce(context, inventory));
     return {
       layout,
@@ -312,11 +314,13 @@ async function settleBehindGate(context: PublishContext, signal?: AbortSignal): 
 async function identify(
   context: PublishContext,
   inventory: Inventory,
+  onScanned: StoreOptions['onScanned'],
 ): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
   const { layout } = context;
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
   const noted = await usable(layout.root, () => readDriftNote(layout));
-  const found = knownId === null ? await findAllDrifted(context, (await inventory.read()).published) : [];
+  const found =
+    knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
   const drifted = [...new Set([...noted, ...found])];
   await usable(layout.root, () => writeDriftNote(layout, drifted));
   return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };

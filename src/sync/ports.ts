@@ -5,6 +5,7 @@ import type { Approval, Approvals } from '../model/guard.ts';
 import type { Lease } from '../model/lease.ts';
 import type { Manifest, SkippedEntry } from '../model/manifest.ts';
 import type { PullLine } from './line.ts';
+import type { ProgressMonitor } from './progress-monitor.ts';
 import type { TargetRecord } from '../model/record.ts';
 import type { Listing, Repository, TargetId } from '../model/service.ts';
 import type { StagedState } from '../model/staged-state.ts';
@@ -21,7 +22,7 @@ export interface ServicePort {
   readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
   /** Whether a path exists in the contents of a branch. */
   readonly exists: (
-    request: Omit<DownloadRequest, 'etag' | 'destination'> & { path: string },
+    request: Omit<DownloadRequest, 'etag' | 'destination' | 'onArrived'> & { path: string },
   ) => Promise<boolean>;
 }
 
@@ -31,6 +32,8 @@ export interface DownloadRequest {
   readonly branch: string;
   readonly etag: string | null;
   readonly destination: string;
+  /** Is told how much has arrived, and of how much, where the answer says so. */
+  readonly onArrived: (doneBytes: number, totalBytes: number | null) => void;
   readonly signal: AbortSignal;
 }
 
@@ -70,7 +73,7 @@ export interface ArchivePort {
     options: {
       readonly sharing: Sharing;
       readonly signal: AbortSignal;
-      readonly onProgress: () => void;
+      readonly onBytes: (bytes: number) => void;
     },
   ) => Promise<readonly Extracted[]>;
   readonly close: () => Promise<void>;
@@ -269,6 +272,8 @@ export interface PassContext<Stage extends StagePort = StagePort> {
   readonly knownUnmatched: Set<string>;
   /** The paths of the lost targets that are reported. */
   readonly knownLost: Set<string>;
+  /** Knows how far the pulls are. */
+  readonly monitor: ProgressMonitor;
   /** Where pulls wait for their turns, and go on. */
   readonly line: PullLine;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */

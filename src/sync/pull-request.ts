@@ -1,6 +1,7 @@
 import type { PullAction } from '../model/actions.ts';
 import type { Approvals, DeletionLimit } from '../model/guard.ts';
 import type { Manifest } from '../model/manifest.ts';
+import type { PullMeter } from './progress-monitor.ts';
 import type { Listing, Repository, WorkbookRow } from '../model/service.ts';
 
 /** What a pull is about. */
@@ -13,6 +14,8 @@ export interface PullRequest {
   /** How many files may be deleted without a person's word. */
   readonly guard: DeletionLimit;
   readonly approvals: Approvals;
+  /** Takes in how far it is. */
+  readonly meter: PullMeter;
   readonly signal: AbortSignal;
 }
 

@@ -44,6 +44,7 @@ export async function pullTarget<Stage extends StagePort>(
       (await receiveNewVersions(context, request, stage, before)) ??
       (await receiveWhole(context, request, stage, before));
     if (received.kind === 'not-found') return received;
+    request.meter.publishes();
     const { rewritten, downloadedBytes, isWhole } = received;
     const manifest = manifestOf(request, received, before.manifest, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, request.guard);

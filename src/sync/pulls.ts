@@ -227,7 +227,9 @@ async function pullOne<Stage extends StagePort>(
     if (lease !== null) return heldByLease(work, action, lease);
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     const guard = policy.guard.files;
-    const pulled = await pullTarget(context, { action, repository, rows, listing, guard, approvals, signal });
+    const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
+    const request = { action, repository, rows, listing, guard, approvals, meter, signal };
+    const pulled = await pullTarget(context, request).finally(() => meter.end());
     if (pulled.kind === 'not-found') return await notFound(work, pulled.isCertain);
     if (pulled.kind === 'guarded') {
       const { held, downloadedBytes } = pulled;

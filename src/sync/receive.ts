@@ -30,12 +30,14 @@ export async function receiveWhole<Stage extends StagePort>(
   stage: Stage,
   before: Before,
 ): Promise<Received | NotFound> {
-  const { action, repository, signal, listing } = request;
+  const { action, repository, signal, listing, meter } = request;
+  meter.downloads();
   const answer = await context.service.download({
     repository,
     branch: action.target.branch,
     etag: knownTag(action, before),
     destination: stage.archivePath,
+    onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
     signal,
   });
   if (answer.kind === 'not-found') return answer;
@@ -63,7 +65,7 @@ function knownTag({ conditional, depth }: PullAction, { manifest, isDamaged }: B
 
 async function unpackInto<Stage extends StagePort>(
   context: PassContext<Stage>,
-  { action, repository, rows, signal }: PullRequest,
+  { action, repository, rows, meter, signal }: PullRequest,
   stage: Stage,
   { hasFileTimes }: Extract<DownloadAnswer, { kind: 'archive' }>,
   { manifest: previous, isTrusted }: Before,
@@ -81,7 +83,11 @@ async function unpackInto<Stage extends StagePort>(
       isThorough: action.depth === 'bytes',
       hasFileTimes,
       exists: (path) => context.service.exists({ repository, branch, path, signal }),
-      onProgress: context.onProgress,
+      onBegin: (totalBytes) => meter.unpacks(totalBytes),
+      onBytes: (bytes) => {
+        meter.unpacked(bytes);
+        context.onProgress();
+      },
       signal,
     });
   } finally {
@@ -109,6 +115,7 @@ export async function receiveNewVersions<Stage extends StagePort>(
   const changed = newVersions(previous, rows, action.target.branch);
   if (changed === null) return null;
   const known = new Map(previous.files.map((file) => [file.path, file]));
+  request.meter.downloads();
   const received = await receiveFiles(context, request, stage, changed, known);
   if (received === null) {
     await stage.startAnew();
@@ -159,7 +166,7 @@ async function receiveFiles<Stage extends StagePort>(
 
 async function receiveFile<Stage extends StagePort>(
   { service }: PassContext<Stage>,
-  { action, repository, signal }: PullRequest,
+  { action, repository, meter, signal }: PullRequest,
   stage: Stage,
   row: WorkbookRow,
   known: ManifestFile | undefined,
@@ -168,6 +175,7 @@ async function receiveFile<Stage extends StagePort>(
   const mtimeMs = timeOf(row);
   if (mtimeMs === null) return null;
   await stage.makeRoom(path);
+  let arrivedBytes = 0;
   const answer = await service.downloadFile({
     repository,
     branch: action.target.branch,
@@ -177,6 +185,10 @@ async function receiveFile<Stage extends StagePort>(
       ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
     },
     destination: stage.placeOf(path),
+    onArrived: (doneBytes) => {
+      meter.arrivedMore(doneBytes - arrivedBytes);
+      arrivedBytes = doneBytes;
+    },
     signal,
   });
   if (answer.kind !== 'file') return null;

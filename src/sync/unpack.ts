@@ -24,8 +24,10 @@ export interface UnpackRequest {
   readonly hasFileTimes: boolean;
   /** Asks the service whether a path exists in the contents. */
   readonly exists: (path: string) => Promise<boolean>;
-  /** Called whenever bytes were written. */
-  readonly onProgress: () => void;
+  /** Is told how much there is to read or write, before any of it is. */
+  readonly onBegin: (totalBytes: number) => void;
+  /** Is told of bytes as they are read or written. */
+  readonly onBytes: (bytes: number) => void;
   readonly signal: AbortSignal;
 }
 
@@ -42,13 +44,14 @@ export interface Unpacked {
 
 /** Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. */
 export async function unpack(request: UnpackRequest): Promise<Unpacked> {
-  const { archive, stage, signal, onProgress } = request;
+  const { archive, stage, signal, onBytes } = request;
   const strip = await leadingFolder(request);
   refuseEmpty(request);
   const orders = await ordersFor(request, strip);
+  request.onBegin(bytesToRead(orders));
   const extracted = await archive.extract(
     orders.map(({ order }) => order),
-    { sharing: stage.sharing, signal, onProgress },
+    { sharing: stage.sharing, signal, onBytes },
   );
   const files: ManifestFile[] = [];
   const rewritten: string[] = [];
@@ -66,6 +69,14 @@ export async function unpack(request: UnpackRequest): Promise<Unpacked> {
     rewritten,
     isThorough: extracted.every((outcome) => outcome.kind !== 'kept' || outcome.isRead),
   };
+}
+
+/** What is read of an archive, and written where it is new: not what its checksum says is there already. */
+function bytesToRead(orders: readonly FileOrder[]): number {
+  return orders.reduce(
+    (sum, { order }) => sum + (order.known?.isSameByChecksum === true ? 0 : order.entry.sizeBytes),
+    0,
+  );
 }
 
 function refuseEmpty({ archive, rows, branch }: UnpackRequest): void {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { ERROR_RULES } from '../model/errors.ts';
 import { EVENT_LEVELS } from '../model/events.ts';
+import { PULL_PHASES } from '../model/pull-progress.ts';
 
 /** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
 
@@ -126,6 +127,18 @@ const live = z
   })
   .meta({ description: 'what the daemon is doing, and did lately' });
 
+const pull = z.object({
+  target,
+  phase: z.enum(PULL_PHASES),
+  startedAtMs: timeMs,
+  downloadedBytes: sizeBytes,
+  doneBytes: sizeBytes.meta({ description: 'bytes of the phase that are done' }),
+  totalBytes: sizeBytes.nullable(),
+  isEstimate: z.boolean().meta({ description: 'whether the total is only what it was the last time' }),
+  bytesPerSecond: z.number().nullable(),
+  leftMs: durationMs.nullable(),
+});
+
 const lease = z.object({ id: z.string(), holder: z.string(), takenAtMs: timeMs, untilMs: timeMs });
 
 const failure = z.object({
@@ -220,6 +233,13 @@ export const statusSchema = z
     readiness,
     liveness,
     live,
+    pulls: list(pull).meta({
+      description: 'the pulls under way, the one that has taken longest first',
+    }),
+    scan: z
+      .object({ doneTargets: count, targets: count })
+      .nullable()
+      .meta({ description: 'how far a look at all trees is, such as the one that a daemon begins with' }),
     leases: list(lease),
     disk: z.object({ sizeBytes, freeBytes: sizeBytes }).nullable(),
     targets: list(targetStatus).meta({ description: 'by target, in order' }),

@@ -48,11 +48,12 @@ describe('a pull that takes long', () => {
     const ask = async (path: string): Promise<string> => (await fetch(new URL(path, address))).text();
     expect(JSON.parse(await ask('/api/status'))).toMatchObject({
       live: { pass: null, slow: [{ target: 'Slow/main' }] },
+      pulls: [{ target: 'Slow/main', phase: 'downloading', doneBytes: 20, downloadedBytes: 20 }],
     });
     expect(await ask('/metrics')).toContain('workbook_mirror_slow_pulls 1\n');
     await expect
       .poll(async () => (await run(['status'], settings)).stdout, { timeout: 30_000 })
-      .toContain('Slow/main takes long: being pulled since');
+      .toMatch(/Slow\/main takes long: being pulled since .*; downloading 20 B of \d+ B/);
     // Other settings bring another client; that of the pull is not closed under it.
     await writeFile(`${file}.new`, `${NEVER}service:\n  retries: 1\n`);
     await rename(`${file}.new`, file);

@@ -131,7 +131,10 @@ describe('a download', () => {
     service.fault = (path) => (path.includes('/contents') ? { kind: 'cut', after: 50 } : null);
     const { signal } = new AbortController();
     const request = { repository: { ...repository, createdAt: null }, branch: 'main', etag: null };
-    await expect(mirror.context.service.download({ ...request, destination, signal })).rejects.toMatchObject({
+    const onArrived = (): void => {};
+    await expect(
+      mirror.context.service.download({ ...request, destination, onArrived, signal }),
+    ).rejects.toMatchObject({
       code: 'contents.interrupted',
     });
     await expect(readFile(destination)).rejects.toMatchObject({ code: 'ENOENT' });

@@ -20,6 +20,7 @@ import { layoutOf } from '../../src/store/layout.ts';
 import { acquireLease } from '../../src/store/lease.ts';
 import { formatManifest } from '../../src/store/manifest-file.ts';
 import { manifestWith, repository } from '../support/builders.ts';
+import { silentProgress } from '../support/silent-progress.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** SHA-256 of `evil`. */
@@ -263,7 +264,7 @@ describe('a directory that somebody else has written into', () => {
           signal,
           onEvent: () => {},
         });
-        await attempted(repair(settings, damagedTargets(report), noService, () => {}, signal));
+        await attempted(repair(settings, damagedTargets(report), noService, silentProgress(), signal));
         await rm(join(directory, 'manifests', `${TARGET}.json`), { force: true });
         await rm(join(directory, 'mirror'), { recursive: true });
         await attempted(restoreHistory(settings, { target: TARGET, atMs: null, to: null }));

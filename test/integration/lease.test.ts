@@ -249,7 +249,7 @@ describe('the commands that publish', () => {
         retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
         now: Date.now,
       });
-      const whole = await checkEntry(layout, entry, NEVER);
+      const whole = await checkEntry(layout, entry, NEVER, () => {});
       await expect(restoreToMirror(store, whole, Date.now())).rejects.toMatchObject({
         code: 'publish.leased',
       });

@@ -11,6 +11,7 @@ import { layoutOf } from '../../src/store/layout.ts';
 import { readTargetList } from '../../src/store/target-list.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
+import { silentProgress } from '../support/silent-progress.ts';
 
 async function startMirrored(
   settings: HarnessSettings = {},
@@ -52,7 +53,9 @@ async function repairOf(mirror: MirrorHarness, service: FakeService | null): Pro
       },
       needs: ['service', 'directory'],
     }).settings;
-  return mirror.whileClosed(() => repair(settings, damagedTargets(report), needService, () => {}, signal));
+  return mirror.whileClosed(() =>
+    repair(settings, damagedTargets(report), needService, silentProgress(), signal),
+  );
 }
 
 /** What someone may do to a tree that takes no bytes away which the disk has not elsewhere. */

@@ -147,6 +147,8 @@ export function daemonReport(
     canExchange: true,
     readiness: readinessOf(targets, { isListed, selectsNothing: false }),
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
+    pulls: [],
+    scan: null,
     leases: [],
     disk: { sizeBytes: 512e9, freeBytes: 211e9 },
     targets,

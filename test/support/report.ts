@@ -42,6 +42,8 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
     readiness: { isReady: true, isListed: true, selectsNothing: false, notReady: [] },
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
     live: initialLive(NOW_MS - HOUR_MS),
+    pulls: [],
+    scan: null,
     leases: [],
     disk: { sizeBytes: 2000, freeBytes: 500 },
     targets: [targetStatus()],

@@ -18,7 +18,7 @@ export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buf
         known: null,
         twins: [],
       })),
-      { sharing: 'none', signal: new AbortController().signal, onProgress: () => {} },
+      { sharing: 'none', signal: new AbortController().signal, onBytes: () => {} },
     );
     return await Promise.all(places.map((place) => readFile(place)));
   } finally {

@@ -4,6 +4,7 @@ import { createBoard, roomOn } from '../../src/cli/board.ts';
 import type { Mirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { createPulse } from '../../src/daemon/pulse.ts';
+import { ProgressMonitor } from '../../src/sync/progress-monitor.ts';
 import type { MirrorEvent } from '../../src/model/events.ts';
 import { published } from '../support/builders.ts';
 
@@ -46,6 +47,7 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
   };
   const tree = published(undefined, { verifiedAtMs: Date.now(), publishedAtMs: Date.now() });
   const mirror = {
+    monitor: new ProgressMonitor(),
     store: {
       canExchange: true,
       leases: () => Promise.resolve([]),

@@ -34,6 +34,7 @@ async function serveAt(listen: string, policy: typeof LATER) {
   const board = {
     report: () => Promise.resolve(eventfulReport()),
     liveness: () => eventfulReport().liveness,
+    isBusy: () => false,
   };
   const http = await startHttp(
     () => settings,

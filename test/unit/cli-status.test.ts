@@ -19,6 +19,8 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     leases: [],
     hooksDue: null,
     slowPulls: {},
+    pulls: [],
+    scan: null,
     targets: [TARGET],
   });
   expect(String(text)).toMatch(/^ {2}publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
@@ -46,6 +48,8 @@ it('fits a terminal, says who works there, how many are how, and what selects no
       leases: [],
       hooksDue: null,
       slowPulls: {},
+      pulls: [],
+      scan: null,
       targets: [
         targetStatus({ target }),
         targetStatus({ target: 'B/main', state: 'quarantined', isStale: true }),

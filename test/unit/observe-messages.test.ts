@@ -380,8 +380,11 @@ describe('what events tell of others', () => {
           columns: () => 60,
           loudness: 'verbose',
           secrets: () => [],
+          monitor: { pulls: () => [], scan: () => null },
+          now: () => 0,
         });
-        for (const event of several) show(event);
+        for (const event of several) show.sink(event);
+        show.close();
         for (const text of written)
           expect(text.replace(String(ERASE_LINE), '').replace(/\n$/, '')).not.toMatch(UNFIT);
       }),

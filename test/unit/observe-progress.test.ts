@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { EventSink, MirrorEvent } from '../../src/model/events.ts';
+import type { PullProgress } from '../../src/model/pull-progress.ts';
 import { createProgress, type ProgressOptions } from '../../src/observe/progress.ts';
 import { NOW_MS } from '../support/builders.ts';
 
@@ -12,15 +13,33 @@ function show(options: Partial<ProgressOptions> = {}): {
   bar: () => string;
 } {
   const written: string[] = [];
-  const emit = createProgress({
+  const { sink: emit, close } = createProgress({
     write: (text) => written.push(String(text)),
     isTerminal: true,
     columns: () => 100,
     loudness: 'normal',
     secrets: () => [],
+    monitor: { pulls: () => [], scan: () => null },
+    now: Date.now,
     ...options,
   });
+  onTestFinished(close);
   return { emit, written, bar: () => written.at(-1)?.replace(CLEAR, '') ?? '' };
+}
+
+function pulling(fields: Partial<PullProgress> = {}): PullProgress {
+  return {
+    target: 'git.example.com/org/big/main',
+    phase: 'downloading',
+    startedAtMs: NOW_MS,
+    downloadedBytes: 512e6,
+    doneBytes: 512e6,
+    totalBytes: 2e9,
+    isEstimate: false,
+    bytesPerSecond: 41e6,
+    leftMs: 36_293,
+    ...fields,
+  };
 }
 
 const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 2, keep: 3, hold: 0, retire: 0 };
@@ -79,9 +98,8 @@ describe('progress on a terminal', () => {
     expect(bar()).toBe('░░░░░░░░░░░░░░░░░░░░ 0 of 2 targets, 0 B');
     emit(started('a/main'));
     emit(started('b/main'));
-    expect(bar()).toBe('░░░░░░░░░░░░░░░░░░░░ 0 of 2 targets, 0 B, pulling a/main, b/main');
     emit(pulled('a/main'));
-    expect(bar()).toBe('██████████░░░░░░░░░░ 1 of 2 targets, 1.5 kB, pulling b/main');
+    expect(bar()).toBe('██████████░░░░░░░░░░ 1 of 2 targets, 1.5 kB');
     emit(failed('b/main'));
     expect(bar()).toBe('████████████████████ 2 of 2 targets, 1.5 kB');
   });
@@ -92,10 +110,7 @@ describe('progress on a terminal', () => {
     emit(started('a/main'));
     written.length = 0;
     emit({ name: 'listing.problem', problem: 'odd' });
-    expect(written).toEqual([
-      `${CLEAR}! odd\n`,
-      `${CLEAR}░░░░░░░░░░░░░░░░░░░░ 0 of 2 targets, 0 B, pulling a/main`,
-    ]);
+    expect(written).toEqual([`${CLEAR}! odd\n`, `${CLEAR}░░░░░░░░░░░░░░░░░░░░ 0 of 2 targets, 0 B`]);
   });
 
   it.each<MirrorEvent>([FINISHED, ABANDONED])('has no bar after $name', (event) => {
@@ -145,9 +160,9 @@ describe('progress on a terminal', () => {
   });
 
   it.each([20, 1, 0])('keeps the bar within %i columns', (columns) => {
-    const { emit, bar } = show({ columns: () => columns });
+    const pulls = [pulling({ target: 'a'.repeat(200) })];
+    const { emit, bar } = show({ columns: () => columns, monitor: { pulls: () => pulls, scan: () => null } });
     emit({ ...PLANNED, pull: 1 });
-    emit(started('a'.repeat(200)));
     expect(bar().length).toBeLessThanOrEqual(Math.max(columns, 300));
     if (columns > 0) expect(bar().length).toBeLessThan(columns);
   });
@@ -157,7 +172,51 @@ describe('progress on a terminal', () => {
     emit({ ...PLANNED, pull: 1 });
     emit(started('a/main'));
     emit({ name: 'target.retired', target: 'a/main', reason: 'branch-gone' });
-    expect(bar()).not.toContain('pulling a/main');
+    expect(bar()).toContain('1 of 1 target,');
+  });
+
+  it('says of the pull that has taken longest what it is at, and shortens its name before that', () => {
+    const pulls = [pulling(), pulling({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 })];
+    const monitor = { pulls: () => pulls, scan: () => null };
+    const wide = show({ monitor, columns: () => 160 });
+    wide.emit(PLANNED);
+    expect(wide.bar()).toBe(
+      '░░░░░░░░░░░░░░░░░░░░ 0 of 2 targets, 517 MB; git.example.com/org/big/main: downloading 512 MB of 2.0 GB, 41.0 MB/s, 36 s left; 1 more',
+    );
+    const narrow = show({ monitor, columns: () => 100 });
+    narrow.emit(PLANNED);
+    expect(narrow.bar()).toBe(
+      '░░░░░░░░ 0 of 2 targets, 517 MB; …rg/big/main: downloading 512 MB of 2.0 GB, 41.0 MB/s, 36 s left; ',
+    );
+  });
+
+  it('moves on without any event, and goes when it is closed', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const pull = { ...pulling() };
+    const { emit, bar, written } = show({ monitor: { pulls: () => [pull], scan: () => null } });
+    emit(PLANNED);
+    const before = bar();
+    Object.assign(pull, { doneBytes: 1e9, downloadedBytes: 1e9 });
+    vi.advanceTimersByTime(300);
+    expect(bar()).not.toBe(before);
+    expect(bar()).toContain('1.0 GB of 2.0 GB');
+    emit(FINISHED);
+    written.length = 0;
+    vi.advanceTimersByTime(3000);
+    expect(written).toEqual([]);
+  });
+
+  it('says how far a look at all trees is, before there is a plan', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const { bar } = show({ monitor: { pulls: () => [], scan: () => ({ doneTargets: 3, targets: 10 }) } });
+    vi.advanceTimersByTime(300);
+    expect(bar()).toBe('holding trees against their manifests: 3 of 10');
   });
 
   it('shows no character in the bar that turns the text around', () => {
@@ -169,6 +228,23 @@ describe('progress on a terminal', () => {
 });
 
 describe('progress elsewhere', () => {
+  it('has a line now and then for what takes long, and for no more than four', () => {
+    vi.useFakeTimers({ now: NOW_MS });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const pulls = [...Array(6).keys()].map((index) =>
+      pulling({ target: `t${index}/main`, startedAtMs: NOW_MS + (index === 5 ? 20_000 : 0) }),
+    );
+    const { written } = show({ isTerminal: false, monitor: { pulls: () => pulls, scan: () => null } });
+    vi.advanceTimersByTime(29_000);
+    expect(written).toEqual([]);
+    vi.advanceTimersByTime(1000);
+    expect(written).toHaveLength(5);
+    expect(written[0]).toBe('· t0/main: downloading 512 MB of 2.0 GB, 41.0 MB/s, 36 s left\n');
+    expect(written[4]).toBe('· and 1 more\n');
+  });
+
   it('is lines alone', () => {
     const { emit, written } = show({ isTerminal: false });
     for (const event of [PLANNED, started('a/main'), pulled('a/main'), FINISHED]) emit(event);

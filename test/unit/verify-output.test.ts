@@ -68,7 +68,7 @@ function show(
 describe('the progress of a verification', () => {
   it('is nothing at all when quiet', () => {
     const { written, progress } = show(true, 'quiet');
-    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
     progress.onEvent({ kind: 'examined', target: GONE });
     progress.finish(report({ targets: [GONE] }));
     expect(written).toEqual([]);
@@ -76,7 +76,7 @@ describe('the progress of a verification', () => {
 
   it('is only how far it is where the report is shown in the same place', () => {
     const { written, progress } = show(true, 'normal', true);
-    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
     progress.onEvent({ kind: 'examined', target: GONE });
     progress.finish(report({ targets: [GONE] }));
     expect(written.filter((text) => text.endsWith('\n'))).toEqual([]);
@@ -85,17 +85,17 @@ describe('the progress of a verification', () => {
 
   it('names every target when verbose', () => {
     const { written, progress } = show(false, 'verbose');
-    progress.onEvent({ kind: 'started', selected: 1 });
+    progress.onEvent({ kind: 'started', selected: 1, totalBytes: 6_000_000, isEstimate: false });
     progress.onEvent({ kind: 'examined', target: OK });
     expect(written).toEqual(['✓ Accounting/main: 3 files, 3.0 kB\n']);
   });
 
   it('says on a terminal how far it is and how fast', () => {
     const { written, progress } = show(true);
-    progress.onEvent({ kind: 'started', selected: 2 });
+    progress.onEvent({ kind: 'started', selected: 2, totalBytes: 6_000_000, isEstimate: false });
     progress.onEvent({ kind: 'read', bytes: 3_000_000 });
     progress.onEvent({ kind: 'examined', target: GONE });
-    expect(written.at(1)).toBe(`${CLEAR}0 of 2 targets, 3.0 MB read, 750 kB/s`);
+    expect(written.at(1)).toBe(`${CLEAR}0 of 2 targets, 3.0 MB of 6.0 MB, 429 kB/s, 7.0 s left`);
     expect(written.at(2)).toBe(`${CLEAR}✗ Texts/main is gone: no folder stands at mirror/Texts/main\n`);
     progress.finish(report());
     expect(written.at(-1)).toBe(
@@ -105,7 +105,7 @@ describe('the progress of a verification', () => {
 
   it('says elsewhere only what is not in order, and how it ended', () => {
     const { written, progress } = show(false);
-    progress.onEvent({ kind: 'started', selected: 4 });
+    progress.onEvent({ kind: 'started', selected: 4, totalBytes: 6_000_000, isEstimate: false });
     progress.onEvent({ kind: 'read', bytes: 3000 });
     progress.onEvent({ kind: 'examined', target: OK });
     progress.onEvent({ kind: 'examined', target: null });
