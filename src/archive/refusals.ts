@@ -46,7 +46,7 @@ export class Refusals {
     const advice =
       this.named.find((refusal) => refusal.advice !== undefined)?.advice ?? 'Correct it in the service';
     throw new MirrorError('archive.refused', messages.join(' '), {
-      hint: `The published tree stays as it is. ${advice}; it is looked at again when its versions change, or after an hour.`,
+      hint: `The published tree stays as it is. ${advice}; it is tried again when its versions or these settings change, after an hour, or at once by \`retry\`.`,
     });
   }
 }

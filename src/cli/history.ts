@@ -66,7 +66,7 @@ function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: stri
     path,
     entries.map((entry) => entry.path),
   );
-  throw new MirrorError('target.unknown', `The history has nothing of ${JSON.stringify(asked)}.`, {
+  throw new MirrorError('target.unknown', `The history keeps nothing of ${JSON.stringify(asked)}.`, {
     hint:
       close !== undefined
         ? `The nearest is ${close}. \`${ownCommand('history list')}\` shows everything.`

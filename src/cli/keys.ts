@@ -196,7 +196,7 @@ function notFound(asked: string, content: KeyFolderContent): MirrorError {
     return new MirrorError('key.not_found', 'That is a key itself, and not the id of one.', {
       hint:
         same === undefined
-          ? 'No key here is that one. `keys list` shows the ids.'
+          ? 'It is no key of this service. `keys list` shows the ids.'
           : `Its id is ${same.id}: give that. Other users of this machine may have seen the key in the list of processes.`,
     });
   }

@@ -16,9 +16,9 @@ const START_LIMIT_MS = 3000;
 /** What a check says of a file that failed it. */
 const REASONS: Readonly<Record<Finding, string>> = {
   opened: 'it can be opened',
-  protected: 'it opens with a password only',
+  protected: 'it is protected by a password',
   sound: 'it is too large to be opened',
-  foreign: 'it is no workbook, whatever its name',
+  foreign: 'it is not a workbook, although it is named like one',
   damaged: 'it is damaged',
   overtaxing: 'it could not be opened in the time and memory that a check is given',
   unread: 'git cannot read it',

@@ -33,7 +33,7 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
       await makeServeDirectory(directory);
       return true;
     }
-    if (!found.isDirectory()) throw unusable(`${directory} is a file, and no directory.`, OWN_DIRECTORY);
+    if (!found.isDirectory()) throw unusable(`${directory} is a file, not a directory.`, OWN_DIRECTORY);
     const sign = (await readdir(directory)).find((name) => SIGNS_OF_MIRROR.has(name));
     if (sign !== undefined) throw refusedMirror(directory, sign);
     await access(directory, constants.W_OK | constants.X_OK);
@@ -85,8 +85,8 @@ export async function refuseMissingServeDirectory(directory: string): Promise<vo
   const found = await unlessMissing(stat(directory));
   if (found?.isDirectory() === true) return;
   throw unusable(
-    found === null ? `${directory} does not exist.` : `${directory} is a file, and no directory.`,
-    'Name the directory of a service, whose keys hold here then, too; or leave it out: serve.apiKey and serve.apiToken do without.',
+    found === null ? `${directory} does not exist.` : `${directory} is a file, not a directory.`,
+    'Name the directory of a service, whose keys then hold here, too, or leave it out: serve.apiKey and serve.apiToken need none.',
   );
 }
 
@@ -110,7 +110,7 @@ export async function refuseNoMirror(directory: string): Promise<void> {
       ? 'does not exist'
       : found.isDirectory()
         ? 'is not a mirror: it holds no manifests/'
-        : 'is a file, and no mirror';
+        : 'is a file, not a mirror';
   throw new MirrorError('directory.unusable', `directory: ${directory} ${why}.`, {
     hint: isBelow ? `Give the folder above it: ${above}` : 'Name the folder that a mirror was made in.',
   });

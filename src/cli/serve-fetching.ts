@@ -33,7 +33,7 @@ export function describeFetch(event: FetchEvent): string {
       const next = roughDuration(event.nextAttemptMs);
       const what = event.repository.cloned
         ? 'cannot be fetched; what was fetched before stays'
-        : 'cannot be cloned, and has no contents until then';
+        : 'cannot be cloned, and has no contents until it is';
       return `${name}: ${what}. It is tried again in ${next}, then later each time: ${reasonOf(event.error)}`;
     }
     case 'unconnected':

@@ -111,7 +111,7 @@ function lastPassOf(settings: ReplicaSettings, layout: DirectoryLayout): Promise
 /** What is served, as a line. */
 function describeStart(directory: string, { repositories, targets }: ReplicaTotals): string {
   const what = `${counted(repositories, 'repository', 'repositories')}, ${counted(targets, 'branch', 'branches')}`;
-  return `Serving the mirror ${directory}, to be read only: ${what}.`;
+  return `Serving the mirror ${directory}, read-only: ${what}.`;
 }
 
 /** How old what is served may be, as a line. */

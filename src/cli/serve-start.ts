@@ -125,9 +125,7 @@ export interface Stop {
 export function listenForStop(): Stop {
   const { signal, stopListening } = abortOnSignal();
   const onHangUp = (): void => {
-    log(
-      'SIGHUP: there is nothing to read anew: keys of the directory hold at once, settings from the next start on.',
-    );
+    log('SIGHUP changes nothing here: keys of the directory hold at once, settings from the next start on.');
   };
   process.on('SIGHUP', onHangUp);
   const asked = new Promise<void>((resolve) => {

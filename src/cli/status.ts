@@ -175,7 +175,7 @@ function describeSharing({ targets }: StatusReport): string[] {
 function describeHooksDue({ hooksDue }: StatusReport): string[] {
   if (hooksDue === null || hooksDue === 0) return [];
   return [
-    `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run until it does`,
+    `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`,
   ];
 }
 

@@ -79,7 +79,7 @@ export function describeVerification(report: VerifyReport): TerminalText {
   }
   if (inventoryProblem !== null) {
     blocks.push([
-      `inventory.json cannot be used, so that nothing tells whether targets are lost: ${inventoryProblem}.`,
+      `inventory.json cannot be used, so that it cannot be told whether targets are lost: ${inventoryProblem}.`,
     ]);
   }
   if (strays.length > 0) {
@@ -184,7 +184,7 @@ function adviceOf(report: VerifyReport): string[] {
       : []),
     ...(inventory === 'missing' && mirrored > 0
       ? [
-          'Without inventory.json, which the next pass writes, nothing tells whether targets are lost; `--expect N` holds their number against yours.',
+          'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
         ]
       : []),
     ...(mirrored === 0 && lost.length === 0 && !hasExpected(report)

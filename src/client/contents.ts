@@ -191,7 +191,7 @@ function branchParameter(branch: string): string | undefined {
   if (!branch.isWellFormed()) {
     throw new MirrorError(
       'contents.not_found',
-      `The branch ${JSON.stringify(branch)} cannot be asked for: its name is not a text.`,
+      `The branch ${JSON.stringify(branch)} cannot be asked for: its name is not valid Unicode.`,
     );
   }
   return branch === HEAD_BRANCH ? undefined : branch;

@@ -76,7 +76,7 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
   if (TIMEOUTS.has(code)) {
     return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
       cause: error,
-      hint: 'It is tried again by itself. If the service is slow by nature, raise service.headersTimeout or service.stallTimeout.',
+      hint: 'It is tried again by itself. If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
     });
   }
   return new MirrorError(

@@ -40,13 +40,13 @@ export async function readWhole(
     new MirrorError(
       'service.answer_too_large',
       `The answer of ${where} is greater than ${formatSize(maxAnswerBytes)}: setting service.maxAnswerSize.`,
-      { hint: 'If the service really has so much to say, raise service.maxAnswerSize.' },
+      { hint: 'If so large an answer is right, raise service.maxAnswerSize.' },
     );
   const tooSlow = (durationMs: number): MirrorError =>
     new MirrorError(
       'service.timeout',
       `The answer of ${where} was not whole after ${formatDuration(durationMs)}.`,
-      { hint: 'It is tried again by itself. If the line is slow by nature, raise service.stallTimeout.' },
+      { hint: 'It is tried again by itself. If the connection is always slow, raise service.stallTimeout.' },
     );
   if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge();
   try {

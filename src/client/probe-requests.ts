@@ -125,7 +125,7 @@ async function sendOnce(
 function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
   return new MirrorError('service.timeout', `${origin}${pathname} did not answer in full in time.`, {
     cause,
-    hint: 'If the service is slow by nature, raise service.headersTimeout or service.stallTimeout.',
+    hint: 'If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
   });
 }
 

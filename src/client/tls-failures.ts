@@ -52,7 +52,7 @@ export function explainTls(error: Error, code: string, { protocol, origin, host 
   if (/wrong.version.number|packet.length.too.long/i.test(`${code} ${reason}`)) {
     return {
       message: `${origin} does not speak TLS, but most likely plain HTTP (${code}).`,
-      hint: `Try http://${host} in the setting service.baseUrl; keys then travel for all to read.`,
+      hint: `Try http://${host} in the setting service.baseUrl; keys then travel unencrypted.`,
     };
   }
   return {

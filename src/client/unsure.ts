@@ -36,6 +36,6 @@ export function unsure(error: unknown): UnsureError {
   const { code, message, cause } = toMirrorError(error);
   return new UnsureError(code, message, {
     cause,
-    hint: 'The repository may or may not have been created: look with repos list before you try again.',
+    hint: 'The repository may or may not have been created: look at `repos list` before you try again.',
   });
 }

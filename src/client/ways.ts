@@ -74,9 +74,9 @@ export function createWays({ connectTimeoutMs, ...options }: WayOptions): Ways {
 function noProxy(variable: string): MirrorError {
   return new MirrorError(
     'service.unreachable',
-    `What stands in the variable ${variable} is no address of a proxy.`,
+    `The variable ${variable} does not hold the address of a proxy.`,
     {
-      hint: 'It is like http://proxy.example.com:3128, with user:password@ before the host where that is asked for, special characters percent-encoded.',
+      hint: 'An address is http://proxy.example.com:3128, or http://user:password@proxy.example.com:3128, with special characters percent-encoded.',
     },
   );
 }

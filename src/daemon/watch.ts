@@ -80,12 +80,12 @@ function watchedPathOf(details: unknown): string | null {
 }
 
 const LIMITS: Readonly<Record<string, { readonly what: string; readonly setting: string }>> = {
-  ENOSPC: { what: 'every inotify watch that it may have', setting: 'fs.inotify.max_user_watches' },
+  ENOSPC: { what: 'all its inotify watches', setting: 'fs.inotify.max_user_watches' },
   EMFILE: {
-    what: 'every inotify instance or open file that it may have',
+    what: 'all its inotify instances or open files',
     setting: 'fs.inotify.max_user_instances (or the limit of open files)',
   },
-  ENFILE: { what: 'every open file that the system allows', setting: 'fs.file-max' },
+  ENFILE: { what: 'all open files of the system', setting: 'fs.file-max' },
 };
 
 /** Says why a watch is not complete, and whether nothing more can be watched at all. */
@@ -94,7 +94,7 @@ function watchFailure(error: unknown): { readonly error: MirrorError; readonly i
   const limit = LIMITS[code];
   const cause = { cause: error };
   if (limit !== undefined) {
-    const message = `Changes of published trees are not watched: this user has in use ${limit.what} (${code}).`;
+    const message = `Changes of published trees are not watched: this user has used up ${limit.what} (${code}).`;
     const hint = `Raise ${limit.setting} with sysctl, one watch a folder of the mirror. Until then drift is found by the full check.`;
     return { error: new MirrorError('disk.failed', message, { ...cause, hint }), isOver: true };
   }

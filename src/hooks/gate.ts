@@ -63,7 +63,7 @@ function problemOf({ exitCode, lastLine }: CommandEnd, scrub: (text: string) => 
     return new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine));
   const sentence = `The command hooks.beforePublish refuses the new state (exit code ${exitCode})`;
   return new MirrorError('publish.refused', scrub(withLine(sentence, lastLine)), {
-    hint: 'What is published stays. This version is tried again when it changes, or after an hour.',
+    hint: 'What is published stays. It is tried again when the version or the settings change, after an hour, or at once by `retry`.',
   });
 }
 

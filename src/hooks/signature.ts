@@ -21,7 +21,7 @@ export function signatureOf(key: string, id: string, timestamp: number, body: st
 function unusable(): MirrorError {
   return new MirrorError(
     'notification.failed',
-    'The key in hooks.webhookSecret is none: nothing is sent unsigned.',
+    'hooks.webhookSecret does not hold a key: nothing is sent, as nothing may go unsigned.',
     {
       hint: 'Give 24 to 64 bytes in base64, with or without whsec_ before them.',
     },

@@ -162,8 +162,8 @@ export async function removeKey(folder: string, id: string): Promise<boolean> {
 }
 
 function folderInPlace(path: string): MirrorError {
-  return new MirrorError('directory.unusable', `${path} is a folder, and no key.`, {
-    hint: 'Look what is in it, and remove it by hand: nobody is let in by it.',
+  return new MirrorError('directory.unusable', `${path} is a folder, not a key.`, {
+    hint: 'Look at what is in it, and remove it by hand; it lets nobody in.',
   });
 }
 

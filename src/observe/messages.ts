@@ -51,7 +51,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'deletion.approved': (event) =>
     `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,
   'target.missing': (event) =>
-    `${event.target}: missing from the service, answer number ${event.passes} in a row that lacks it; kept for now`,
+    `${event.target}: missing from ${counted(event.passes, 'answer')} of the service in a row; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>
@@ -60,7 +60,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.lost': (event) =>
     `${event.target}: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it`,
   'inventory.damaged': (event) =>
-    `the inventory.json of the directory cannot be used: ${event.problem}; it is written anew, and whether targets were lost is not known`,
+    `inventory.json cannot be used: ${event.problem}; it is written anew, and it cannot be told whether targets were lost`,
   'drift.unwatched': (event) =>
     `some published trees cannot be watched; they are looked at after the passes: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
@@ -79,7 +79,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
   },
   'credentials.refused': (event) =>
-    `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as it is another one`,
+    `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as the key changes`,
   'credentials.accepted': (event) =>
     `the service accepts the key of ${credentialSetting(event.credential, event.place)}`,
   'settings.reloaded': (event) =>
@@ -96,7 +96,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `mirroring without status page, health and metrics, which are tried again: ${withHint(event)}`,
   'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
   'http.unprotected': (event) =>
-    `whoever reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
+    `everybody who reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
   'lease.waited': (event) =>
     `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
   'hook.finished': (event) =>

@@ -48,7 +48,7 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
       : 'holds no mirror yet, but';
   throw refused(
     `${layout.root} ${what} ${listed(others)}`,
-    `Choose a folder that is empty or that does not exist. ${adoptHint()}`,
+    `Choose a folder that is empty or does not exist yet. ${adoptHint()}`,
   );
 }
 

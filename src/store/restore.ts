@@ -77,7 +77,7 @@ export async function checkEntry(
   throw new MirrorError(
     'history.damaged',
     `${name} is not what its manifest says: the bytes of ${counted(lost.length, 'file')} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
-    { hint: 'Someone changed it, or the disk did. Its other files can be copied by hand.' },
+    { hint: 'Someone or the disk changed it. Its other files can be copied by hand.' },
   );
 }
 
@@ -165,7 +165,7 @@ export async function restoreToMirror(
   if (occupant !== undefined) {
     throw new MirrorError(
       'history.occupied',
-      `${entry.path} cannot be restored into the mirror, where ${occupant.path} stands as the service has it.`,
+      `${entry.path} cannot be restored into the mirror, where ${occupant.path} stands, which the service has.`,
       { hint: 'Restore into another folder: --to FOLDER.' },
     );
   }

@@ -67,7 +67,8 @@ function digestOf(list: TargetList): string {
 export async function readTargetList(layout: DirectoryLayout): Promise<TargetListFound> {
   const found = await readOwnFile(layout.targetList, MAX_LIST_BYTES);
   if (found.kind === 'missing') return { kind: 'missing' };
-  if (found.kind !== 'text') return { kind: 'damaged', problem: 'it is no plain file, or too large' };
+  if (found.kind !== 'text')
+    return { kind: 'damaged', problem: 'it is not a plain file, or it is too large' };
   let json: unknown;
   try {
     json = JSON.parse(found.text);
@@ -85,7 +86,7 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
     writtenAtMs: Date.parse(writtenAt),
     targets: targets.map(({ branch, path, repository }) => ({ path, repositoryId: repository, branch })),
   };
-  if (digestOf(list) !== sha256) return { kind: 'damaged', problem: 'its checksum is another' };
+  if (digestOf(list) !== sha256) return { kind: 'damaged', problem: 'its checksum does not match' };
   return { kind: 'list', list };
 }
 

@@ -238,7 +238,7 @@ describe('a proxy', () => {
     async (given) => {
       vi.stubEnv('HTTPS_PROXY', given);
       expect((await failure('https://workbooks.test')).message).toBe(
-        'What stands in the variable HTTPS_PROXY is no address of a proxy.',
+        'The variable HTTPS_PROXY does not hold the address of a proxy.',
       );
     },
   );

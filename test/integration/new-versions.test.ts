@@ -1,11 +1,12 @@
 import { lstat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 import { describe, expect, it } from 'vitest';
 
 import { type FakeKnobs, type FakeRepository, type FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -76,9 +77,11 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.pass();
     expect(pathsAskedFor(service).sort()).toStrictEqual(['a.xlsx', 'd.xlsx']);
     const { files } = await mirror.manifest('Accounting/main');
-    await mirror.restart({ DIRECTORY: `${mirror.directory}/other` });
+    const directory = await temporaryFolder();
+    await mirror.restart({ DIRECTORY: directory });
     await mirror.pass();
-    const other = (await mirror.manifest('../other/manifests/Accounting/main')).files;
+    const path = relative(join(mirror.directory, 'manifests'), join(directory, 'manifests/Accounting/main'));
+    const other = (await mirror.manifest(path)).files;
     expect(files).toStrictEqual(other);
   });
 

@@ -346,7 +346,7 @@ describe('the commands around keys', () => {
     expect((await keys('list')).stderr).toContain('it is a folder; it lets nobody in; remove it by hand');
     expect(await keys('revoke', 'abc')).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('abc.json is a folder, and no key') as string,
+      stderr: expect.stringContaining('abc.json is a folder, not a key') as string,
     });
   });
 

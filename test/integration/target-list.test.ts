@@ -75,7 +75,11 @@ describe('the inventory of a directory', () => {
   });
 
   it.each([
-    ['a change of it', (text: string) => text.replace('"B/main"', '"Bb/main"'), 'its checksum is another'],
+    [
+      'a change of it',
+      (text: string) => text.replace('"B/main"', '"Bb/main"'),
+      'its checksum does not match',
+    ],
     ['half of it', (text: string) => text.slice(0, text.length / 2), 'it is not JSON'],
     [
       'a path that leads elsewhere',
@@ -104,7 +108,7 @@ describe('an inventory that is a link', () => {
     });
     await mirror.pass();
     expect(mirror.eventsOf('inventory.damaged')).toMatchObject([
-      { problem: 'it is no plain file, or too large' },
+      { problem: 'it is not a plain file, or it is too large' },
     ]);
     expect(mirror.eventsOf('target.lost')).toEqual([]);
     expect((await lstat(file)).isFile()).toBe(true);

@@ -439,7 +439,7 @@ describe('verify', () => {
     const report = await verified(mirror.directory);
     expect(isClean(report)).toBe(false);
     expect(String(describeVerification(report))).toContain(
-      'inventory.json cannot be used, so that nothing tells whether targets are lost: its checksum is another.',
+      'inventory.json cannot be used, so that it cannot be told whether targets are lost: its checksum does not match.',
     );
     await rm(file);
     const without = await verified(mirror.directory);

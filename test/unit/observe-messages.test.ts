@@ -108,7 +108,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.missing': [
     { target: 'Accounting/main', passes: 2 },
-    'Accounting/main: missing from the service, answer number 2 in a row that lacks it; kept for now',
+    'Accounting/main: missing from 2 answers of the service in a row; kept for now',
   ],
   'target.absent': [
     { target: 'Accounting/main' },
@@ -132,7 +132,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'inventory.damaged': [
     { problem: 'it is not JSON' },
-    'the inventory.json of the directory cannot be used: it is not JSON; it is written anew, and whether targets were lost is not known',
+    'inventory.json cannot be used: it is not JSON; it is written anew, and it cannot be told whether targets were lost',
   ],
   'drift.unwatched': [
     WRONG,
@@ -179,7 +179,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'credentials.refused': [
     { credential: 'apiKey', place: 'first', nextAttemptAtMs: NOW_MS },
-    'the service refuses the key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as it is another one',
+    'the service refuses the key of service.apiKey; it is tried again at 2025-06-02T10:00:00Z, or as soon as the key changes',
   ],
   'credentials.accepted': [
     { credential: 'apiToken', place: 'second' },
@@ -207,7 +207,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
   'http.unprotected': [
     { address: 'http://0.0.0.0:9480/' },
-    'whoever reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
+    'everybody who reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
   ],
   'lease.waited': [
     { untilMs: NOW_MS, holder: 'restic' },
