@@ -1,7 +1,8 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../model/guard.ts';
-import { counted, heldSentence } from '../model/humanize.ts';
+import { counted } from '../model/humanize.ts';
+import { heldSentence } from '../model/sentences.ts';
 import { likely } from '../model/nearest.ts';
 import { ownCommand } from '../model/own-command.ts';
 import type { TargetRecord } from '../model/record.ts';

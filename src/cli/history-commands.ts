@@ -4,7 +4,7 @@ import { EXIT_CODES, MirrorError } from '../model/errors.ts';
 import { Gauge } from '../model/gauge.ts';
 import { counted } from '../model/humanize.ts';
 import { ownCommand } from '../model/own-command.ts';
-import { describeAmount } from '../model/pull-progress.ts';
+import { describeAmount } from '../model/amount.ts';
 import { say } from '../model/terminal-text.ts';
 import { createLiveLine } from '../observe/live-line.ts';
 import { declare, type SetExitCode } from './declare.ts';

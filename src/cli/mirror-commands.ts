@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { unmatchedSentence } from '../model/humanize.ts';
+import { unmatchedSentence } from '../model/sentences.ts';
 import { say } from '../model/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';

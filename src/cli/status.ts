@@ -1,15 +1,6 @@
 import type { SettingsFor } from '../config/schema.ts';
-import {
-  counted,
-  driftSentence,
-  heldSentence,
-  oneLine,
-  roughDuration,
-  roughSize,
-  unmatchedSentence,
-  utcTime,
-  withHint,
-} from '../model/humanize.ts';
+import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../model/humanize.ts';
+import { driftSentence, heldSentence, unmatchedSentence } from '../model/sentences.ts';
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
 import { ownCommand } from '../model/own-command.ts';

@@ -3,7 +3,7 @@ import { counted, roughDuration, roughSize } from '../model/humanize.ts';
 import { Gauge } from '../model/gauge.ts';
 import type { Loudness } from '../model/loudness.ts';
 import { ownCommand } from '../model/own-command.ts';
-import { describeAmount } from '../model/pull-progress.ts';
+import { describeAmount } from '../model/amount.ts';
 import { joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
 import { createLiveLine, type LiveLineOptions } from '../observe/live-line.ts';
 import {

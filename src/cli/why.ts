@@ -1,6 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../model/errors.ts';
-import { counted, driftSentence, heldSentence, oneLine, utcTime } from '../model/humanize.ts';
+import { counted, oneLine, utcTime } from '../model/humanize.ts';
+import { driftSentence, heldSentence } from '../model/sentences.ts';
 import { PATHS_SHOWN } from '../model/guard.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import { likely } from '../model/nearest.ts';

@@ -5,7 +5,8 @@ import { eventFailure } from '../model/event-failure.ts';
 import { backOffDelayMs } from '../model/back-off.ts';
 import { MirrorError } from '../model/errors.ts';
 import type { EventSink } from '../model/events.ts';
-import { isChosen, type Notification } from '../model/notifications.ts';
+import { type Notification } from '../model/notifications.ts';
+import { isChosen } from '../model/notification-types.ts';
 import { signatureOf } from './signature.ts';
 
 /** Sends one request. @throws MirrorError `notification.failed` when there is no answer */

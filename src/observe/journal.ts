@@ -1,10 +1,9 @@
 import { fstatSync } from 'node:fs';
 
-import type { EventLevel } from '../model/events.ts';
 import { say, type TerminalText } from '../model/terminal-text.ts';
 
 /** A level of the log, from the loudest to the one of least weight. */
-export type LogLevel = 'fatal' | EventLevel | 'trace';
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
 /** The priorities of syslog(3), as the journal knows them. */
 const PRIORITIES: Readonly<Record<LogLevel, number>> = {

@@ -1,16 +1,12 @@
 import type { EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
+import { counted, roughDuration, roughSize, utcTime, withHint } from '../model/humanize.ts';
 import {
-  counted,
   driftSentence,
   heldFilesSentence,
   heldSentence,
   holdSentence,
-  roughDuration,
-  roughSize,
-  utcTime,
-  withHint,
   unmatchedSentence,
-} from '../model/humanize.ts';
+} from '../model/sentences.ts';
 import { ownCommand } from '../model/own-command.ts';
 import { credentialSetting } from '../model/refusals.ts';
 import { escaped, type TerminalText } from '../model/terminal-text.ts';

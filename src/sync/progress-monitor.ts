@@ -1,5 +1,6 @@
 import { Gauge } from '../model/gauge.ts';
-import { leftMs, type PullPhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
+import { type PullPhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
+import { leftMs } from '../model/amount.ts';
 
 /** Takes in how far one pull is. */
 export class PullMeter {

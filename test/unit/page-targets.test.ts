@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { driftSentence, heldSentence } from '../../src/model/humanize.ts';
+import { driftSentence, heldSentence } from '../../src/model/sentences.ts';
 import type { TargetStatus } from '../../src/model/status.ts';
 import {
   arrange,
