@@ -19,19 +19,19 @@ async function main(): Promise<number> {
     );
     return 2;
   }
-  const { endWithOutput, standardOutput } = await import('./cli/streams.ts');
+  const { endWithOutput, standardOutput } = await import('./lib/process/streams.ts');
   endWithOutput();
   const [only, ...others] = process.argv.slice(2);
   // Asked often by programs, and answered without what a whole command line takes to be understood.
   if ((only === '--version' || only === '-V') && others.length === 0) {
-    const { packageVersion } = await import('./cli/version.ts');
-    const { say } = await import('./model/terminal-text.ts');
+    const { packageVersion } = await import('./lib/process/version.ts');
+    const { say } = await import('./lib/text/terminal-text.ts');
     standardOutput.write(say`${packageVersion()}\n`);
     return 0;
   }
   const { runProgram } = await import('./cli/program.ts');
   const { tellFailure } = await import('./cli/failure.ts');
-  const { EXIT_CODES, toMirrorError } = await import('./model/errors.ts');
+  const { EXIT_CODES, toMirrorError } = await import('./lib/errors/errors.ts');
   // What nobody waits for is a defect; Node itself would print it with the names that it quotes as they are.
   process.on('uncaughtException', (error) => {
     tellFailure(toMirrorError(error), process.argv);

@@ -1,4 +1,4 @@
-import { nameFault } from '../model/file-name.ts';
+import { nameFault } from '../lib/paths/file-name.ts';
 import type { SkippedEntry } from '../model/manifest.ts';
 
 /** What an archive's directory says of an entry, as far as the policy needs it. */

@@ -1,4 +1,4 @@
-import { foldName } from '../model/safe-path.ts';
+import { foldName } from '../lib/paths/safe-path.ts';
 import { type ArchiveLimits, countRefusal } from './limits.ts';
 import { entryRefusal, quoted, type Refusal } from './refusals.ts';
 

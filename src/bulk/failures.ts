@@ -1,5 +1,5 @@
-import { diskError, systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { diskError, systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /** An entry of an archive is not what its directory says. */
 export class DamagedEntryError extends Error {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 
 /** Makes something at a path, and the folders around it where they are missing. */
 export function makingFolder<T>(path: string, make: (path: string) => T): T {

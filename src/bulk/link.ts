@@ -1,7 +1,7 @@
 import { constants, copyFileSync, linkSync, lstatSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { makingFolder } from './folders.ts';
 import type { LinkRequest } from './tasks.ts';
 

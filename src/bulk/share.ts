@@ -11,7 +11,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { makingFolder } from './folders.ts';
 import type { Sharing } from './tasks.ts';
 

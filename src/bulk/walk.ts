@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { StoppedError } from './failures.ts';
 import { WALKED_KINDS, type Walked, type WalkRequest } from './tasks.ts';
 

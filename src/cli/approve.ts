@@ -1,19 +1,19 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../model/guard.ts';
-import { counted } from '../model/humanize.ts';
+import { counted } from '../lib/text/humanize.ts';
 import { heldSentence } from '../model/sentences.ts';
-import { likely } from '../model/nearest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { likely } from '../lib/text/nearest.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import type { TargetRecord } from '../model/record.ts';
-import { encodeSegment } from '../model/safe-path.ts';
+import { encodeSegment } from '../lib/paths/safe-path.ts';
 import { targetKey } from '../model/service.ts';
-import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../store/approvals.ts';
 import { heldPaths } from './held-paths.ts';
 import { openReader, refuseMissing } from './reader.ts';
 import { tellEvent } from './output.ts';
-import { becomeOwnerOf } from './owner.ts';
+import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { namedPath } from './target-name.ts';
 
 /** A held deletion, and what it is about. */

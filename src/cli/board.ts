@@ -14,7 +14,7 @@ import { describeEvent } from '../observe/messages.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';
 import type { Mirror } from './compose.ts';
 import { statusPolicyOf } from './reader.ts';
-import { packageVersion } from './version.ts';
+import { packageVersion } from '../lib/process/version.ts';
 
 /** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
 export interface Board {

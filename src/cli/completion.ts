@@ -6,7 +6,7 @@ import type { CommandNode } from '../completion/tree.ts';
 import { zshCompletion } from '../completion/zsh.ts';
 import type { Settings, SettingsFor } from '../config/schema.ts';
 import { keyFolderOf, readKeyFolder } from '../keys/key-folder.ts';
-import { printable } from '../model/humanize.ts';
+import { printable } from '../lib/text/humanize.ts';
 import { readHistory } from '../store/history.ts';
 import { manifestPaths } from '../store/inventory.ts';
 import { layoutOf } from '../store/layout.ts';

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { escapedJson } from '../model/terminal-text.ts';
+import { escapedJson } from '../lib/text/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson } from './output.ts';
 

@@ -3,8 +3,8 @@ import { exposedSecretFiles } from '../config/exposed.ts';
 import { effectiveSettings, renderEffective } from '../config/effective.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import type { Settings } from '../config/schema.ts';
-import { counted } from '../model/humanize.ts';
-import { escapedLines, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
 interface Loaded {
   readonly settings: Settings;

@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 
-import { MirrorError } from '../model/errors.ts';
-import { say, type TerminalText } from '../model/terminal-text.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { tell } from './output.ts';
-import { standardError } from './streams.ts';
+import { standardError } from '../lib/process/streams.ts';
 
 /**
  * Shows a person what is about to be done, and asks whether to go on.

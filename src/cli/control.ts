@@ -1,5 +1,5 @@
-import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
-import { STOP_SIGNALS } from './signals.ts';
+import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
+import { STOP_SIGNALS } from '../lib/process/signals.ts';
 
 /** What the daemon is told from outside, from its very beginning to its very end. */
 export interface Control {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 
 import type { Need } from '../config/leaf.ts';
-import type { ExitCode } from '../model/errors.ts';
+import type { ExitCode } from '../lib/errors/errors.ts';
 import { addLoudnessFlags } from './loudness.ts';
 
 /** Takes the exit code of a command that comes to its end. */

@@ -13,11 +13,11 @@ import { createSamples } from '../demo/samples.ts';
 import { createWriter, type Edit, type Writer } from '../demo/writer.ts';
 import { createGitLibrary } from '../git/library.ts';
 import type { Registry } from '../git/registry.ts';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink, MirrorEvent, TargetPulled } from '../model/events.ts';
-import { counted, roughDuration, roughSize } from '../model/humanize.ts';
-import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
-import { say } from '../model/terminal-text.ts';
+import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
+import { encodeSegment, repositoryPath } from '../lib/paths/safe-path.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { fixedKey } from '../service/keys.ts';
 import { createService } from '../service/service.ts';
 import { runPass } from '../sync/pass.ts';
@@ -25,8 +25,8 @@ import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
 import { startHttp } from './http.ts';
 import { bold, printData, tell } from './output.ts';
-import { abortOnSignal } from './signals.ts';
-import { standardOutput } from './streams.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
+import { standardOutput } from '../lib/process/streams.ts';
 import { progressOf } from './sync.ts';
 
 /** How the demo is run. */

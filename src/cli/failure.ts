@@ -1,9 +1,9 @@
-import { EXIT_CODES, MirrorError } from '../model/errors.ts';
-import { oneLine } from '../model/humanize.ts';
-import { joinLines } from '../model/terminal-text.ts';
+import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
+import { oneLine } from '../lib/text/humanize.ts';
+import { joinLines } from '../lib/text/terminal-text.ts';
 import { printJson, tell } from './output.ts';
-import { watchStops } from './signals.ts';
-import { forgetOutput, hasOutput } from './streams.ts';
+import { watchStops } from '../lib/process/signals.ts';
+import { forgetOutput, hasOutput } from '../lib/process/streams.ts';
 
 /**
  * Tells a person what a command line failed with, on standard error, and with `--json` a program on standard output, too: there

@@ -1,12 +1,12 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 
-import { printable } from '../model/humanize.ts';
-import { escapedLines, joinLines } from '../model/terminal-text.ts';
+import { printable } from '../lib/text/humanize.ts';
+import { escapedLines, joinLines } from '../lib/text/terminal-text.ts';
 import { addAllPendingFlags, addPendingFlags, declare } from './declare.ts';
 import { showWhole } from './help-screen.ts';
 import { showTopic } from './manual.ts';
 import { printData } from './output.ts';
-import { packageVersion } from './version.ts';
+import { packageVersion } from '../lib/process/version.ts';
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
 export function addHelpCommands(program: Command): void {

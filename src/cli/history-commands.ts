@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 
-import { EXIT_CODES, MirrorError } from '../model/errors.ts';
-import { Gauge } from '../model/gauge.ts';
-import { counted } from '../model/humanize.ts';
-import { ownCommand } from '../model/own-command.ts';
-import { describeAmount } from '../model/amount.ts';
-import { say } from '../model/terminal-text.ts';
+import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
+import { Gauge } from '../lib/time/gauge.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { describeAmount } from '../lib/text/amount.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { createLiveLine } from '../observe/live-line.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { liveLineOptions, printData, printJson, tell } from './output.ts';

@@ -2,21 +2,21 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import { roughSize, utcTime } from '../model/humanize.ts';
-import { likely } from '../model/nearest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { roughSize, utcTime } from '../lib/text/humanize.ts';
+import { likely } from '../lib/text/nearest.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { type HistoryKind, keptAt } from '../model/retention.ts';
-import { say, type TerminalText } from '../model/terminal-text.ts';
+import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../store/history.ts';
 import { layoutOf, parseHistoryName } from '../store/layout.ts';
 import { readManifest } from '../store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../store/restore.ts';
 import { refuseMissing } from './reader.ts';
 import { table } from './output.ts';
-import { becomeOwnerOf } from './owner.ts';
-import { abortOnSignal } from './signals.ts';
+import { becomeOwnerOf } from '../lib/process/owner.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 import { namedPath } from './target-name.ts';
 
 /** A tree of the history, for people and programs. Times in milliseconds since the epoch. */

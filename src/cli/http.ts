@@ -1,10 +1,10 @@
 import type { ListenAddress } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { type BackOffPolicy, backOffDelayMs } from '../model/back-off.ts';
+import { type BackOffPolicy, backOffDelayMs } from '../lib/time/back-off.ts';
 import { eventFailure } from '../model/event-failure.ts';
 import type { EventSink } from '../model/events.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { isLoopback } from '../web/access.ts';
+import { isLoopback } from '../lib/http/access.ts';
 import { createWebServer } from '../web/server.ts';
 import type { Board } from './board.ts';
 import { STATUS_PAGE_FOLDERS } from './pages.ts';

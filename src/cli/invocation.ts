@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { settingDescriptors } from '../config/descriptors.ts';
 import { DEFAULT_CONFIG_FILE } from '../config/load.ts';
 import type { SettingSources } from '../config/resolve.ts';
-import type { Invocation } from '../model/own-command.ts';
+import type { Invocation } from '../lib/text/own-command.ts';
 
 /** What of the settings that were loaded tells how this process was called. */
 interface Called {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 
-import { EXIT_CODES } from '../model/errors.ts';
-import { say } from '../model/terminal-text.ts';
+import { EXIT_CODES } from '../lib/errors/errors.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { KEY_KINDS, type KeyKind } from '../service/keys.ts';
 import { declare, type FlagSet, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
@@ -66,7 +66,7 @@ function addCreate(keys: Command): void {
       const { settings } = settingsOf(command, []);
       const { createKey, describeNewDirectory, describeNewKey, printedKey, showKey } =
         await import('./keys.ts');
-      const { printSeen } = await import('./streams.ts');
+      const { printSeen } = await import('../lib/process/streams.ts');
       const made = await createKey(settings, options.kind, options.name);
       const text = options.json ? jsonText(printedKey(made)) : say`${made.key}`;
       await showKey(settings, made, () => printSeen(text));

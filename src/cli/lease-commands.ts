@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 
-import { MirrorError } from '../model/errors.ts';
-import { ownCommand } from '../model/own-command.ts';
-import { say } from '../model/terminal-text.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { declare } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
 
@@ -91,7 +91,7 @@ function addAcquire(lease: Command, setExitCode: SetAnyExitCode): void {
           return;
         }
         const { acquire } = await import('./lease.ts');
-        const { abortOnSignal } = await import('./signals.ts');
+        const { abortOnSignal } = await import('../lib/process/signals.ts');
         const { signal, stopListening } = abortOnSignal();
         try {
           const taken = await acquire(settings, flags, [], signal);

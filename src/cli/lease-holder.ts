@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { constants } from 'node:os';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { systemCode } from '../model/disk-errors.ts';
-import { EXIT_CODES, MirrorError, toMirrorError } from '../model/errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { EXIT_CODES, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import type { Lease } from '../model/lease.ts';
-import { say, type TerminalText } from '../model/terminal-text.ts';
+import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../store/layout.ts';
 import { releaseLease, watchLease } from '../store/lease.ts';
 import { acquire, type AcquireFlags } from './lease.ts';
 import { tell } from './output.ts';
-import { standardError, standardOutput } from './streams.ts';
+import { standardError, standardOutput } from '../lib/process/streams.ts';
 
 /** What is passed on to the command instead of ending this program. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

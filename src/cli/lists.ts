@@ -1,14 +1,14 @@
-import type { WorkbookStatusFilter } from '../api/requests.ts';
+import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
 import type { RepositoryList } from '../client/repositories.ts';
 import type { WorkbookList } from '../client/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink, MirrorEvent } from '../model/events.ts';
-import { counted } from '../model/humanize.ts';
-import { joinLines, type TerminalText } from '../model/terminal-text.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { connect } from './installation.ts';
 import { table, tellEvent } from './output.ts';
-import { abortOnSignal } from './signals.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 
 type ServiceSettings = SettingsFor<'service'>;
 

@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { type FileWatch, watchFiles } from '../daemon/watch-files.ts';
 import { eventFailure } from '../model/event-failure.ts';
-import { oneLine } from '../model/humanize.ts';
+import { oneLine } from '../lib/text/humanize.ts';
 import type { EventFailure, EventSink, MirrorEvent } from '../model/events.ts';
 import type { PreparedSettings } from './compose.ts';
 

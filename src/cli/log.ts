@@ -2,7 +2,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import type { EventSink } from '../model/events.ts';
 import { createEventLog, type EventLog } from '../observe/logger.ts';
 import type { SettingsPart } from './live-settings.ts';
-import { standardOutput } from './streams.ts';
+import { standardOutput } from '../lib/process/streams.ts';
 
 /**
  * The log of `run`, as the settings want it; one that goes to the journal carries its priorities.

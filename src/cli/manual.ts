@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-import { MirrorError } from '../model/errors.ts';
-import { emphasised, say, type TerminalText } from '../model/terminal-text.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { emphasised, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
 import { findTopic, type Topic, topicsOf } from '../manual/topics.ts';
-import { type OutputStream, standardOutput } from './streams.ts';
+import { type OutputStream, standardOutput } from '../lib/process/streams.ts';
 
 const README = new URL('../../README.md', import.meta.url);
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { unmatchedSentence } from '../model/sentences.ts';
-import { say } from '../model/terminal-text.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';
 

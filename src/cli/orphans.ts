@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 
 /** Names the directory of a service to every program that it starts, and to all that these start. */
 const MARK = 'WORKBOOK_MIRROR_SERVED_DIRECTORY';

@@ -10,12 +10,12 @@ import {
   type Shown,
   type TerminalText,
   written,
-} from '../model/terminal-text.ts';
-import type { LogLevel } from '../observe/journal.ts';
+} from '../lib/text/terminal-text.ts';
+import type { LogLevel } from '../lib/process/journal.ts';
 import type { LiveLineOptions } from '../observe/live-line.ts';
 import { describeEvent } from '../observe/messages.ts';
 import { loudness } from './loudness.ts';
-import { type OutputStream, standardError, standardOutput } from './streams.ts';
+import { type OutputStream, standardError, standardOutput } from '../lib/process/streams.ts';
 
 /** Prints data: standard output holds nothing else. */
 export function printData(text: TerminalText): void {

@@ -1,14 +1,14 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { counted, roughSize } from '../model/humanize.ts';
+import { counted, roughSize } from '../lib/text/humanize.ts';
 import type { Action } from '../model/actions.ts';
-import { joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../model/selection-check.ts';
 import { planPass } from '../sync/pass.ts';
 import { policyOf } from './compose.ts';
 import { openReader } from './reader.ts';
 import { connect, recallInstallation } from './installation.ts';
 import { table, tellEvent } from './output.ts';
-import { abortOnSignal } from './signals.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 
 /** What a pass would do now, and what the settings select for it. */
 export interface PlanReport {

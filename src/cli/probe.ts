@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { openProbeConnection } from '../client/probe-requests.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../model/errors.ts';
-import { scrubbed } from '../model/scrub.ts';
-import { ERASE_LINE, say, type TerminalText } from '../model/terminal-text.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { scrubbed } from '../lib/text/scrub.ts';
+import { ERASE_LINE, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { probe, type ProbeReport } from '../probe/probe.ts';
 import { renderReport } from '../probe/report.ts';
 import { loudness } from './loudness.ts';
 import { bold, tell } from './output.ts';
 import { secretsOf } from './secrets-of.ts';
-import { abortOnSignal } from './signals.ts';
-import { standardError, standardOutput } from './streams.ts';
-import { packageVersion } from './version.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
+import { standardError, standardOutput } from '../lib/process/streams.ts';
+import { packageVersion } from '../lib/process/version.ts';
 
 /** How a service is probed. */
 export interface ProbeCommandOptions {

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 
-import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../model/errors.ts';
-import { escapedLines } from '../model/terminal-text.ts';
+import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { escapedLines } from '../lib/text/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
@@ -14,9 +14,9 @@ import { takeLoudness } from './loudness.ts';
 import { addMirrorCommands } from './mirror-commands.ts';
 import { addReportCommands } from './report-commands.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from './service-commands.ts';
-import { standardError, standardOutput } from './streams.ts';
+import { standardError, standardOutput } from '../lib/process/streams.ts';
 import { addVerifyCommand } from './verify-command.ts';
-import { packageVersion } from './version.ts';
+import { packageVersion } from '../lib/process/version.ts';
 
 /** What a command line comes to. */
 export interface ProgramResult {

@@ -1,9 +1,9 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../model/events.ts';
-import { counted } from '../model/humanize.ts';
+import { counted } from '../lib/text/humanize.ts';
 import { lastLease, LeasedError } from '../model/lease.ts';
-import { joinLines, type TerminalText } from '../model/terminal-text.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../store/layout.ts';
 import { repairFromDisk } from '../store/repair.ts';
 import type { MirrorStore } from '../store/store.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { EXIT_CODES } from '../model/errors.ts';
+import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 

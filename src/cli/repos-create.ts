@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs';
 
 import type { NewRepository } from '../client/creation.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Repository } from '../model/service.ts';
 import { withClient } from './lists.ts';
 

@@ -1,5 +1,5 @@
-import { systemCode } from '../model/disk-errors.ts';
-import { scrub } from '../model/scrub.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { scrub } from '../lib/text/scrub.ts';
 import type { RequestInfo } from '../service/service.ts';
 
 /** What is asked for in the address of a request, and is no secret; what else stands there might be one. */

@@ -1,12 +1,12 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../model/errors.ts';
-import { likely } from '../model/nearest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { likely } from '../lib/text/nearest.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../model/status.ts';
 import { readLockHolder } from '../store/lock-holder.ts';
 import { requestRetry } from '../store/retries.ts';
 import { tellEvent } from './output.ts';
-import { becomeOwnerOf } from './owner.ts';
+import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { namedPath } from './target-name.ts';
 

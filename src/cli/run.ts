@@ -4,10 +4,10 @@ import { createNotifier } from '../daemon/notify.ts';
 import { createPulse, type Pulse } from '../daemon/pulse.ts';
 import { startTicker } from '../daemon/ticker.ts';
 import { eventFailure } from '../model/event-failure.ts';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink, MirrorEvent, Trigger } from '../model/events.ts';
 import type { EventLog } from '../observe/logger.ts';
-import { scrubbed } from '../model/scrub.ts';
+import { scrubbed } from '../lib/text/scrub.ts';
 import { runPass } from '../sync/pass.ts';
 import { createBoard } from './board.ts';
 import { type Mirror, openMirror } from './compose.ts';
@@ -21,7 +21,7 @@ import { followSettings, type LoadSettings, type SettingsPart } from './live-set
 import { followLevel, logOf } from './log.ts';
 import { keepSecrets, type KnownSecrets } from './secrets-of.ts';
 import { supervise } from './supervise.ts';
-import { packageVersion } from './version.ts';
+import { packageVersion } from '../lib/process/version.ts';
 
 /** How much of the time for stopping hooks have, so that what is left of them is stopped before the program ends. */
 const SHARE_OF_HOOKS = 0.9;

@@ -2,8 +2,8 @@ import { access, constants, mkdir, readdir, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 
 import type { Settings } from '../config/schema.ts';
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { PRIVATE_FOLDER } from './serve-privacy.ts';
 
 /** Where the embedded service keeps what it serves. @throws MirrorError `settings.invalid` when no setting says so */

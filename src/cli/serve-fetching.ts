@@ -1,7 +1,7 @@
 import type { FetchEvent } from '../git/fetches.ts';
 import { RemoteError } from '../git/reach.ts';
-import { toMirrorError } from '../model/errors.ts';
-import { roughDuration, withHint } from '../model/humanize.ts';
+import { toMirrorError } from '../lib/errors/errors.ts';
+import { roughDuration, withHint } from '../lib/text/humanize.ts';
 import { log } from './serve-log.ts';
 
 /** So many references are named in a line, and so much of each. */

@@ -1,9 +1,9 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { bindNativeCalls, type NativeCalls } from '../lib/native/file-calls.ts';
 import { type DirectoryLock, lockDirectory } from '../store/lock.ts';
 import { makeServeDirectory } from './serve-directory.ts';
 import { closeToOthers, PRIVATE_FILE } from './serve-privacy.ts';

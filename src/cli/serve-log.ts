@@ -1,7 +1,7 @@
 import type { Settings } from '../config/schema.ts';
-import { escapedJson, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
-import type { LogLevel } from '../observe/journal.ts';
-import { standardError } from './streams.ts';
+import { escapedJson, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
+import type { LogLevel } from '../lib/process/journal.ts';
+import { standardError } from '../lib/process/streams.ts';
 
 /** The levels from the one of least weight to the loudest. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];

@@ -1,7 +1,7 @@
 import type { ReadingEvent } from '../git/listing.ts';
 import type { OpeningEvent } from '../git/opening.ts';
-import { toMirrorError } from '../model/errors.ts';
-import { oneLine } from '../model/humanize.ts';
+import { toMirrorError } from '../lib/errors/errors.ts';
+import { oneLine } from '../lib/text/humanize.ts';
 import { log } from './serve-log.ts';
 
 function why(error: unknown): string {

@@ -1,8 +1,8 @@
 import { formatListen } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { counted, roughDuration, utcTime } from '../model/humanize.ts';
+import { counted, roughDuration, utcTime } from '../lib/text/humanize.ts';
 import type { TargetRecord } from '../model/record.ts';
-import { say } from '../model/terminal-text.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { createReplicaLibrary, type ReplicaTotals } from '../replica/library.ts';
 import type { MirrorPort, ReplicaTrouble } from '../replica/ports.ts';
 import { createService } from '../service/service.ts';

@@ -1,13 +1,13 @@
 import type { Settings } from '../config/schema.ts';
-import { joinLines, type TerminalText } from '../model/terminal-text.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { RequestInfo } from '../service/service.ts';
 import type { Keys } from '../service/keys.ts';
-import { printable } from '../model/humanize.ts';
-import { isLoopback } from '../web/access.ts';
+import { printable } from '../lib/text/humanize.ts';
+import { isLoopback } from '../lib/http/access.ts';
 import { requestLines } from './request-log.ts';
 import type { TemporaryKeys } from './serve-keys.ts';
 import { isLogged, log, logAlways } from './serve-log.ts';
-import { abortOnSignal } from './signals.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 
 /** What a service tells when it starts. */
 export interface ServeStart {

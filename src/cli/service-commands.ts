@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/requests.ts';
-import { EXIT_CODES } from '../model/errors.ts';
+import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../lib/api/requests.ts';
+import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { declare, type FlagSet, SERVICE_FLAGS, type SetExitCode } from './declare.ts';
 import { printData, printJson } from './output.ts';
 import type { CreateFlags } from './repos-create.ts';

@@ -4,7 +4,7 @@ import { type SettingDescriptor, settingDescriptors } from '../config/descriptor
 import type { Need } from '../config/leaf.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/schedule.ts';
-import { rememberInvocation } from '../model/own-command.ts';
+import { rememberInvocation } from '../lib/text/own-command.ts';
 import { type FlagSet, settingsOnLine } from './declare.ts';
 import { keepForWhole } from './help-screen.ts';
 import { invocationOf } from './invocation.ts';

@@ -1,13 +1,13 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../model/humanize.ts';
+import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../model/sentences.ts';
 import { dueHooks } from '../model/due-hooks.ts';
 import { type Lease, leaseSentence } from '../model/lease.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
 import { selectsNothing } from '../model/selection-check.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
-import { joinLines, type TerminalText } from '../model/terminal-text.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../state/state.ts';
 import { type LockHolder, readLockHolder } from '../store/lock-holder.ts';
 import { tolerateStateFailure } from '../sync/state-failures.ts';

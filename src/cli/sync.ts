@@ -1,7 +1,7 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
-import { counted } from '../model/humanize.ts';
-import { say, type TerminalText } from '../model/terminal-text.ts';
+import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from '../observe/progress.ts';
 import { type PassReport, runPass } from '../sync/pass.ts';
 import { ProgressMonitor } from '../sync/progress-monitor.ts';
@@ -9,8 +9,8 @@ import { openMirror } from './compose.ts';
 import { createHooks } from './hooks-wiring.ts';
 import { secretsOf } from './secrets-of.ts';
 import { loudness } from './loudness.ts';
-import { abortOnSignal } from './signals.ts';
-import { standardError } from './streams.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
+import { standardError } from '../lib/process/streams.ts';
 import type { EventSink, Trigger } from '../model/events.ts';
 
 /** The progress display of a command, and what tells it how far the work is. */

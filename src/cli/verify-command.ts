@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { EXIT_CODES, type ExitCode } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { liveLineOptions, printData, printJson } from './output.ts';
-import { standardError, standardOutput } from './streams.ts';
+import { standardError, standardOutput } from '../lib/process/streams.ts';
 import type { VerifyReport } from './verify.ts';
 
 interface VerifyFlags {
@@ -49,7 +49,7 @@ async function verifyAndRepair(
 ): Promise<ExitCode> {
   const { damagedTargets, isClean, verify } = await import('./verify.ts');
   const { createVerifyProgress, describeVerification, verificationData } = await import('./verify-output.ts');
-  const { abortOnSignal } = await import('./signals.ts');
+  const { abortOnSignal } = await import('../lib/process/signals.ts');
   const { signal, stopListening } = abortOnSignal();
   const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
     const progress = createVerifyProgress({

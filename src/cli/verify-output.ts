@@ -1,10 +1,10 @@
 import type { Difference } from '../model/drift.ts';
-import { counted, roughDuration, roughSize } from '../model/humanize.ts';
-import { Gauge } from '../model/gauge.ts';
+import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
+import { Gauge } from '../lib/time/gauge.ts';
 import type { Loudness } from '../model/loudness.ts';
-import { ownCommand } from '../model/own-command.ts';
-import { describeAmount } from '../model/amount.ts';
-import { joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { describeAmount } from '../lib/text/amount.ts';
+import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { createLiveLine, type LiveLineOptions } from '../observe/live-line.ts';
 import {
   hasExpected,

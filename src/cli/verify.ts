@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
 import type { Difference } from '../model/drift.ts';
-import { MirrorError } from '../model/errors.ts';
-import { likely } from '../model/nearest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { likely } from '../lib/text/nearest.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import type { ListedTarget, Published } from '../model/targets.ts';
 import { examinePublished } from '../store/examine.ts';
 import { createInventory, manifestPaths, manifestStamp } from '../store/inventory.ts';

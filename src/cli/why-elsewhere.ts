@@ -1,6 +1,6 @@
-import { counted, utcTime } from '../model/humanize.ts';
-import { ownCommand } from '../model/own-command.ts';
-import { joinLines, type TerminalText } from '../model/terminal-text.ts';
+import { counted, utcTime } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { Published } from '../model/targets.ts';
 import { readHistory } from '../store/history.ts';
 import type { DirectoryLayout } from '../store/layout.ts';

@@ -1,5 +1,5 @@
-import type { Generation } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import type { Generation } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { contentsRefused, credentialRefused } from './failures.ts';
 import type { Key, Keyring } from './keyring.ts';
 

@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /** How many bytes downloads may take, all together. */
 export interface Bandwidth {

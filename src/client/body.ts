@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-import type { MirrorError } from '../model/errors.ts';
+import type { MirrorError } from '../lib/errors/errors.ts';
 
 /**
  * How slowly a body may come. `stallTimeoutMs` alone lets one byte at a time keep a pass busy for ever; so JSON has this

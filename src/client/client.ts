@@ -1,5 +1,5 @@
-import type { WorkbookStatusFilter } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { countNames } from '../model/references.ts';
 import type { Listing, Repository } from '../model/service.ts';
 import {

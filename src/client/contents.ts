@@ -1,11 +1,11 @@
 import { open } from 'node:fs/promises';
 
-import { LAST_VERIFIED_HEADER } from '../api/replica-headers.ts';
-import { contentsPath } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import { LAST_VERIFIED_HEADER } from '../lib/api/replica-headers.ts';
+import { contentsPath } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Reference, ReferenceForm } from '../model/references.ts';
 import { HEAD_BRANCH, type Repository } from '../model/service.ts';
-import { formatSize } from '../model/units.ts';
+import { formatSize } from '../lib/text/units.ts';
 import { createDigester } from './digester.ts';
 import { Download } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';

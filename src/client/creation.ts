@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-import { REPOSITORIES_PATH } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
-import { beginningOf, oneLine, printable } from '../model/humanize.ts';
-import { scrub } from '../model/scrub.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
+import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../model/service.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { readJson, wrongKind } from './json.ts';

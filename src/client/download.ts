@@ -1,8 +1,8 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 
-import { onDisk } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import { formatDuration } from '../model/units.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { formatDuration } from '../lib/text/units.ts';
 import type { Bandwidth } from './bandwidth.ts';
 import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
 import type { Digester } from './digester.ts';

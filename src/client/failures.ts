@@ -1,7 +1,7 @@
-import { CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import { CREDENTIAL_PLACES, type Generation } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { CredentialKind, CredentialPlace } from '../model/events.ts';
-import { utcTime } from '../model/humanize.ts';
+import { utcTime } from '../lib/text/humanize.ts';
 import { credentialSetting } from '../model/refusals.ts';
 import { explainProxy } from './proxy-failures.ts';
 import { explainTls } from './tls-failures.ts';

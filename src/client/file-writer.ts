@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 
-import { diskError } from '../model/disk-errors.ts';
+import { diskError } from '../lib/errors/disk-errors.ts';
 
 /** Writes one piece after the other to a file. */
 export interface FileWriter {

@@ -1,6 +1,6 @@
-import { WORKBOOKS_PATH } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
-import { formatDuration, formatSize } from '../model/units.ts';
+import { WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { formatDuration, formatSize } from '../lib/text/units.ts';
 import { readBounded } from './body.ts';
 import { addressHint, brokenOff } from './failures.ts';
 import { announcedBytes } from './resume.ts';

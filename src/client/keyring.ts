@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
-import type { Generation } from '../api/requests.ts';
-import type { MirrorError } from '../model/errors.ts';
+import type { Generation } from '../lib/api/requests.ts';
+import type { MirrorError } from '../lib/errors/errors.ts';
 import type { CredentialPlace } from '../model/events.ts';
 import {
   attemptsOf,

@@ -1,6 +1,6 @@
-import { pageSchema } from '../api/schemas.ts';
-import { joinSignals } from '../model/concurrency.ts';
-import { MirrorError } from '../model/errors.ts';
+import { pageSchema } from '../lib/api/schemas.ts';
+import { joinSignals } from '../lib/concurrency/concurrency.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { learnSteps, stepAhead } from './ahead.ts';
 import { credentialRefused, statusError } from './failures.ts';
 import { parseJson, readWhole, wrongKind } from './json.ts';

@@ -1,5 +1,5 @@
-import { WORKBOOKS_PATH } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import { WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /**
  * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner

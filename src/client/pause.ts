@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MAX_RETRY_AFTER_MS } from '../model/back-off.ts';
-import { MirrorError } from '../model/errors.ts';
-import { utcTime } from '../model/humanize.ts';
+import { MAX_RETRY_AFTER_MS } from '../lib/time/back-off.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { utcTime } from '../lib/text/humanize.ts';
 
 /** Until when the service asked to be left alone; outlives the process where it is remembered. */
 export interface PauseMemory {

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 
-import { retryAfterMs } from '../model/back-off.ts';
-import { MirrorError } from '../model/errors.ts';
+import { retryAfterMs } from '../lib/time/back-off.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { codeOf, transportError } from './failures.ts';
 import { isCertificateCode } from './tls-failures.ts';
 import { createWays, type NamedProxy } from './ways.ts';

@@ -2,8 +2,8 @@ import { channel } from 'node:diagnostics_channel';
 
 import { type Dispatcher, request } from 'undici';
 
-import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../api/requests.ts';
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { decoded } from './decoding.ts';
 import { transportError } from './failures.ts';
 import { createWays, type Ways } from './ways.ts';

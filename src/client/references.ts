@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type Reference, type ReferenceForm, referencesFor } from '../model/references.ts';
 import type { Repository } from '../model/service.ts';
 import { ContentsRefusedError } from './failures.ts';

@@ -1,6 +1,6 @@
-import { REPOSITORIES_PATH } from '../api/requests.ts';
-import { repositoriesSchema } from '../api/schemas.ts';
-import { MirrorError } from '../model/errors.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
+import { repositoriesSchema } from '../lib/api/schemas.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Repository } from '../model/service.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { parseJson, readWhole, wrongKind } from './json.ts';

@@ -1,4 +1,4 @@
-import { repositorySchema } from '../api/schemas.ts';
+import { repositorySchema } from '../lib/api/schemas.ts';
 import type { Repository } from '../model/service.ts';
 
 /** What the rows of the list of repositories say. */

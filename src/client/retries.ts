@@ -1,5 +1,5 @@
-import { backOffDelayMs } from '../model/back-off.ts';
-import { type ErrorCode, MirrorError } from '../model/errors.ts';
+import { backOffDelayMs } from '../lib/time/back-off.ts';
+import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 
 /** How often a request is tried again, and after how long. */
 export interface RetryPolicy {

@@ -3,11 +3,11 @@ import { inspect } from 'node:util';
 
 import { request } from 'undici';
 
-import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../api/requests.ts';
-import { retryAfterMs } from '../model/back-off.ts';
-import { MirrorError } from '../model/errors.ts';
+import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../lib/api/requests.ts';
+import { retryAfterMs } from '../lib/time/back-off.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { CredentialPlace } from '../model/events.ts';
-import { scrub } from '../model/scrub.ts';
+import { scrub } from '../lib/text/scrub.ts';
 import { askWithKeys, type Asked, type KeyRequest } from './asking.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
 import { decoded } from './decoding.ts';

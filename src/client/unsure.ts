@@ -1,4 +1,4 @@
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { codeOf } from './failures.ts';
 import { proxyRefusal } from './proxy-failures.ts';
 

@@ -1,4 +1,4 @@
-import { type ApiWorkbook, workbookSchema } from '../api/schemas.ts';
+import { type ApiWorkbook, workbookSchema } from '../lib/api/schemas.ts';
 import type { WorkbookRow } from '../model/service.ts';
 
 /** What the rows of a page of the list of workbooks say. */

@@ -1,5 +1,5 @@
-import { type WorkbookStatusFilter, workbooksPath } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
+import { type WorkbookStatusFilter, workbooksPath } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { WorkbookRow } from '../model/service.ts';
 import { type KnownPage, ListMemory, type ListReading, type Page } from './list-memory.ts';
 import { PageSource } from './page-source.ts';

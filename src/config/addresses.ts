@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 
-import { MirrorError } from '../model/errors.ts';
-import { SIGNING_KEY_BYTES, signingKey } from '../model/signing-key.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { SIGNING_KEY_BYTES, signingKey } from '../lib/net/signing-key.ts';
 import { Secret } from './secret.ts';
 
 /** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */

@@ -1,7 +1,7 @@
 import { type DeletionLimit, formatDeletionLimit } from '../model/guard.ts';
-import { printable } from '../model/humanize.ts';
+import { printable } from '../lib/text/humanize.ts';
 import { formatRetention, type Retention } from '../model/retention.ts';
-import { formatDuration, formatSize } from '../model/units.ts';
+import { formatDuration, formatSize } from '../lib/text/units.ts';
 import { formatListen } from './addresses.ts';
 import {
   indentOf,

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Pair } from 'yaml';
 
-import { nearest } from '../model/nearest.ts';
+import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptors, settingsByName } from './descriptors.ts';
 import type { Given, Layer } from './layers.ts';
 import { type SettingProblem, type SettingSource } from './problems.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { parseDeletionLimit } from '../model/guard.ts';
 import { parseRetention } from '../model/retention.ts';
-import { formatDuration, formatSize, parseDuration, parseSize } from '../model/units.ts';
+import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
 import { addressProblem, parseBaseUrl, parseListen, parseState, signingKeyProblem } from './addresses.ts';
 import { settingType } from './leaf.ts';
 import { Secret } from './secret.ts';

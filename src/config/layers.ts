@@ -1,4 +1,4 @@
-import { nearest } from '../model/nearest.ts';
+import { nearest } from '../lib/text/nearest.ts';
 import {
   CONFIG_VARIABLE,
   fileSettingOf,

@@ -1,5 +1,5 @@
-import { MirrorError } from '../model/errors.ts';
-import { printable } from '../model/humanize.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { printable } from '../lib/text/humanize.ts';
 
 /** Where a setting's value came from. */
 export interface SettingSource {

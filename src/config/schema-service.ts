@@ -1,5 +1,5 @@
-import { MirrorError } from '../model/errors.ts';
-import { parseNetwork } from '../model/networks.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { parseNetwork } from '../lib/net/networks.ts';
 import { baseUrl, choice, duration, integer, list, listen, path, secret, size, sizeOrOff } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { inspect } from 'node:util';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /** What stands for a secret in every output. */
 const MASK = '***';

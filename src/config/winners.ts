@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import {
   fileSettingOf,
   sectionDescriptors,

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 
-import { printable } from '../model/humanize.ts';
-import { escapedJson } from '../model/terminal-text.ts';
+import { printable } from '../lib/text/humanize.ts';
+import { escapedJson } from '../lib/text/terminal-text.ts';
 
 /** A value as YAML on one line, in which every character shows as itself: what does not is named by its number. */
 export function inlineYaml(value: unknown): string {

@@ -1,5 +1,5 @@
-import type { TerminalText } from '../model/terminal-text.ts';
-import { datagramTo, type SendDatagram } from '../native/datagram.ts';
+import type { TerminalText } from '../lib/text/terminal-text.ts';
+import { datagramTo, type SendDatagram } from '../lib/native/datagram.ts';
 
 /** Tells systemd how the daemon stands: sd_notify(3). Where nobody listens, every call does nothing; none ever throws. */
 export interface Notifier {

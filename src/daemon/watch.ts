@@ -2,8 +2,8 @@ import { basename, join, relative } from 'node:path';
 
 import { watch } from 'chokidar';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /** A watch on published trees. */
 export interface TreeWatch {

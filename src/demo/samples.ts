@@ -5,7 +5,7 @@ import { initialise } from '../git/bare.ts';
 import { createGit, type Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type CommitPlan, makeCommits } from './commits.ts';
 import { accountingCommits, forecastCommits, salesCommits } from './sample-content.ts';
 

@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { createGit, type Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/registry.ts';

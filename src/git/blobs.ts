@@ -1,5 +1,5 @@
 import { FILE_END_BYTES, type FileBytes, OPENED_FILE_LIMIT_BYTES } from '../model/workbook-check.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 
 /** What a batch of blobs gives for one of them, in the order they were asked for. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { partOf } from '../service/byte-ranges.ts';
 import type { Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';

@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Bytes, Conversations, GitProgram } from '../service/library.ts';
 import { outputOf } from './contents.ts';
 import { settleDefaultBranch } from './default-branch.ts';

@@ -1,7 +1,7 @@
 import { chmod, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { SHORTEST_SECRET } from '../model/scrub.ts';
+import { SHORTEST_SECRET } from '../lib/text/scrub.ts';
 import { syncDirectory } from './registry-index.ts';
 
 /** What an external repository is read with. */

@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 
 /** A bare repository of the service that cannot be read. */

@@ -5,9 +5,9 @@ import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { type NetworkRules, refusalOf } from '../model/networks.ts';
-import { type Destination, operatorsProxy } from '../model/operators-proxy.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { type NetworkRules, refusalOf } from '../lib/net/networks.ts';
+import { type Destination, operatorsProxy } from '../lib/net/operators-proxy.ts';
 
 /** Gives the addresses of a name, the preferred one first; rejects where it has none. */
 export type Lookup = (host: string) => Promise<readonly string[]>;

@@ -1,4 +1,4 @@
-import { backOffDelayMs, type BackOffPolicy } from '../model/back-off.ts';
+import { backOffDelayMs, type BackOffPolicy } from '../lib/time/back-off.ts';
 import { createLimit, createYieldingLimit, type Limit } from './limit.ts';
 
 /** What a piece of work was like. */

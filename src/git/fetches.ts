@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { DamagedError } from './damage.ts';
 import type { Oversize } from './download.ts';
 import { createDoubts } from './doubts.ts';

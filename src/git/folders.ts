@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { FolderEntry } from '../service/library.ts';
 import type { Git } from './git.ts';
 import { parseTreeRecord } from './objects.ts';

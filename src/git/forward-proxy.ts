@@ -12,9 +12,9 @@ import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { createDial, DialError, type DialOptions } from './dialing.ts';
-import type { Destination } from '../model/operators-proxy.ts';
+import type { Destination } from '../lib/net/operators-proxy.ts';
 
 /** What a forward proxy is made from. */
 export interface ForwardProxyOptions extends DialOptions {

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { cleanEnvironment, FIXED_SETTINGS } from './git-environment.ts';
 import { createLimit } from './limit.ts';
 import { splitTokens } from './tokens.ts';

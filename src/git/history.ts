@@ -1,4 +1,4 @@
-import { isWorkbookName } from '../api/media-types.ts';
+import { isWorkbookName } from '../lib/api/media-types.ts';
 import type { Git } from './git.ts';
 import {
   type Commit,

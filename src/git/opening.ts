@@ -1,7 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { clearAway, keepExact } from './bare.ts';
 import { settleAfterCrash } from './default-branch.ts';
 import { createGit, type Git } from './git.ts';

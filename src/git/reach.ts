@@ -1,6 +1,6 @@
-import { MirrorError } from '../model/errors.ts';
-import { scrub } from '../model/scrub.ts';
-import { formatSize } from '../model/units.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { scrub } from '../lib/text/scrub.ts';
+import { formatSize } from '../lib/text/units.ts';
 import { lacksCredentials, lacksMemory, lacksRoom, reasonIn } from './complaint.ts';
 import { allSecrets, type CredentialSecrets, readSecrets } from './credentials.ts';
 import { type Git, GitBoundError, type GitBounds } from './git.ts';

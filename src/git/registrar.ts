@@ -1,5 +1,5 @@
-import { MirrorError } from '../model/errors.ts';
-import { withHint } from '../model/humanize.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { withHint } from '../lib/text/humanize.ts';
 import type { ExternalRepository, Registrar } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import { readAddress } from './addresses.ts';

@@ -1,10 +1,10 @@
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { repositorySchema } from '../api/schemas.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import { counted } from '../model/humanize.ts';
+import { repositorySchema } from '../lib/api/schemas.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { counted } from '../lib/text/humanize.ts';
 import type { Repository } from '../service/library.ts';
 import { createLimit } from './limit.ts';
 

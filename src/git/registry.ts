@@ -1,7 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources } from './addresses.ts';
 import { initialise } from './bare.ts';
 import { examine } from './damage.ts';

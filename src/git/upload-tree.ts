@@ -1,4 +1,4 @@
-import { foldName } from '../model/safe-path.ts';
+import { foldName } from '../lib/paths/safe-path.ts';
 
 /** A name in the tree that an upload makes, and what is wrong with it. */
 interface Node {

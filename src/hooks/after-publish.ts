@@ -9,7 +9,7 @@ import {
   toldTree,
   type ToldTree,
 } from '../model/due-hooks.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { AfterPublishPorts, HookCommand } from './ports.ts';
 import { createRetries } from './retries.ts';
 import { createSpans } from './spans.ts';

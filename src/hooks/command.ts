@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MirrorError } from '../model/errors.ts';
-import { roughDuration } from '../model/humanize.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { roughDuration } from '../lib/text/humanize.ts';
 import { findProgram } from './find-program.ts';
 
 /** A program to run to its end. */

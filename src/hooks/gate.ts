@@ -1,5 +1,5 @@
 import { changedFiles, changeLines } from '../model/changed-files.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { StagedState } from '../model/staged-state.ts';
 import { type CommandEnd, runCommand, withLine } from './command.ts';
 import { hookEnvironment } from './environment.ts';

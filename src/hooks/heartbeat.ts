@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { eventFailure } from '../model/event-failure.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import type { Send } from './webhook.ts';
 

@@ -1,4 +1,4 @@
-import { backOffDelayMs } from '../model/back-off.ts';
+import { backOffDelayMs } from '../lib/time/back-off.ts';
 
 /** Wait after the first failure, and the longest wait, in milliseconds. */
 const BACK_OFF = { firstDelayMs: 30_000, maxDelayMs: 3_600_000 };

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 
-import { MirrorError } from '../model/errors.ts';
-import { signingKey } from '../model/signing-key.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { signingKey } from '../lib/net/signing-key.ts';
 
 /**
  * Signs a notification (Standard Webhooks specification, "Signature scheme").

@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises';
 
 import { changeLines, type FileChange } from '../model/changed-files.ts';
 import type { DueHook } from '../model/due-hooks.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { runCommand, withLine } from './command.ts';
 import { hookEnvironment } from './environment.ts';
 import type { HookCommand, HookSurroundings } from './ports.ts';

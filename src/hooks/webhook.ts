@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { eventFailure } from '../model/event-failure.ts';
-import { backOffDelayMs } from '../model/back-off.ts';
-import { MirrorError } from '../model/errors.ts';
+import { backOffDelayMs } from '../lib/time/back-off.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink } from '../model/events.ts';
 import { type Notification } from '../model/notifications.ts';
 import { isChosen } from '../model/notification-types.ts';

@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { parseKeyFile, renderKeyFile, type StoredKey } from './stored-key.ts';
 
 /** What the folder of the keys holds. */

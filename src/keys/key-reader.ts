@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { shareWork } from '../model/shared-work.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { shareWork } from '../lib/concurrency/shared-work.ts';
 import type { Keys, KnownKey } from '../service/keys.ts';
 import { type KeyProblem, readKeyFolder } from './key-folder.ts';
 

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 
 import { z } from 'zod';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { digestOfKey, KEY_KINDS, type KeyKind, type KnownKey } from '../service/keys.ts';
 
 /** A key as it is kept on disk. */

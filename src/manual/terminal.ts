@@ -1,4 +1,4 @@
-import { escaped, joined, joinLines, say, type Shown, type TerminalText } from '../model/terminal-text.ts';
+import { escaped, joined, joinLines, say, type Shown, type TerminalText } from '../lib/text/terminal-text.ts';
 import { shareWidth } from './columns.ts';
 import type { Span, SpanStyle } from './inline.ts';
 import type { Block, ListItem } from './markdown.ts';

@@ -1,4 +1,4 @@
-import { likely } from '../model/nearest.ts';
+import { likely } from '../lib/text/nearest.ts';
 import { plainText } from './inline.ts';
 import type { Block } from './markdown.ts';
 

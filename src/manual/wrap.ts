@@ -1,4 +1,4 @@
-import { joined, type TerminalText } from '../model/terminal-text.ts';
+import { joined, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { Span, SpanStyle } from './inline.ts';
 
 /** How a run of text looks where it is shown. */

@@ -1,4 +1,4 @@
-import { toMirrorError } from './errors.ts';
+import { toMirrorError } from '../lib/errors/errors.ts';
 import type { EventFailure } from './events.ts';
 
 /** What went wrong, as an event carries it. */

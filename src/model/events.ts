@@ -1,5 +1,5 @@
 import type { DriftSummary } from './drift.ts';
-import type { ErrorCode } from './errors.ts';
+import type { ErrorCode } from '../lib/errors/errors.ts';
 import type { HeldDeletion } from './guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from './selection-check.ts';
 

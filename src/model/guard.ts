@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { MirrorError } from './errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { ManifestFile } from './manifest.ts';
 import { type TargetId, targetKey } from './service.ts';
 

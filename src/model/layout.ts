@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { encodeSegment, foldName, markSegment, repositoryPath } from './safe-path.ts';
+import { encodeSegment, foldName, markSegment, repositoryPath } from '../lib/paths/safe-path.ts';
 import type { Repository } from './service.ts';
 
 /** A tree below `mirror/`, and whose it is. */

@@ -1,6 +1,6 @@
-import { MirrorError } from './errors.ts';
-import { utcTime } from './humanize.ts';
-import { ownCommand } from './own-command.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { utcTime } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 
 /** A promise that nothing is published for a while, so that a reader such as a backup sees one state of the whole mirror. */
 export interface Lease {

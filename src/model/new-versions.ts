@@ -1,7 +1,7 @@
-import { nameFault } from './file-name.ts';
+import { nameFault } from '../lib/paths/file-name.ts';
 import { foldersWith } from './drift.ts';
 import type { Manifest, ManifestFile } from './manifest.ts';
-import { foldName } from './safe-path.ts';
+import { foldName } from '../lib/paths/safe-path.ts';
 import type { WorkbookRow } from './service.ts';
 
 /** Most workbooks that are pulled one by one: of more, the whole contents come sooner. */

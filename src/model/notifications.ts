@@ -1,4 +1,4 @@
-import { ERROR_RULES, type ErrorCode } from './errors.ts';
+import { ERROR_RULES, type ErrorCode } from '../lib/errors/errors.ts';
 import type { EventFailure, MirrorEvent } from './events.ts';
 import { driftSentence, heldSentence } from './sentences.ts';
 import type { Readiness } from './health.ts';

@@ -1,4 +1,4 @@
-import { type Amount, describeAmount } from './amount.ts';
+import { type Amount, describeAmount } from '../lib/text/amount.ts';
 
 /**
  * What a pull is at: `comparing` the published tree with its manifest, `downloading`, `unpacking`, or `publishing`, which includes

@@ -1,7 +1,7 @@
-import { backOffDelayMs, type BackOffPolicy } from './back-off.ts';
-import type { ErrorAction, ErrorCode } from './errors.ts';
+import { backOffDelayMs, type BackOffPolicy } from '../lib/time/back-off.ts';
+import type { ErrorAction, ErrorCode } from '../lib/errors/errors.ts';
 import type { HeldDeletion } from './guard.ts';
-import { counted } from './humanize.ts';
+import { counted } from '../lib/text/humanize.ts';
 import type { TargetId } from './service.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */

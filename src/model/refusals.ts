@@ -1,4 +1,4 @@
-import { type BackOffPolicy, backOffDelayMs, MAX_RETRY_AFTER_MS } from './back-off.ts';
+import { type BackOffPolicy, backOffDelayMs, MAX_RETRY_AFTER_MS } from '../lib/time/back-off.ts';
 import type { CredentialKind, CredentialPlace } from './events.ts';
 
 /** The setting that a key comes from. */

@@ -1,5 +1,5 @@
-import { MirrorError } from './errors.ts';
-import { formatDuration, parseDuration } from './units.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { formatDuration, parseDuration } from '../lib/text/units.ts';
 
 /** How much of a target's history is kept. */
 export type Retention =

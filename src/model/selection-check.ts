@@ -1,5 +1,5 @@
 import type { Action } from './actions.ts';
-import { likely } from './nearest.ts';
+import { likely } from '../lib/text/nearest.ts';
 import { byBranch, byRepository, type Listing } from './service.ts';
 import type { Selection } from './targets.ts';
 

@@ -1,7 +1,7 @@
 import type { DriftSummary } from './drift.ts';
 import type { HoldReason } from './actions.ts';
 import type { HeldDeletion } from './guard.ts';
-import { counted } from './humanize.ts';
+import { counted } from '../lib/text/humanize.ts';
 import type { UnmatchedPattern } from './selection-check.ts';
 
 /** Why a deletion is held, as a clause about its target. */

@@ -1,6 +1,6 @@
 import type { DriftSummary } from './drift.ts';
 import { fullCheckDueMs } from './plan.ts';
-import { encodeSegment } from './safe-path.ts';
+import { encodeSegment } from '../lib/paths/safe-path.ts';
 import { aboutTree, emptyRecord, type Failure, type Held, type TargetRecord } from './record.ts';
 import { targetKey } from './service.ts';
 import type { Published, Selection } from './targets.ts';

@@ -1,4 +1,4 @@
-import { encodeSegment, repositoryPath } from './safe-path.ts';
+import { encodeSegment, repositoryPath } from '../lib/paths/safe-path.ts';
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './layout.ts';
 import {
   byBranch,

@@ -1,5 +1,5 @@
 import type { Loudness } from '../model/loudness.ts';
-import { ERASE_LINE, escaped, say, type TerminalText } from '../model/terminal-text.ts';
+import { ERASE_LINE, escaped, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** Where a line is shown that says how far something is. */
 export interface LiveLineOptions {

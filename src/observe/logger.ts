@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 
 import { EVENT_LEVELS, type EventLevel, type EventSink } from '../model/events.ts';
-import { utcTime } from '../model/humanize.ts';
-import { scrub } from '../model/scrub.ts';
+import { utcTime } from '../lib/text/humanize.ts';
+import { scrub } from '../lib/text/scrub.ts';
 import {
   type Emphasis,
   emphasised,
@@ -10,8 +10,8 @@ import {
   escapedJson,
   say,
   type TerminalText,
-} from '../model/terminal-text.ts';
-import type { LogLevel } from './journal.ts';
+} from '../lib/text/terminal-text.ts';
+import type { LogLevel } from '../lib/process/journal.ts';
 import { describeEvent } from './messages.ts';
 
 /** How the log is written. */

@@ -1,5 +1,5 @@
 import type { EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
-import { counted, roughDuration, roughSize, utcTime, withHint } from '../model/humanize.ts';
+import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import {
   driftSentence,
   heldFilesSentence,
@@ -7,9 +7,9 @@ import {
   holdSentence,
   unmatchedSentence,
 } from '../model/sentences.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { credentialSetting } from '../model/refusals.ts';
-import { escaped, type TerminalText } from '../model/terminal-text.ts';
+import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {

@@ -1,6 +1,6 @@
-import { counted, oneLine, utcTime } from '../model/humanize.ts';
+import { counted, oneLine, utcTime } from '../lib/text/humanize.ts';
 import type { CurrentPass, Live, PassNote } from '../model/live.ts';
-import { escaped, type TerminalText } from '../model/terminal-text.ts';
+import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** How many targets are named of those that are being pulled. */
 const NAMED = 3;

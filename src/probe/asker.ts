@@ -1,5 +1,5 @@
-import { retryAfterMs } from '../model/back-off.ts';
-import type { Generation } from '../api/requests.ts';
+import { retryAfterMs } from '../lib/time/back-off.ts';
+import type { Generation } from '../lib/api/requests.ts';
 import type { ProbeAnswer, ProbeRequest, ProbeSender } from './requests.ts';
 
 /** How far a probe may go. */

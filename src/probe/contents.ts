@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { contentsPath } from '../api/requests.ts';
+import { contentsPath } from '../lib/api/requests.ts';
 import { type ArchiveFacts, examineArchive } from './archive.ts';
 import type { Asker } from './asker.ts';
 import type { ProbeAnswer } from './requests.ts';

@@ -1,4 +1,4 @@
-import { REPOSITORIES_PATH, WORKBOOKS_PATH } from '../api/requests.ts';
+import { REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import type { Asker } from './asker.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { ProbeAnswer } from './requests.ts';

@@ -1,6 +1,6 @@
-import { REPOSITORIES_PATH } from '../api/requests.ts';
-import { MirrorError } from '../model/errors.ts';
-import { roughSize } from '../model/humanize.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { roughSize } from '../lib/text/humanize.ts';
 import type { ReferenceForm } from '../model/references.ts';
 import type { Repository } from '../model/service.ts';
 import { type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';

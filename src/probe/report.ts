@@ -1,4 +1,4 @@
-import { joined, joinLines, say, type TerminalText } from '../model/terminal-text.ts';
+import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type Finding, GROUPS } from './finding.ts';
 import type { ProbeReport } from './probe.ts';
 

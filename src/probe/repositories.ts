@@ -1,5 +1,5 @@
-import { repositorySchema } from '../api/schemas.ts';
-import { REPOSITORIES_PATH } from '../api/requests.ts';
+import { repositorySchema } from '../lib/api/schemas.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
 import { countNames } from '../model/references.ts';
 import type { Repository } from '../model/service.ts';
 import type { Asker } from './asker.ts';

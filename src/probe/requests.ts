@@ -1,5 +1,5 @@
-import type { Generation } from '../api/requests.ts';
-import type { MirrorError } from '../model/errors.ts';
+import type { Generation } from '../lib/api/requests.ts';
+import type { MirrorError } from '../lib/errors/errors.ts';
 
 /** A request of the probe: it only reads. */
 export interface ProbeRequest {

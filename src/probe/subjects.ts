@@ -1,4 +1,4 @@
-import { contentsPath } from '../api/requests.ts';
+import { contentsPath } from '../lib/api/requests.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../model/references.ts';
 import type { Repository } from '../model/service.ts';
 import type { Asker } from './asker.ts';

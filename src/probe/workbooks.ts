@@ -1,5 +1,5 @@
-import { WORKBOOKS_PATH } from '../api/requests.ts';
-import { pageSchema } from '../api/schemas.ts';
+import { WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { pageSchema } from '../lib/api/schemas.ts';
 import type { Asker } from './asker.ts';
 import { LIST_BYTES } from './repositories.ts';
 import type { ProbeAnswer } from './requests.ts';

@@ -1,5 +1,5 @@
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
-import { encodeSegment, repositoryPath } from '../model/safe-path.ts';
+import { encodeSegment, repositoryPath } from '../lib/paths/safe-path.ts';
 import { HEAD_BRANCH } from '../model/service.ts';
 import type { Repository, WorkbookRow } from '../service/library.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 
-import { isWorkbookName } from '../api/media-types.ts';
+import { isWorkbookName } from '../lib/api/media-types.ts';
 import type { Manifest, ManifestFile } from '../model/manifest.ts';
 import type { Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';

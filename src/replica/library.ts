@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Manifest } from '../model/manifest.ts';
 import { aboutTree, type TargetRecord } from '../model/record.ts';
 import { targetKey } from '../model/service.ts';

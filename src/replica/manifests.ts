@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { diskError, onDisk } from '../model/disk-errors.ts';
+import { diskError, onDisk } from '../lib/errors/disk-errors.ts';
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import { unlessAbsent } from './folders.ts';
 import type { MirrorPort } from './ports.ts';

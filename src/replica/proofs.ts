@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { unlessAborted } from '../model/concurrency.ts';
+import { unlessAborted } from '../lib/concurrency/concurrency.ts';
 
 /**
  * What the bytes of files were found to be, by what changes with every change of a file. The time of change of the inode is one that

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { forEachConcurrently } from '../model/concurrency.ts';
+import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
 import type { Repository, WorkbookRow } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import {

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 
-import { forEachConcurrently } from '../model/concurrency.ts';
+import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
 import type { ManifestFile } from '../model/manifest.ts';
 import type { ByteRange, Bytes } from '../service/library.ts';
 import type { Proofs } from './proofs.ts';

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { foldersWith } from '../model/drift.ts';
 import { byCodeUnits } from '../model/manifest.ts';
 import { unlessAbsent } from './folders.ts';

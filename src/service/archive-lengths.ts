@@ -1,4 +1,4 @@
-import { unlessAborted } from '../model/concurrency.ts';
+import { unlessAborted } from '../lib/concurrency/concurrency.ts';
 import { countBytes } from './byte-ranges.ts';
 import type { Bytes, Content } from './library.ts';
 

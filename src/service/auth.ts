@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../api/requests.ts';
+import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../lib/api/requests.ts';
 import { findKey, findKeyOfKind, type KeyKind, type KnownKey } from './keys.ts';
 import { RequestError } from './request-error.ts';
 

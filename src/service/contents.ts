@@ -3,7 +3,7 @@ import type { Archive, ArchiveLengths } from './archive-lengths.ts';
 import { partOf } from './byte-ranges.ts';
 import { chooseRange, matchesTag, missesTag } from './conditions.ts';
 import type { ByteRange, Bytes, Content, Library } from './library.ts';
-import { mediaTypeOf } from '../api/media-types.ts';
+import { mediaTypeOf } from '../lib/api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';
 import { RequestError } from './request-error.ts';
 import type { ContentsReading } from './routes.ts';

@@ -1,4 +1,4 @@
-import { contentsPath } from '../api/requests.ts';
+import { contentsPath } from '../lib/api/requests.ts';
 import { type Answer, jsonAnswer } from './answer.ts';
 import type { ServiceRequest } from './handler.ts';
 import type { ExternalRepository, Registrar } from './library.ts';

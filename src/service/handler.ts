@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Connections } from '../http/connections.ts';
+import type { Connections } from '../lib/http/connections.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';

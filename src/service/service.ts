@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { hostname } from 'node:os';
 
-import { limitConnections } from '../http/connections.ts';
-import { cutUnreadBodies } from '../http/unread-bodies.ts';
-import { listenError } from '../model/listen-error.ts';
+import { limitConnections } from '../lib/http/connections.ts';
+import { cutUnreadBodies } from '../lib/http/unread-bodies.ts';
+import { listenError } from '../lib/http/listen-error.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle } from './handler.ts';
 import type { Keys } from './keys.ts';

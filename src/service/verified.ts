@@ -1,4 +1,4 @@
-import { LAST_VERIFIED_HEADER } from '../api/replica-headers.ts';
+import { LAST_VERIFIED_HEADER } from '../lib/api/replica-headers.ts';
 
 /**
  * The header that says how old an answer of a replica may be: when it was last known to be what the original has.

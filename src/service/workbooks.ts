@@ -1,4 +1,4 @@
-import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../api/requests.ts';
+import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../lib/api/requests.ts';
 import { type Answer, jsonAnswer } from './answer.ts';
 import type { Library, Standing, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';

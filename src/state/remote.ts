@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { KeyvStorageAdapter } from 'keyv';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Backend } from './sqlite.ts';
 
 type EventfulAdapter = KeyvStorageAdapter & {

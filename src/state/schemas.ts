@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-import { ERROR_RULES, type ErrorCode } from '../model/errors.ts';
-import { isTargetPath } from '../model/file-name.ts';
+import { ERROR_RULES, type ErrorCode } from '../lib/errors/errors.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import { PULL_PHASES } from '../model/pull-progress.ts';
 
 const time = z.number();

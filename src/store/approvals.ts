@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import type { Approval, Approvals } from '../model/guard.ts';
 import { targetKey } from '../model/service.ts';
 import { ensureFolder, replaceFile } from './durable.ts';

@@ -1,8 +1,8 @@
 import { lstat, open } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { LeasedError } from '../model/lease.ts';
 import type { PublishMode } from '../model/publishing.ts';
 import type { HistoryKind } from '../model/retention.ts';

@@ -4,11 +4,11 @@ import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { systemCode } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { NativeCalls } from '../native/file-calls.ts';
+import type { NativeCalls } from '../lib/native/file-calls.ts';
 import { refuseLinks } from './links.ts';
 import { openOwnFile, readOwnText, restrict } from './own-file.ts';
 

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 
 import { z } from 'zod';
 
-import { isTargetPath } from '../model/file-name.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import { replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { readOwnText } from './own-file.ts';

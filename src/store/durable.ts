@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 
 /** Flushes a directory: the names that were made, changed or removed in it survive a power cut (fsync(2)). */
 export async function syncDirectory(path: string): Promise<void> {

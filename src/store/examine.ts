@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { stopFlagOf, walkInBulk } from '../bulk/pool.ts';
 import { WALKED_KINDS, type Walked } from '../bulk/tasks.ts';
 import { kindOf, problemOf } from '../bulk/walk.ts';
-import { forEachConcurrently } from '../model/concurrency.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
+import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import {
   type Difference,
   differencesOf,

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import type { Difference } from '../model/drift.ts';
 import type { Manifest } from '../model/manifest.ts';
 import type { Published } from '../model/targets.ts';

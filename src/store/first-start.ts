@@ -2,9 +2,9 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join, parse } from 'node:path';
 
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
 /** What file systems keep in their topmost folder (mkfs.ext4(8), snapshots of NetApp and ZFS): a volume with nothing else is empty. */

@@ -1,10 +1,10 @@
 import { constants, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { diskError, onDisk } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { diskError, onDisk } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { lastLease, LeasedError } from '../model/lease.ts';
-import type { NativeCalls } from '../native/file-calls.ts';
+import type { NativeCalls } from '../lib/native/file-calls.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { readLeases, surelyInForce } from './lease-files.ts';
 

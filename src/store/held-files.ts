@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { digestOfPaths } from '../model/guard.ts';
 import { type TargetId, targetKey } from '../model/service.ts';
 import { ensureFolder, replaceFile } from './durable.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
-import { diskError, onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { diskError, onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { LeasedError } from '../model/lease.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../model/retention.ts';
 import { removeEmptyFolders } from './durable.ts';

@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 
 import { z } from 'zod';
 
-import { unlessMissing } from '../model/disk-errors.ts';
-import { isTargetPath, leadsBelow, nameFault } from '../model/file-name.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { isTargetPath, leadsBelow, nameFault } from '../lib/paths/file-name.ts';
 import { syncDirectory, writeNewFile } from './durable.ts';
 import { parseHistoryName } from './layout.ts';
 import { readOwnText } from './own-file.ts';

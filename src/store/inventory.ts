@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import type { Published } from '../model/targets.ts';
-import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { parseManifest } from './manifest-file.ts';
 import { forEachInSlices } from './slices.ts';

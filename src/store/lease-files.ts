@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type Lease, leasesInForce, LONGEST_LEASE_MS } from '../model/lease.ts';
 import { syncDirectory, writeNewFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';

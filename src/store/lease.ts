@@ -3,11 +3,11 @@ import { constants, type FileHandle, lstat, open } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { onDisk, systemCode, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type Lease, LONGEST_LEASE_MS } from '../model/lease.ts';
-import { ownCommand } from '../model/own-command.ts';
-import type { NativeCalls } from '../native/file-calls.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import type { NativeCalls } from '../lib/native/file-calls.ts';
 import { lockWithin } from './gate.ts';
 import { readLeases, removeLease, writeLease } from './lease-files.ts';
 import type { DirectoryLayout } from './layout.ts';

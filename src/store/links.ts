@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { copyFile, link, lstat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { Intent } from './intent.ts';
 import type { DirectoryLayout } from './layout.ts';
 

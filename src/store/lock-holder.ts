@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
-import { systemCode } from '../model/disk-errors.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { readOwnText } from './own-file.ts';
 
 /** Who took the lock of a directory last. */

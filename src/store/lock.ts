@@ -1,9 +1,9 @@
 import { type FileHandle, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
-import type { NativeCalls } from '../native/file-calls.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import type { NativeCalls } from '../lib/native/file-calls.ts';
 import { openOwnFile, restrict } from './own-file.ts';
 
 /** A held lock. */

@@ -4,8 +4,8 @@ import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { z } from 'zod';
 
 import { byCodeUnits, MANIFEST_FORMAT, type Manifest, type ManifestFile } from '../model/manifest.ts';
-import { unlessMissing } from '../model/disk-errors.ts';
-import { nameFault, type TreeFault, treeFault } from '../model/file-name.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { nameFault, type TreeFault, treeFault } from '../lib/paths/file-name.ts';
 import { formatInstant } from './instants.ts';
 import { fileFromDisk, fileToText } from './manifest-entry.ts';
 

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 
 /**
  * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file

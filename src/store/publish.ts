@@ -1,10 +1,10 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../model/manifest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from '../model/publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
 import { writeNewFile } from './durable.ts';

@@ -1,4 +1,4 @@
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { readApprovals } from './approvals.ts';
 import { knownDirectoryId } from './directory.ts';
 import { createInventory } from './inventory.ts';

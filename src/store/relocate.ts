@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import type { Manifest } from '../model/manifest.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
 import { writeNewFile } from './durable.ts';

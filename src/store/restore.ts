@@ -3,21 +3,21 @@ import { constants, createReadStream } from 'node:fs';
 import { chmod, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { trustOf } from '../model/drift.ts';
-import { counted } from '../model/humanize.ts';
+import { counted } from '../lib/text/humanize.ts';
 import type { Manifest, ManifestFile } from '../model/manifest.ts';
-import { ownCommand } from '../model/own-command.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { syncDirectory } from './durable.ts';
 import { examineTree } from './examine.ts';
 import { digestOf, findCopies } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { manifestProblem, readManifest } from './manifest-file.ts';
-import { foldName } from '../model/safe-path.ts';
+import { foldName } from '../lib/paths/safe-path.ts';
 import type { Published } from '../model/targets.ts';
-import { bindNativeCalls } from '../native/file-calls.ts';
+import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import type { MirrorStore } from './store.ts';
 
 /** A tree of the history of which every byte is to be had. */

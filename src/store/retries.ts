@@ -4,8 +4,8 @@ import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
-import { isTargetPath } from '../model/file-name.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import { ensureFolder, replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';

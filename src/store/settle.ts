@@ -1,13 +1,13 @@
 import { access, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from './durable.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { foldersOfIntent, refuseLinks } from './links.ts';
 import { readManifest } from './manifest-file.ts';
-import type { NativeCalls } from '../native/file-calls.ts';
+import type { NativeCalls } from '../lib/native/file-calls.ts';
 
 /** What settling a stage works with. */
 export interface SettleContext {

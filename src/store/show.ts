@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import type { Manifest } from '../model/manifest.ts';
 import { examineTree } from './examine.ts';
 import { type PublishGate, removeLinked } from './gate.ts';

@@ -2,8 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { BULK_THREADS, linkInBulk } from '../bulk/pool.ts';
-import { forEachConcurrently } from '../model/concurrency.ts';
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { STAGED } from './intent.ts';
 import { linkOrCopy } from './links.ts';
 import type { Stage } from './stage.ts';

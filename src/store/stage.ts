@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Sharing } from '../bulk/tasks.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../model/manifest.ts';
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';

@@ -6,7 +6,7 @@ import type { PublishMode } from '../model/publishing.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { TargetId } from '../model/service.ts';
 import type { ListedTarget, Published } from '../model/targets.ts';
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { createActivity } from './activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
 import {
@@ -28,7 +28,7 @@ import { readLeases, surelyInForce } from './lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from './lock.ts';
 import { readManifest } from './manifest-file.ts';
-import { bindNativeCalls, type NativeCalls } from '../native/file-calls.ts';
+import { bindNativeCalls, type NativeCalls } from '../lib/native/file-calls.ts';
 import { createExclusion, type PublishContext } from './commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish.ts';
 import { moveTree, retireTree } from './relocate.ts';

@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { systemCode, unlessMissing } from '../model/disk-errors.ts';
+import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type EntryKind, foldersWith } from '../model/drift.ts';
 import { byCodeUnits, type Manifest } from '../model/manifest.ts';
 import { kindOf } from '../bulk/walk.ts';

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 
 import { z } from 'zod';
 
-import { isTargetPath } from '../model/file-name.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import type { Published } from '../model/targets.ts';
 import { replaceFile } from './durable.ts';
 import type { DirectoryLayout } from './layout.ts';

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { onDisk } from '../model/disk-errors.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { LeasedError } from '../model/lease.ts';
 import type { RetentionPolicy } from '../model/retention.ts';
 import type { PublishContext } from './commit.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { z } from 'zod';
 
-import { isTargetPath } from '../model/file-name.ts';
+import { isTargetPath } from '../lib/paths/file-name.ts';
 import { byCodeUnits } from '../model/manifest.ts';
 import { targetKey } from '../model/service.ts';
 import type { ListedTarget, Published } from '../model/targets.ts';

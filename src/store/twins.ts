@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Sharing, Twin } from '../bulk/tasks.ts';
-import { onDisk, unlessMissing } from '../model/disk-errors.ts';
+import { onDisk, unlessMissing } from '../lib/errors/disk-errors.ts';
 import type { Difference } from '../model/drift.ts';
 import type { Manifest } from '../model/manifest.ts';
 import { ContentTable } from './content-table.ts';

@@ -1,4 +1,4 @@
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../model/guard.ts';
 import type { Action, HoldAction, PullAction } from '../model/actions.ts';
 import { type Lease, LeasedError } from '../model/lease.ts';

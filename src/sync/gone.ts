@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type HeldDeletion, holdRetirements, isApproved } from '../model/guard.ts';
 import type { Action, PullAction, RetireReason } from '../model/actions.ts';
 import { isRestored, mirroredTargets } from '../model/retirements.ts';

@@ -1,5 +1,5 @@
 import type { PullAction } from '../model/actions.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { targetKey } from '../model/service.ts';
 import { createTurns, type Places, type PullsInHand, type Waiting } from '../model/turns.ts';
 import type { ServicePort } from './ports.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { EXIT_CODES, type ExitCode, MirrorError } from '../model/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../model/event-failure.ts';
 import type { MirrorEvent, PassFinished, Trigger } from '../model/events.ts';
 import type { Action, PullAction } from '../model/actions.ts';

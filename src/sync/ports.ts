@@ -12,7 +12,7 @@ import type { StagedState } from '../model/staged-state.ts';
 import type { SelectionCheck } from '../model/selection-check.ts';
 import type { ListedTarget, Published } from '../model/targets.ts';
 import type { ReportedFailures } from '../model/upstream.ts';
-import type { ErrorCode } from '../model/errors.ts';
+import type { ErrorCode } from '../lib/errors/errors.ts';
 
 /** The service, as a pass needs it. Errors are MirrorErrors. */
 export interface ServicePort {

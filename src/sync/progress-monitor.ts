@@ -1,6 +1,6 @@
-import { Gauge } from '../model/gauge.ts';
+import { Gauge } from '../lib/time/gauge.ts';
 import { type PullPhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
-import { leftMs } from '../model/amount.ts';
+import { leftMs } from '../lib/text/amount.ts';
 
 /** Takes in how far one pull is. */
 export class PullMeter {

@@ -1,6 +1,6 @@
 import { changedFiles } from '../model/changed-files.ts';
 import { type Difference, summariseDrift, trustOf } from '../model/drift.ts';
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import type { TargetPulled } from '../model/events.ts';
 import { fingerprintOfTree } from '../model/fingerprint.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../model/guard.ts';

@@ -1,6 +1,6 @@
 import type { Action, PullAction, PullReason } from '../model/actions.ts';
-import { joinSignals } from '../model/concurrency.ts';
-import { MirrorError, toMirrorError } from '../model/errors.ts';
+import { joinSignals } from '../lib/concurrency/concurrency.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import type { MirrorEvent } from '../model/events.ts';
 import { lastLease } from '../model/lease.ts';
 import type { TargetRecord } from '../model/record.ts';

@@ -1,6 +1,6 @@
 import type { PullAction } from '../model/actions.ts';
-import { MirrorError } from '../model/errors.ts';
-import { forEachConcurrently } from '../model/concurrency.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../model/manifest.ts';
 import { newVersions } from '../model/new-versions.ts';
 import type { WorkbookRow } from '../model/service.ts';

@@ -1,4 +1,4 @@
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { findLeadingFolder } from '../model/leading-folder.ts';
 import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../model/manifest.ts';
 import type { WorkbookRow } from '../model/service.ts';

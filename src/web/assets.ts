@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 
-import { MirrorError } from '../model/errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
 import { type Body, createBody } from './body.ts';
 
 /** The kinds of files that a page is made of; any other file of the folder is none of the page's. */

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Connections } from '../http/connections.ts';
+import type { Connections } from '../lib/http/connections.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
-import { hasToken, isForeignFetch, isOwnHost } from './access.ts';
+import { hasToken, isForeignFetch, isOwnHost } from '../lib/http/access.ts';
 import { textBody } from './body.ts';
 import type { FailureNotes } from './failure-notes.ts';
 import { healthAnswer } from './health.ts';
 import type { Route } from './routes.ts';
 import { type Answer, COMMON_HEADERS, sendAnswer } from './send.ts';
-import { waitAtMost } from '../model/shared-work.ts';
+import { waitAtMost } from '../lib/concurrency/shared-work.ts';
 import type { EventStreams } from './streams.ts';
 
 /** What requests are answered from. */

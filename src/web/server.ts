@@ -1,17 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import { isIPv6 } from 'node:net';
 
-import { limitConnections } from '../http/connections.ts';
-import { cutUnreadBodies } from '../http/unread-bodies.ts';
+import { limitConnections } from '../lib/http/connections.ts';
+import { cutUnreadBodies } from '../lib/http/unread-bodies.ts';
 import type { EventSink } from '../model/events.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
-import { listenError } from '../model/listen-error.ts';
+import { listenError } from '../lib/http/listen-error.ts';
 import { loadAssets } from './assets.ts';
 import { createFailureNotes } from './failure-notes.ts';
 import { type Context, handle } from './handler.ts';
 import { createRoutes, type RenderedMetrics } from './routes.ts';
-import { shareWork } from '../model/shared-work.ts';
+import { shareWork } from '../lib/concurrency/shared-work.ts';
 import { createEventStreams } from './streams.ts';
 
 /** What the server is made from. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { ERROR_RULES } from '../model/errors.ts';
+import { ERROR_RULES } from '../lib/errors/errors.ts';
 import { EVENT_LEVELS } from '../model/events.ts';
 import { PULL_PHASES } from '../model/pull-progress.ts';
 

@@ -1,4 +1,4 @@
-import { ownCommand } from '../model/own-command.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import type { DaemonReport } from '../model/report.ts';
 import type { TargetStatus } from '../model/status.ts';
 import { type Body, jsonBody } from './body.ts';

@@ -1,4 +1,4 @@
-import { requestHeaders } from '../../src/api/requests.ts';
+import { requestHeaders } from '../../src/lib/api/requests.ts';
 import { jsonOf, type Subject } from './subject.ts';
 import { holds, type Statement } from './verdict.ts';
 

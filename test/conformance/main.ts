@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 
-import { printable } from '../../src/model/humanize.ts';
-import { scrub } from '../../src/model/scrub.ts';
+import { printable } from '../../src/lib/text/humanize.ts';
+import { scrub } from '../../src/lib/text/scrub.ts';
 import { Subject, type SubjectOptions } from './subject.ts';
 import { type Result, tryAll } from './suite.ts';
 

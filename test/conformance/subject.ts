@@ -1,4 +1,4 @@
-import { contentsPath, requestHeaders } from '../../src/api/requests.ts';
+import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
 import { findLeadingFolder } from '../../src/model/leading-folder.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../../src/model/references.ts';
 import { type Door, openDoor, type Reply, type Sent } from './http.ts';

@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { openArchive } from '../../src/archive/archive.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { buildZip, descriptor, type ZipEntry } from '../support/zip-builder.ts';
 import { bytesOfEntries } from '../support/unpacked.ts';

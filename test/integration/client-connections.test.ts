@@ -14,7 +14,7 @@ import { transportError } from '../../src/client/failures.ts';
 import { createPoster } from '../../src/client/post.ts';
 import { createTransport } from '../../src/client/transport.ts';
 import { neverArrived } from '../../src/client/unsure.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const run = promisify(execFile);

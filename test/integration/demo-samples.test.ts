@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { contentsPath, requestHeaders } from '../../src/api/requests.ts';
-import { pageSchema, workbookSchema } from '../../src/api/schemas.ts';
+import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
+import { pageSchema, workbookSchema } from '../../src/lib/api/schemas.ts';
 import { compareWithGit, type PathOf } from '../../src/demo/compare.ts';
 import { createSamples, type Samples } from '../../src/demo/samples.ts';
 import { createWriter, type Edit } from '../../src/demo/writer.ts';

@@ -17,7 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Lease } from '../../src/model/lease.ts';
-import { bindNativeCalls } from '../../src/native/file-calls.ts';
+import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
 import { createGate, GateBlockedError } from '../../src/store/gate.ts';
 import { createExclusion } from '../../src/store/commit.ts';
 import { pruneHistory, readHistory } from '../../src/store/history.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type AfterPublish, createAfterPublish } from '../../src/hooks/after-publish.ts';
 import type { ToldTree } from '../../src/model/due-hooks.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { MirrorEvent } from '../../src/model/events.ts';
 import type { Manifest } from '../../src/model/manifest.ts';
 import { published, repository } from '../support/builders.ts';

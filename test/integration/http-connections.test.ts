@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { limitConnections } from '../../src/http/connections.ts';
-import { cutUnreadBodies } from '../../src/http/unread-bodies.ts';
+import { limitConnections } from '../../src/lib/http/connections.ts';
+import { cutUnreadBodies } from '../../src/lib/http/unread-bodies.ts';
 
 const LIMITS = { most: 10, mostKept: 6 };
 

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { ended } from '../../src/cli/lease-holder.ts';
 import { LONGEST_LEASE_MS } from '../../src/model/lease.ts';
-import { bindNativeCalls } from '../../src/native/file-calls.ts';
+import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
 import { writeNewFile } from '../../src/store/durable.ts';
 import { layoutOf } from '../../src/store/layout.ts';
 import { acquireLease, type TakenLease } from '../../src/store/lease.ts';

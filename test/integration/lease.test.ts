@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type Lease, LeasedError, leasesInForce, LONGEST_LEASE_MS } from '../../src/model/lease.ts';
-import { bindNativeCalls } from '../../src/native/file-calls.ts';
+import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
 import { readHistory } from '../../src/store/history.ts';
 import { layoutOf } from '../../src/store/layout.ts';
 import { acquireLease, releaseLease, watchLease } from '../../src/store/lease.ts';

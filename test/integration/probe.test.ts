@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { openProbeConnection } from '../../src/client/probe-requests.ts';
-import { escaped } from '../../src/model/terminal-text.ts';
+import { escaped } from '../../src/lib/text/terminal-text.ts';
 import { probe, type ProbeOptions, type ProbeReport } from '../../src/probe/probe.ts';
 import { renderReport } from '../../src/probe/report.ts';
 import { startEmbedded } from '../support/embedded.ts';

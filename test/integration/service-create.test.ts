@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 
-import { repositoriesSchema } from '../../src/api/schemas.ts';
+import { repositoriesSchema } from '../../src/lib/api/schemas.ts';
 import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
 import type { Sources } from '../../src/git/addresses.ts';
 import { initialise } from '../../src/git/bare.ts';

@@ -18,7 +18,7 @@ import { createForwardProxy, type ForwardProxyOptions } from '../../src/git/forw
 import { createGit } from '../../src/git/git.ts';
 import { openRegistry, type Registry } from '../../src/git/registry.ts';
 import { askRemote } from '../../src/git/remote.ts';
-import { parseNetworkRules } from '../../src/model/networks.ts';
+import { parseNetworkRules } from '../../src/lib/net/networks.ts';
 import { type GitHttpServer, startGitHttpServer } from '../support/git-http-server.ts';
 import { createGitService } from '../support/git-service.ts';
 import { temporaryFolder } from '../support/temporary.ts';

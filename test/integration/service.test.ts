@@ -10,14 +10,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 import { z } from 'zod';
 
-import { contentsPath, requestHeaders } from '../../src/api/requests.ts';
+import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
 import {
   type ApiWorkbook,
   pageSchema,
   repositoriesSchema,
   repositorySchema,
   workbookSchema,
-} from '../../src/api/schemas.ts';
+} from '../../src/lib/api/schemas.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../src/demo/commits.ts';
 import { createFigures } from '../../src/demo/figures.ts';
 import { initialise } from '../../src/git/bare.ts';

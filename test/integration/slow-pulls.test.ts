@@ -7,7 +7,7 @@ import { PullLine } from '../../src/sync/line.ts';
 import type { PassReport } from '../../src/sync/pass.ts';
 import type { MirrorEvent } from '../../src/model/events.ts';
 import { targetKey } from '../../src/model/service.ts';
-import { bindNativeCalls } from '../../src/native/file-calls.ts';
+import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../src/store/layout.ts';
 import { acquireLease, releaseLease } from '../../src/store/lease.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';

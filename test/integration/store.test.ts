@@ -241,7 +241,7 @@ describe('recovery', () => {
     const { writeIntent, STAGED } = await import('../../src/store/intent.ts');
     const { formatManifest } = await import('../../src/store/manifest-file.ts');
     const { takeStep } = await import('../../src/store/settle.ts');
-    const { bindNativeCalls } = await import('../../src/native/file-calls.ts');
+    const { bindNativeCalls } = await import('../../src/lib/native/file-calls.ts');
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
     const { ino } = await lstat(join(stage.folder, STAGED.tree));
     const isPublished = (await store.manifest(PATH)) !== null;

@@ -29,7 +29,7 @@ import {
 } from '../../src/cli/verify.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { Difference } from '../../src/model/drift.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { examinePublished } from '../../src/store/examine.ts';
 import { layoutOf } from '../../src/store/layout.ts';
 import { readStampedManifest } from '../../src/store/strays.ts';

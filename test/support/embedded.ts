@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { compareWithGit } from '../../src/demo/compare.ts';
 import { createSamples } from '../../src/demo/samples.ts';
 import { createWriter, type Writer } from '../../src/demo/writer.ts';
-import { encodeSegment, repositoryPath } from '../../src/model/safe-path.ts';
+import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
 import { createGitService, type GitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 
-import { nameFault, treeFault } from '../../src/model/file-name.ts';
+import { nameFault, treeFault } from '../../src/lib/paths/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/model/manifest.ts';
 
 /** Whole milliseconds of which the day may be written with four digits of the year. */

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { type Mirror, openMirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/model/events.ts';
 import type { PullLine } from '../../src/sync/line.ts';
 import { type PassReport, runPass } from '../../src/sync/pass.ts';

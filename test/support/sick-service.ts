@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { exitCodeOf, MirrorError } from '../../src/model/errors.ts';
+import { exitCodeOf, MirrorError } from '../../src/lib/errors/errors.ts';
 import { API_KEY, API_TOKEN, type Fault, type FakeKnobs, FakeService } from './fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from './mirror-harness.ts';
 import type { Attacked } from './sweep.ts';

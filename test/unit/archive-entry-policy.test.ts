@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { judgeEntry, type RawEntry } from '../../src/archive/entry-policy.ts';
-import { nameFault } from '../../src/model/file-name.ts';
+import { nameFault } from '../../src/lib/paths/file-name.ts';
 
 function entry(fields: Partial<RawEntry> = {}): RawEntry {
   return {

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { sizeRefusal } from '../../src/archive/limits.ts';
 import { Refusals, quoted } from '../../src/archive/refusals.ts';
 import { refusalsTogether, type TreeEntry } from '../../src/archive/tree-policy.ts';
-import { MirrorError } from '../../src/model/errors.ts';
-import { foldName } from '../../src/model/safe-path.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
+import { foldName } from '../../src/lib/paths/safe-path.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 
 /** `f/` is a folder, `@f` is left out, all else is a file. */

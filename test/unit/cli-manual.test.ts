@@ -9,7 +9,7 @@ import { parseMarkdown } from '../../src/manual/markdown.ts';
 import { renderManualPage } from '../../src/manual/roff.ts';
 import { renderForTerminal } from '../../src/manual/terminal.ts';
 import { findTopic, topicsOf } from '../../src/manual/topics.ts';
-import { say } from '../../src/model/terminal-text.ts';
+import { say } from '../../src/lib/text/terminal-text.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 

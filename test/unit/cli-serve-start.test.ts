@@ -10,8 +10,8 @@ import { formatLine, isLogged } from '../../src/cli/serve-log.ts';
 import { describeNoToken, mirrorSettings } from '../../src/cli/serve-start.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from '../../src/cli/service-commands.ts';
 import { lacksCredentials, reasonIn } from '../../src/git/complaint.ts';
-import { listenError } from '../../src/model/listen-error.ts';
-import { say } from '../../src/model/terminal-text.ts';
+import { listenError } from '../../src/lib/http/listen-error.ts';
+import { say } from '../../src/lib/text/terminal-text.ts';
 import { reachableHost } from '../../src/service/service.ts';
 import { hostileText, UNFIT } from '../support/hostile-text.ts';
 

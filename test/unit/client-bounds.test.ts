@@ -6,7 +6,7 @@ import { type BodyBounds, readBounded, watchBody } from '../../src/client/body.t
 import { extendPause, pauseLeftMs, type PauseMemory, waitOut } from '../../src/client/pause.ts';
 import { readRows } from '../../src/client/repository-rows.ts';
 import { clockProblem, serviceTimeMs } from '../../src/client/service-clock.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../support/builders.ts';
 
 const URL_OF_LIST = new URL('https://service.example/api/repos');

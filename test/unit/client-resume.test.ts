@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { type Part, readStep, restHeaders, resumesAtBytes, strongTag } from '../../src/client/resume.ts';
 import { type Continuation, Tries } from '../../src/client/retries.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
 const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };

@@ -9,7 +9,7 @@ import { createBandwidth } from '../../src/client/bandwidth.ts';
 import { ListMemory } from '../../src/client/list-memory.ts';
 import type { Answer, Transport, TransportRequest } from '../../src/client/transport.ts';
 import { readWorkbooks, type WorkbookList } from '../../src/client/workbooks.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';
 

@@ -10,7 +10,7 @@ import { settingDescriptors } from '../../src/config/descriptors.ts';
 import { loadSettings, type LoadRequest } from '../../src/config/load.ts';
 import type { Need } from '../../src/config/leaf.ts';
 import { describeProblem, SettingsError } from '../../src/config/problems.ts';
-import { exitCodeOf } from '../../src/model/errors.ts';
+import { exitCodeOf } from '../../src/lib/errors/errors.ts';
 
 let folder = '';
 let number = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createNotifier } from '../../src/daemon/notify.ts';
-import { say } from '../../src/model/terminal-text.ts';
+import { say } from '../../src/lib/text/terminal-text.ts';
 
 /** A notifier in an environment, what it sent, and to which sockets. */
 function notifierIn(env: NodeJS.ProcessEnv): {

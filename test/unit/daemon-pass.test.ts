@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Action, HoldReason } from '../../src/model/actions.ts';
 import { makePlan } from '../../src/model/plan.ts';
 import type { Outcome } from '../../src/model/record.ts';
-import { forEachConcurrently, joinSignals } from '../../src/model/concurrency.ts';
+import { forEachConcurrently, joinSignals } from '../../src/lib/concurrency/concurrency.ts';
 import { exitCodeOfPass } from '../../src/sync/pass.ts';
 import { listing, planInput, row } from '../support/builders.ts';
 

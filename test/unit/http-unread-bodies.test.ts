@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 
 import { expect, it, vi } from 'vitest';
 
-import { cutUnreadBodies } from '../../src/http/unread-bodies.ts';
+import { cutUnreadBodies } from '../../src/lib/http/unread-bodies.ts';
 
 it('a request whose socket is gone when it was answered does no harm', () => {
   const server = createServer();

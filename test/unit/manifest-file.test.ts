@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-import { treeFault } from '../../src/model/file-name.ts';
+import { treeFault } from '../../src/lib/paths/file-name.ts';
 import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
 import { formatInstant } from '../../src/store/instants.ts';
 import { fileFromDisk } from '../../src/store/manifest-entry.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { Gauge } from '../../src/model/gauge.ts';
-import { type Amount, describeAmount, leftMs } from '../../src/model/amount.ts';
+import { Gauge } from '../../src/lib/time/gauge.ts';
+import { type Amount, describeAmount, leftMs } from '../../src/lib/text/amount.ts';
 
 function gauge(
   totalBytes: number | null = null,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import {
   type Approvals,
   type DeletionLimit,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { beginningOf, oneLine } from '../../src/model/humanize.ts';
+import { beginningOf, oneLine } from '../../src/lib/text/humanize.ts';
 
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });

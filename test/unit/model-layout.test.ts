@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from '../../src/model/layout.ts';
-import { encodeSegment, foldName } from '../../src/model/safe-path.ts';
+import { encodeSegment, foldName } from '../../src/lib/paths/safe-path.ts';
 import type { Repository } from '../../src/model/service.ts';
 import { repository } from '../support/builders.ts';
 

@@ -3,7 +3,7 @@ import { BlockList } from 'node:net';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { parseNetwork, parseNetworkRules, refusalOf } from '../../src/model/networks.ts';
+import { parseNetwork, parseNetworkRules, refusalOf } from '../../src/lib/net/networks.ts';
 
 const rulesOf = (refuse: readonly string[], allow: readonly string[] = []) =>
   parseNetworkRules({ allow, refuse });

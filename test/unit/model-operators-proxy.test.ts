@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { operatorsProxy } from '../../src/model/operators-proxy.ts';
+import { operatorsProxy } from '../../src/lib/net/operators-proxy.ts';
 
 const to = (host: string, protocol: 'http:' | 'https:' = 'https:') => ({ protocol, host, port: 443 });
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { invocationOf } from '../../src/cli/invocation.ts';
-import { ownCommand, rememberInvocation } from '../../src/model/own-command.ts';
+import { ownCommand, rememberInvocation } from '../../src/lib/text/own-command.ts';
 import { run } from '../support/program.ts';
 
 const PLAIN = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };

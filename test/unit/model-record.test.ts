@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { backOffDelayMs, retryAfterMs } from '../../src/model/back-off.ts';
+import { backOffDelayMs, retryAfterMs } from '../../src/lib/time/back-off.ts';
 import {
   emptyRecord,
   nextRecord,

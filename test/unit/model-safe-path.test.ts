@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { encodeSegment, foldName, repositoryPath } from '../../src/model/safe-path.ts';
+import { encodeSegment, foldName, repositoryPath } from '../../src/lib/paths/safe-path.ts';
 
 const NASTY = [
   ...Array.from('./\\:*?"<>|% ~u\u0000\u001f\u007f\u0085'),

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { scrub } from '../../src/model/scrub.ts';
+import { scrub } from '../../src/lib/text/scrub.ts';
 
 describe('a text that is scrubbed', () => {
   it.each([

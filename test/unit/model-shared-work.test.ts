@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { shareWork, type SharedWork, waitAtMost } from '../../src/model/shared-work.ts';
+import { shareWork, type SharedWork, waitAtMost } from '../../src/lib/concurrency/shared-work.ts';
 
 /** Work that ends when it is told to, and a clock that moves when it is told to. */
 function workshop(): {

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 
 import { jsonText, table } from '../../src/cli/output.ts';
 import { inlineYaml } from '../../src/config/yaml-text.ts';
-import { printable } from '../../src/model/humanize.ts';
+import { printable } from '../../src/lib/text/humanize.ts';
 import {
   emphasised,
   escaped,
@@ -15,7 +15,7 @@ import {
   type Shown,
   TerminalText,
   written,
-} from '../../src/model/terminal-text.ts';
+} from '../../src/lib/text/terminal-text.ts';
 import { hostileText, UNFIT } from '../support/hostile-text.ts';
 
 describe('text of others', () => {

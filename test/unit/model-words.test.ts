@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest';
 
-import { ERROR_RULES, EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../src/model/errors.ts';
+import {
+  ERROR_RULES,
+  EXIT_CODES,
+  exitCodeOf,
+  MirrorError,
+  toMirrorError,
+} from '../../src/lib/errors/errors.ts';
 import { EVENT_LEVELS } from '../../src/model/events.ts';
-import { counted, printable, roughDuration, roughSize, utcTime } from '../../src/model/humanize.ts';
-import { likely, nearest } from '../../src/model/nearest.ts';
+import { counted, printable, roughDuration, roughSize, utcTime } from '../../src/lib/text/humanize.ts';
+import { likely, nearest } from '../../src/lib/text/nearest.ts';
 
 const CODES = Object.keys(ERROR_RULES) as (keyof typeof ERROR_RULES)[];
 

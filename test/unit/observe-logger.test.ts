@@ -3,8 +3,8 @@ import { fstatSync, openSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../src/model/events.ts';
-import { say } from '../../src/model/terminal-text.ts';
-import { isJournal, withPriority } from '../../src/observe/journal.ts';
+import { say } from '../../src/lib/text/terminal-text.ts';
+import { isJournal, withPriority } from '../../src/lib/process/journal.ts';
 import { createEventLog, type EventLog, type LoggerOptions } from '../../src/observe/logger.ts';
 
 const STOPPING: MirrorEvent = { name: 'daemon.stopping', signal: 'SIGTERM' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { printable, roughDuration, roughSize } from '../../src/model/humanize.ts';
+import { printable, roughDuration, roughSize } from '../../src/lib/text/humanize.ts';
 import * as page from '../../src/page/format.js';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../support/builders.ts';
 

@@ -1,7 +1,7 @@
 import { array, assert, integer, oneof, property, string, stringMatching, webUrl } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { escaped } from '../../src/model/terminal-text.ts';
+import { escaped } from '../../src/lib/text/terminal-text.ts';
 import { compareTimes } from '../../src/probe/archive.ts';
 import { reactTo } from '../../src/probe/asker.ts';
 import { absenceMeaning } from '../../src/probe/contents-findings.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { renderSettingsTable } from '../../src/config/render.ts';
-import { ERROR_RULES } from '../../src/model/errors.ts';
+import { ERROR_RULES } from '../../src/lib/errors/errors.ts';
 
 const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
 

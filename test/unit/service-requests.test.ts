@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { repositorySchema } from '../../src/api/schemas.ts';
+import { repositorySchema } from '../../src/lib/api/schemas.ts';
 import { authorise } from '../../src/service/auth.ts';
 import { chooseRange, matchesTag, missesTag } from '../../src/service/conditions.ts';
 import { fixedKey } from '../../src/service/keys.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { contentsPath } from '../../src/api/requests.ts';
+import { contentsPath } from '../../src/lib/api/requests.ts';
 import { RequestError } from '../../src/service/request-error.ts';
 import type { Repository } from '../../src/service/library.ts';
 import { chooseReading } from '../../src/service/repository-reference.ts';

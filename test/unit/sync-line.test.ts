@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { PullAction } from '../../src/model/actions.ts';
-import { MirrorError } from '../../src/model/errors.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { makePlan } from '../../src/model/plan.ts';
 import { targetKey } from '../../src/model/service.ts';
 import { placesFor } from '../../src/model/turns.ts';

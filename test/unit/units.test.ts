@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MirrorError } from '../../src/model/errors.ts';
-import { nearest } from '../../src/model/nearest.ts';
-import { formatDuration, formatSize, parseDuration, parseSize } from '../../src/model/units.ts';
+import { MirrorError } from '../../src/lib/errors/errors.ts';
+import { nearest } from '../../src/lib/text/nearest.ts';
+import { formatDuration, formatSize, parseDuration, parseSize } from '../../src/lib/text/units.ts';
 
 const wholeNumber = fc.oneof(
   fc.maxSafeNat(),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { hasToken, isForeignFetch, isLoopback, isOwnHost } from '../../src/web/access.ts';
+import { hasToken, isForeignFetch, isLoopback, isOwnHost } from '../../src/lib/http/access.ts';
 
 function basic(pair: string): string {
   return `Basic ${Buffer.from(pair).toString('base64')}`;

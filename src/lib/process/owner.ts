@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { unlessMissing } from '../model/disk-errors.ts';
-import { MirrorError } from '../model/errors.ts';
+import { unlessMissing } from '../errors/disk-errors.ts';
+import { MirrorError } from '../errors/errors.ts';
 
 /**
  * Lets root go on as the owner of a directory, for as long as the process runs: what is made there must be the owner's, and the

@@ -1,4 +1,4 @@
-import { MirrorError } from './errors.ts';
+import { MirrorError } from '../errors/errors.ts';
 
 /** Durations and sizes as people write them. All arithmetic is exact: a value that would be rounded is refused. */
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-const packageFile = new URL('../../package.json', import.meta.url);
+const packageFile = new URL('../../../package.json', import.meta.url);
 
 /** The version of this package. */
 export function packageVersion(): string {

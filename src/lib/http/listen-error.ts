@@ -1,4 +1,4 @@
-import { MirrorError } from './errors.ts';
+import { MirrorError } from '../errors/errors.ts';
 
 /** The setting that says where something listens. */
 export interface ListenSetting {

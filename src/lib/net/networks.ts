@@ -1,4 +1,4 @@
-import { MirrorError } from './errors.ts';
+import { MirrorError } from '../errors/errors.ts';
 
 /** Addresses that begin with the same bits. */
 interface Range {

@@ -1,7 +1,7 @@
-import { EXIT_CODES } from '../model/errors.ts';
-import { joinLines, say, type TerminalText, written } from '../model/terminal-text.ts';
-import { mayColor, mayRedraw } from '../model/terminal.ts';
-import { isJournal, type LogLevel, withPriority } from '../observe/journal.ts';
+import { EXIT_CODES } from '../errors/errors.ts';
+import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
+import { mayColor, mayRedraw } from '../text/terminal.ts';
+import { isJournal, type LogLevel, withPriority } from './journal.ts';
 import { isStopHeard } from './signals.ts';
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */

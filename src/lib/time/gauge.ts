@@ -1,4 +1,4 @@
-import type { Amount } from './amount.ts';
+import type { Amount } from '../text/amount.ts';
 
 /** Speed is that of the last one to two such spans, in milliseconds: steady enough to read, and soon right after a change. */
 const SPAN_MS = 2000;

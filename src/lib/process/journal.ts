@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs';
 
-import { say, type TerminalText } from '../model/terminal-text.ts';
+import { say, type TerminalText } from '../text/terminal-text.ts';
 
 /** A level of the log, from the loudest to the one of least weight. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
