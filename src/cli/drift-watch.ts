@@ -1,11 +1,11 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { createDriftMonitor, type DriftOptions } from '../daemon/drift.ts';
 import { type TreeWatch, watchTrees } from '../daemon/watch.ts';
-import { summariseDrift } from '../model/drift.ts';
-import { eventFailure } from '../model/event-failure.ts';
-import type { EventSink } from '../model/events.ts';
-import type { DriftNote } from '../model/status.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { summariseDrift } from '../mirror/store/verify/drift.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
+import type { DriftNote } from '../mirror/plan/target-status.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { Mirror } from './compose.ts';
 
 /** The watch on what others do to the published trees. */

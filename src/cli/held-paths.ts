@@ -1,6 +1,6 @@
-import type { TargetRecord } from '../model/record.ts';
-import { readHeldFiles } from '../store/held-files.ts';
-import type { StoreReader } from '../store/read-store.ts';
+import type { TargetRecord } from '../mirror/plan/record.ts';
+import { readHeldFiles } from '../mirror/store/held-files.ts';
+import type { StoreReader } from '../mirror/store/read-store.ts';
 
 /**
  * The files that the held deletion of a target is about, sorted: all of them or, where what is kept of them is lost, the first.

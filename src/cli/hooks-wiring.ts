@@ -1,13 +1,13 @@
 import { hostname } from 'node:os';
 
-import { createPoster } from '../client/post.ts';
+import { createPoster } from '../mirror/upstream/post.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createAfterPublish } from '../hooks/after-publish.ts';
 import { KILL_GRACE_MS } from '../hooks/command.ts';
 import { createHeartbeat } from '../hooks/heartbeat.ts';
 import { createWebhook } from '../hooks/webhook.ts';
-import type { EventSink } from '../model/events.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { Mirror } from './compose.ts';
 import { createJudge } from './judge.ts';
 import { commandOf, surroundingsOf } from './publish-gate.ts';

@@ -1,8 +1,8 @@
 import type { ListenAddress } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../lib/time/back-off.ts';
-import { eventFailure } from '../model/event-failure.ts';
-import type { EventSink } from '../model/events.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { isLoopback } from '../lib/http/access.ts';
 import { createWebServer } from '../web/server.ts';

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { createClient, type ServiceClient } from '../client/client.ts';
-import type { KeyChange, KeySource, RefusalMemory } from '../client/keyring.ts';
-import type { PauseMemory } from '../client/pause.ts';
-import type { ReferenceMemory } from '../client/references.ts';
-import { createTransport } from '../client/transport.ts';
+import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
+import type { KeyChange, KeySource, RefusalMemory } from '../mirror/upstream/keyring.ts';
+import type { PauseMemory } from '../mirror/upstream/pause.ts';
+import type { ReferenceMemory } from '../mirror/upstream/references.ts';
+import { createTransport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import type { Secret } from '../config/secret.ts';
-import { eventFailure } from '../model/event-failure.ts';
-import type { EventSink, MirrorEvent } from '../model/events.ts';
-import type { State } from '../state/state.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
+import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
+import type { State } from '../mirror/state/state.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 
 /** What is known of an installation; outlives the process where there is a state to keep it in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;

@@ -1,11 +1,11 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { eventFailure } from '../model/event-failure.ts';
-import type { EventSink, MirrorEvent } from '../model/events.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
+import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
 import { readinessOf } from '../model/health.ts';
 import { NOT_LISTED, nextListed } from '../model/listed.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from '../model/notifications.ts';
-import { statusOfTargets } from '../model/status.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import { statusOfTargets } from '../mirror/plan/target-status.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { Mirror } from './compose.ts';
 import { statusPolicyOf } from './reader.ts';
 

@@ -1,5 +1,5 @@
-import type { EventSink } from '../model/events.ts';
-import type { Lease } from '../model/lease.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
+import type { Lease } from '../mirror/store/leases/lease.ts';
 
 /** Waits for leases to end that a pass has met. */
 export interface LeaseWatch {

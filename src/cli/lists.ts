@@ -1,9 +1,9 @@
 import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
-import type { RepositoryList } from '../client/repositories.ts';
-import type { WorkbookList } from '../client/workbooks.ts';
+import type { RepositoryList } from '../mirror/upstream/repositories.ts';
+import type { WorkbookList } from '../mirror/upstream/workbooks.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { EventSink, MirrorEvent } from '../model/events.ts';
+import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { connect } from './installation.ts';

@@ -2,9 +2,9 @@ import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } fr
 import type { LoadedSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { type FileWatch, watchFiles } from '../daemon/watch-files.ts';
-import { eventFailure } from '../model/event-failure.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
 import { oneLine } from '../lib/text/humanize.ts';
-import type { EventFailure, EventSink, MirrorEvent } from '../model/events.ts';
+import type { EventFailure, EventSink, MirrorEvent } from '../mirror/pass/events.ts';
 import type { PreparedSettings } from './compose.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;

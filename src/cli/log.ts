@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import { createEventLog, type EventLog } from '../observe/logger.ts';
 import type { SettingsPart } from './live-settings.ts';
 import { standardOutput } from '../lib/process/streams.ts';

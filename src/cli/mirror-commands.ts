@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { unmatchedSentence } from '../model/sentences.ts';
+import { unmatchedSentence } from '../mirror/plan/sentences.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { printData, printJson, tell } from './output.ts';

@@ -1,4 +1,4 @@
-import { EVENT_LEVELS, type EventSink } from '../model/events.ts';
+import { EVENT_LEVELS, type EventSink } from '../mirror/pass/events.ts';
 import { isTold } from '../model/loudness.ts';
 import {
   emphasised,

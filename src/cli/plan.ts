@@ -1,9 +1,9 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
-import type { Action } from '../model/actions.ts';
+import type { Action } from '../mirror/plan/actions.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { SelectionCheck } from '../model/selection-check.ts';
-import { planPass } from '../sync/pass.ts';
+import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
+import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from './compose.ts';
 import { openReader } from './reader.ts';
 import { connect, recallInstallation } from './installation.ts';

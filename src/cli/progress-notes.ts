@@ -1,8 +1,8 @@
-import type { EventSink } from '../model/events.ts';
-import type { SlowPulls } from '../model/status.ts';
-import type { State } from '../state/state.ts';
-import type { ProgressMonitor } from '../sync/progress-monitor.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
+import type { SlowPulls } from '../mirror/plan/target-status.ts';
+import type { State } from '../mirror/state/state.ts';
+import type { ProgressMonitor } from '../mirror/pass/pull-monitor.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 
 /** Keeps on record what goes on, for whoever looks from another process. */
 export interface Notes {

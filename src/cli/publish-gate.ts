@@ -5,8 +5,8 @@ import { askGate } from '../hooks/gate.ts';
 import type { HookCommand, HookSurroundings } from '../hooks/ports.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { scrub } from '../lib/text/scrub.ts';
-import { layoutOf, manifestPath, treePath } from '../store/layout.ts';
-import type { PassContext } from '../sync/ports.ts';
+import { layoutOf, manifestPath, treePath } from '../mirror/store/layout.ts';
+import type { PassContext } from '../mirror/pass/ports.ts';
 import { secretsOf } from './secrets-of.ts';
 
 /** The command of one of the two settings; null for none. */

@@ -5,11 +5,11 @@ import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from '../daemon/schedule.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import type { StatusPolicy } from '../model/status.ts';
-import { openState, type State } from '../state/state.ts';
-import { readStore, type StoreReader } from '../store/read-store.ts';
+import type { StatusPolicy } from '../mirror/plan/target-status.ts';
+import { openState, type State } from '../mirror/state/state.ts';
+import { readStore, type StoreReader } from '../mirror/store/read-store.ts';
 
 /** What reports need of a mirror: kept apart from what passes need, which takes much longer to load. */
 

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs';
 
-import type { NewRepository } from '../client/creation.ts';
+import type { NewRepository } from '../mirror/upstream/creation.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { Repository } from '../model/service.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
 import { withClient } from './lists.ts';
 
 /** What the command line says of a repository to be created. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls, type NativeCalls } from '../lib/native/file-calls.ts';
-import { type DirectoryLock, lockDirectory } from '../store/lock.ts';
+import { type DirectoryLock, lockDirectory } from '../mirror/store/lock.ts';
 import { makeServeDirectory } from './serve-directory.ts';
 import { closeToOthers, PRIVATE_FILE } from './serve-privacy.ts';
 

@@ -1,16 +1,16 @@
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
-import { driftSentence, heldSentence, unmatchedSentence } from '../model/sentences.ts';
-import { dueHooks } from '../model/due-hooks.ts';
-import { type Lease, leaseSentence } from '../model/lease.ts';
+import { driftSentence, heldSentence, unmatchedSentence } from '../mirror/plan/sentences.ts';
+import { dueHooks } from '../mirror/plan/due-hooks.ts';
+import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { describePhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
-import { selectsNothing } from '../model/selection-check.ts';
-import { type SlowPulls, statusOfTargets, type TargetStatus } from '../model/status.ts';
+import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
+import { selectsNothing } from '../mirror/plan/selection-check.ts';
+import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { StoredPass, StoredProgress } from '../state/state.ts';
-import { type LockHolder, readLockHolder } from '../store/lock-holder.ts';
-import { tolerateStateFailure } from '../sync/state-failures.ts';
+import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
+import { type LockHolder, readLockHolder } from '../mirror/store/lock-holder.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
 import { tableWithNotes, tellEvent } from './output.ts';
 

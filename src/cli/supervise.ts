@@ -1,7 +1,7 @@
 import type { Notifier } from '../daemon/notify.ts';
 import type { Pulse } from '../daemon/pulse.ts';
 import { startWatchdog } from '../daemon/watchdog.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import type { Live } from '../model/live.ts';
 import { describeLive } from '../observe/status-line.ts';
 

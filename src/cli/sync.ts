@@ -3,15 +3,15 @@ import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from '../observe/progress.ts';
-import { type PassReport, runPass } from '../sync/pass.ts';
-import { ProgressMonitor } from '../sync/progress-monitor.ts';
+import { type PassReport, runPass } from '../mirror/pass/pass.ts';
+import { ProgressMonitor } from '../mirror/pass/pull-monitor.ts';
 import { openMirror } from './compose.ts';
 import { createHooks } from './hooks-wiring.ts';
 import { secretsOf } from './secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { standardError } from '../lib/process/streams.ts';
-import type { EventSink, Trigger } from '../model/events.ts';
+import type { EventSink, Trigger } from '../mirror/pass/events.ts';
 
 /** The progress display of a command, and what tells it how far the work is. */
 export interface CommandProgress extends Progress {

@@ -1,18 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
-import type { Difference } from '../model/drift.ts';
+import type { Difference } from '../mirror/store/verify/drift.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import type { ListedTarget, Published } from '../model/targets.ts';
-import { examinePublished } from '../store/examine.ts';
-import { createInventory, manifestPaths, manifestStamp } from '../store/inventory.ts';
-import { type DirectoryLayout, layoutOf } from '../store/layout.ts';
-import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from '../store/strays.ts';
-import { findLost, readTargetList } from '../store/target-list.ts';
-import { readLockHolder } from '../store/lock-holder.ts';
-import { openVerificationLog, type VerificationLog } from '../store/verification-log.ts';
+import type { ListedTarget, Published } from '../mirror/plan/targets.ts';
+import { examinePublished } from '../mirror/store/verify/examine.ts';
+import { createInventory, manifestPaths, manifestStamp } from '../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
+import {
+  findStrays,
+  isStanding,
+  pathsInChange,
+  readStampedManifest,
+  type Stray,
+} from '../mirror/store/verify/strays.ts';
+import { findLost, readTargetList } from '../mirror/store/target-list.ts';
+import { readLockHolder } from '../mirror/store/lock-holder.ts';
+import { openVerificationLog, type VerificationLog } from '../mirror/store/verify/verification-log.ts';
 import { refuseMissing } from './reader.ts';
 import { namedPath } from './target-name.ts';
 

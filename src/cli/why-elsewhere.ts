@@ -1,9 +1,9 @@
 import { counted, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { Published } from '../model/targets.ts';
-import { readHistory } from '../store/history.ts';
-import type { DirectoryLayout } from '../store/layout.ts';
+import type { Published } from '../mirror/plan/targets.ts';
+import { readHistory } from '../mirror/store/history/history.ts';
+import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import type { MirrorReader } from './reader.ts';
 
 /** The places of a file that was asked for by the end of its path alone. */

@@ -1,6 +1,6 @@
-import { type DeletionLimit, formatDeletionLimit } from '../model/guard.ts';
+import { type DeletionLimit, formatDeletionLimit } from '../mirror/plan/guard.ts';
 import { printable } from '../lib/text/humanize.ts';
-import { formatRetention, type Retention } from '../model/retention.ts';
+import { formatRetention, type Retention } from '../mirror/plan/retention.ts';
 import { formatDuration, formatSize } from '../lib/text/units.ts';
 import { formatListen } from './addresses.ts';
 import {

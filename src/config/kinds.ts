@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 import { MirrorError } from '../lib/errors/errors.ts';
-import { parseDeletionLimit } from '../model/guard.ts';
-import { parseRetention } from '../model/retention.ts';
+import { parseDeletionLimit } from '../mirror/plan/guard.ts';
+import { parseRetention } from '../mirror/plan/retention.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
 import { addressProblem, parseBaseUrl, parseListen, parseState, signingKeyProblem } from './addresses.ts';
 import { settingType } from './leaf.ts';

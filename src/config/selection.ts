@@ -1,6 +1,6 @@
 import picomatch from 'picomatch';
 
-import type { ConfiguredBranch, Selection, SelectionPattern } from '../model/targets.ts';
+import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/targets.ts';
 import type { Settings } from './schema.ts';
 
 /** Makes the operator's choice of targets from the settings `repositories`, `branches` and `targets`. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Difference } from '../model/drift.ts';
+import type { Difference } from '../mirror/store/verify/drift.ts';
 
 /** What the drift monitor works with. */
 export interface DriftOptions {

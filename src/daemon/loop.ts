@@ -1,4 +1,4 @@
-import type { Trigger } from '../model/events.ts';
+import type { Trigger } from '../mirror/pass/events.ts';
 
 /** The daemon's loop: one pass at a time, and triggers that come meanwhile collapse into one pass after it. */
 export interface Loop {

@@ -1,4 +1,4 @@
-import { eventFailure } from '../model/event-failure.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
 import {
   type ChangeSpan,
   type DueHook,
@@ -8,7 +8,7 @@ import {
   knownChanges,
   toldTree,
   type ToldTree,
-} from '../model/due-hooks.ts';
+} from '../mirror/plan/due-hooks.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { AfterPublishPorts, HookCommand } from './ports.ts';
 import { createRetries } from './retries.ts';

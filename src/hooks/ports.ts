@@ -1,7 +1,7 @@
-import type { ToldTree } from '../model/due-hooks.ts';
-import type { EventSink } from '../model/events.ts';
-import type { Manifest } from '../model/manifest.ts';
-import type { Published } from '../model/targets.ts';
+import type { ToldTree } from '../mirror/plan/due-hooks.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import type { Published } from '../mirror/plan/targets.ts';
 
 /** A command and how long it may take, in milliseconds. */
 export interface HookCommand {

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 
-import { changeLines, type FileChange } from '../model/changed-files.ts';
-import type { DueHook } from '../model/due-hooks.ts';
+import { changeLines, type FileChange } from '../mirror/plan/changed-files.ts';
+import type { DueHook } from '../mirror/plan/due-hooks.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { runCommand, withLine } from './command.ts';
 import { hookEnvironment } from './environment.ts';

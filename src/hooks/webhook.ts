@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventFailure } from '../model/event-failure.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
 import { backOffDelayMs } from '../lib/time/back-off.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import { type Notification } from '../model/notifications.ts';
 import { isChosen } from '../model/notification-types.ts';
 import { signatureOf } from './signature.ts';

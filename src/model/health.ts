@@ -1,4 +1,4 @@
-import type { TargetStatus } from './status.ts';
+import type { TargetStatus } from '../mirror/plan/target-status.ts';
 
 /** Why a target keeps the mirror from being ready. */
 export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' | 'restored';

@@ -1,5 +1,5 @@
-import type { MirrorEvent } from './events.ts';
-import { selectsNothing } from './selection-check.ts';
+import type { MirrorEvent } from '../mirror/pass/events.ts';
+import { selectsNothing } from '../mirror/plan/selection-check.ts';
 
 /**
  * Whether it is known which targets there are: a pass that began under the settings in force came to its end, and it had a

@@ -6,8 +6,8 @@ import type {
   MirrorEvent,
   PassFinished,
   Trigger,
-} from './events.ts';
-import type { SelectionCheck } from './selection-check.ts';
+} from '../mirror/pass/events.ts';
+import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
 
 /** How many passes are kept for the history of passes. */
 export const PASSES_KEPT = 300;

@@ -1,4 +1,4 @@
-import { EVENT_LEVELS, type MirrorEvent } from './events.ts';
+import { EVENT_LEVELS, type MirrorEvent } from '../mirror/pass/events.ts';
 
 /** How much a command tells beside what it was asked for: only errors, what is worth knowing, or everything. */
 export type Loudness = 'quiet' | 'normal' | 'verbose';

@@ -1,9 +1,9 @@
 import { ERROR_RULES, type ErrorCode } from '../lib/errors/errors.ts';
-import type { EventFailure, MirrorEvent } from './events.ts';
-import { driftSentence, heldSentence } from './sentences.ts';
+import type { EventFailure, MirrorEvent } from '../mirror/pass/events.ts';
+import { driftSentence, heldSentence } from '../mirror/plan/sentences.ts';
 import type { Readiness } from './health.ts';
 import type { NotificationType } from './notification-types.ts';
-import type { TargetState, TargetStatus } from './status.ts';
+import type { TargetState, TargetStatus } from '../mirror/plan/target-status.ts';
 
 /** What a webhook is told. */
 export interface Notification {

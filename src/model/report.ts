@@ -1,9 +1,9 @@
-import type { EventLevel, EventName } from './events.ts';
+import type { EventLevel, EventName } from '../mirror/pass/events.ts';
 import type { Liveness, Readiness } from './health.ts';
-import type { Lease } from './lease.ts';
+import type { Lease } from '../mirror/store/leases/lease.ts';
 import type { Live } from './live.ts';
-import type { PullProgress, ScanProgress } from './pull-progress.ts';
-import type { TargetStatus } from './status.ts';
+import type { PullProgress, ScanProgress } from '../mirror/pass/pull-progress.ts';
+import type { TargetStatus } from '../mirror/plan/target-status.ts';
 
 /** A warning or an error of the log, kept for who looks at the daemon later. */
 export interface Notice {

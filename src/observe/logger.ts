@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 
-import { EVENT_LEVELS, type EventLevel, type EventSink } from '../model/events.ts';
+import { EVENT_LEVELS, type EventLevel, type EventSink } from '../mirror/pass/events.ts';
 import { utcTime } from '../lib/text/humanize.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import {

@@ -1,4 +1,4 @@
-import type { EventFields, EventName, PassFinished, TargetPulled } from '../model/events.ts';
+import type { EventFields, EventName, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
 import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import {
   driftSentence,
@@ -6,9 +6,9 @@ import {
   heldSentence,
   holdSentence,
   unmatchedSentence,
-} from '../model/sentences.ts';
+} from '../mirror/plan/sentences.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { credentialSetting } from '../model/refusals.ts';
+import { credentialSetting } from '../mirror/upstream/key-refusals.ts';
 import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */

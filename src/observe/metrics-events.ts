@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-import type { EventSink, EventFields, MirrorEvent, Trigger } from '../model/events.ts';
+import type { EventSink, EventFields, MirrorEvent, Trigger } from '../mirror/pass/events.ts';
 import type { PassNote } from '../model/live.ts';
 import { inSeconds, PREFIX } from './metrics-gauges.ts';
 

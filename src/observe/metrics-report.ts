@@ -1,7 +1,7 @@
 import type { NotReadyReason } from '../model/health.ts';
 import type { CredentialState, PassNote, SlowPull } from '../model/live.ts';
 import type { DaemonReport } from '../model/report.ts';
-import type { TargetState, TargetStatus } from '../model/status.ts';
+import type { TargetState, TargetStatus } from '../mirror/plan/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** All of these appear with every scrape, so that a state that no target is in reads 0. */

@@ -1,8 +1,8 @@
 import { counted, roughSize } from '../lib/text/humanize.ts';
-import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../model/events.ts';
+import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
 import { isTold, type Loudness } from '../model/loudness.ts';
 import { endsPull } from '../model/live.ts';
-import { describePhase, type PullProgress, type ScanProgress } from '../model/pull-progress.ts';
+import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { describeEvent } from './messages.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../lib/text/terminal-text.ts';

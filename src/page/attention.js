@@ -3,7 +3,7 @@
 import { counted, durationText, numberText, sizeText } from './format.js';
 import { heldClause, heldFiles, STATES } from './targets.js';
 
-/** @import { TargetState } from '../model/status.ts' */
+/** @import { TargetState } from '../mirror/plan/target-status.ts' */
 /** @import { Report, Target, Tone } from './targets.js' */
 
 /**

@@ -3,7 +3,7 @@
 import { counted, numberText } from './format.js';
 
 /** @import { DaemonReport } from '../model/report.ts' */
-/** @import { TargetState, TargetStatus } from '../model/status.ts' */
+/** @import { TargetState, TargetStatus } from '../mirror/plan/target-status.ts' */
 
 /**
  * A target in the answer of `/api/status`.

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { type Entry, fromBufferPromise } from 'yauzl';
 
-import { findLeadingFolder } from '../model/leading-folder.ts';
+import { findLeadingFolder } from '../mirror/archive/leading-folder.ts';
 
 /** What an archive is like. */
 export interface ArchiveFacts {

@@ -1,4 +1,4 @@
-import { REFERENCE_FORMS, type ReferenceForm } from '../model/references.ts';
+import { REFERENCE_FORMS, type ReferenceForm } from '../mirror/upstream/reference-forms.ts';
 import { readArchive, readFolder } from './archive-findings.ts';
 import { contentKey } from './archive.ts';
 import type { ContentsSeen } from './contents.ts';

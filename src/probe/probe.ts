@@ -1,8 +1,8 @@
 import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { roughSize } from '../lib/text/humanize.ts';
-import type { ReferenceForm } from '../model/references.ts';
-import type { Repository } from '../model/service.ts';
+import type { ReferenceForm } from '../mirror/upstream/reference-forms.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
 import { type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
 import { noSubject, readContents, readReferences } from './contents-findings.ts';
 import { askForContents } from './contents.ts';

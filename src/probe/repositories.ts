@@ -1,7 +1,7 @@
 import { repositorySchema } from '../lib/api/schemas.ts';
 import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
-import { countNames } from '../model/references.ts';
-import type { Repository } from '../model/service.ts';
+import { countNames } from '../mirror/upstream/reference-forms.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Asker } from './asker.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { ProbeAnswer } from './requests.ts';

@@ -1,6 +1,6 @@
 import { contentsPath } from '../lib/api/requests.ts';
-import { countNames, type ReferenceForm, referencesFor } from '../model/references.ts';
-import type { Repository } from '../model/service.ts';
+import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/reference-forms.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Asker } from './asker.ts';
 import type { ProbeAnswer } from './requests.ts';
 import { kindOf } from './words.ts';

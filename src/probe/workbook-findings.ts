@@ -1,4 +1,4 @@
-import type { Repository } from '../model/service.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
 import { type Find, type Finding, findingsOf } from './finding.ts';
 import { allOf } from './repositories.ts';
 import type { ProbeAnswer } from './requests.ts';

@@ -1,6 +1,6 @@
-import { byCodeUnits, type Manifest } from '../model/manifest.ts';
+import { byCodeUnits, type Manifest } from '../mirror/store/manifest.ts';
 import { encodeSegment, repositoryPath } from '../lib/paths/safe-path.ts';
-import { HEAD_BRANCH } from '../model/service.ts';
+import { HEAD_BRANCH } from '../mirror/upstream/listing.ts';
 import type { Repository, WorkbookRow } from '../service/library.ts';
 
 /** A published target, by its manifest. */

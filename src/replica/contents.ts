@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 
 import { isWorkbookName } from '../lib/api/media-types.ts';
-import type { Manifest, ManifestFile } from '../model/manifest.ts';
+import type { Manifest, ManifestFile } from '../mirror/store/manifest.ts';
 import type { Bytes, Content } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import type { Proofs } from './proofs.ts';

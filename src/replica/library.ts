@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { Manifest } from '../model/manifest.ts';
-import { aboutTree, type TargetRecord } from '../model/record.ts';
-import { targetKey } from '../model/service.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import { aboutTree, type TargetRecord } from '../mirror/plan/record.ts';
+import { targetKey } from '../mirror/upstream/listing.ts';
 import type { Content, Library, Repository, Standing, WorkbookRow } from '../service/library.ts';
 import { RequestError } from '../service/request-error.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';

@@ -3,7 +3,7 @@ import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { diskError, onDisk } from '../lib/errors/disk-errors.ts';
-import { byCodeUnits, type Manifest } from '../model/manifest.ts';
+import { byCodeUnits, type Manifest } from '../mirror/store/manifest.ts';
 import { unlessAbsent } from './folders.ts';
 import type { MirrorPort } from './ports.ts';
 

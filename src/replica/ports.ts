@@ -1,5 +1,5 @@
-import type { Manifest } from '../model/manifest.ts';
-import type { TargetRecord } from '../model/record.ts';
+import type { Manifest } from '../mirror/store/manifest.ts';
+import type { TargetRecord } from '../mirror/plan/record.ts';
 
 /** The published mirror, as a replica reads it. Nothing in it is written or locked. */
 export interface MirrorPort {

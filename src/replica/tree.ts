@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 
 import { forEachConcurrently } from '../lib/concurrency/concurrency.ts';
-import type { ManifestFile } from '../model/manifest.ts';
+import type { ManifestFile } from '../mirror/store/manifest.ts';
 import type { ByteRange, Bytes } from '../service/library.ts';
 import type { Proofs } from './proofs.ts';
 import { lookAtFile, openFile, openFolder, type OpenFolder, type Walk, walkFrom } from './folders.ts';

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk } from '../lib/errors/disk-errors.ts';
-import { foldersWith } from '../model/drift.ts';
-import { byCodeUnits } from '../model/manifest.ts';
+import { foldersWith } from '../mirror/store/verify/drift.ts';
+import { byCodeUnits } from '../mirror/store/manifest.ts';
 import { unlessAbsent } from './folders.ts';
 import type { MirrorPort } from './ports.ts';
 

@@ -1,5 +1,5 @@
-import { eventFailure } from '../model/event-failure.ts';
-import type { EventSink } from '../model/events.ts';
+import { eventFailure } from '../mirror/pass/event-failure.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 
 /** Tells the log of answers that failed. */
 export interface FailureNotes {

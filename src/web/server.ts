@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 
 import { limitConnections } from '../lib/http/connections.ts';
 import { cutUnreadBodies } from '../lib/http/unread-bodies.ts';
-import type { EventSink } from '../model/events.ts';
+import type { EventSink } from '../mirror/pass/events.ts';
 import type { Liveness } from '../model/health.ts';
 import type { DaemonReport } from '../model/report.ts';
 import { listenError } from '../lib/http/listen-error.ts';

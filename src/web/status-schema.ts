@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 import { ERROR_RULES } from '../lib/errors/errors.ts';
-import { EVENT_LEVELS } from '../model/events.ts';
-import { PULL_PHASES } from '../model/pull-progress.ts';
+import { EVENT_LEVELS } from '../mirror/pass/events.ts';
+import { PULL_PHASES } from '../mirror/pass/pull-progress.ts';
 
 /** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
 

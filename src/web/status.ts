@@ -1,6 +1,6 @@
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { DaemonReport } from '../model/report.ts';
-import type { TargetStatus } from '../model/status.ts';
+import type { TargetStatus } from '../mirror/plan/target-status.ts';
 import { type Body, jsonBody } from './body.ts';
 import type { StatusReport } from './status-schema.ts';
 

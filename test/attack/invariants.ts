@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { layoutOf } from '../../src/store/layout.ts';
-import { readTargetList } from '../../src/store/target-list.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { readTargetList } from '../../src/mirror/store/target-list.ts';
 import type { Place } from './program.ts';
 import {
   describeTree,

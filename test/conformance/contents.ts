@@ -1,4 +1,4 @@
-import { countNames } from '../../src/model/references.ts';
+import { countNames } from '../../src/mirror/upstream/reference-forms.ts';
 import type { Reply } from './http.ts';
 import type { SampledBranch, SampledFile, Subject } from './subject.ts';
 import { given, holds, NotApplicable, NotMet, type Statement } from './verdict.ts';

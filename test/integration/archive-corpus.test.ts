@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { openArchive } from '../../src/archive/archive.ts';
+import { openArchive } from '../../src/mirror/archive/archive.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';

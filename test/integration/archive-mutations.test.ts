@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 
-import { openArchive } from '../../src/archive/archive.ts';
+import { openArchive } from '../../src/mirror/archive/archive.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { buildZip, descriptor, type ZipEntry } from '../support/zip-builder.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type Archive, openArchive } from '../../src/archive/archive.ts';
+import { type Archive, openArchive } from '../../src/mirror/archive/archive.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { type RawZipEntry, rawZip } from '../support/fake-service.ts';
 import { bytesOfEntries } from '../support/unpacked.ts';

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { ListMemory } from '../../src/client/list-memory.ts';
-import type { PauseMemory } from '../../src/client/pause.ts';
-import { createTransport, type Transport } from '../../src/client/transport.ts';
-import { readWorkbooks } from '../../src/client/workbooks.ts';
+import { ListMemory } from '../../src/mirror/upstream/page-cache.ts';
+import type { PauseMemory } from '../../src/mirror/upstream/pause.ts';
+import { createTransport, type Transport } from '../../src/mirror/upstream/transport.ts';
+import { readWorkbooks } from '../../src/mirror/upstream/workbooks.ts';
 
 const PAGES = 10;
 

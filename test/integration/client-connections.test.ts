@@ -10,10 +10,10 @@ import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { transportError } from '../../src/client/failures.ts';
-import { createPoster } from '../../src/client/post.ts';
-import { createTransport } from '../../src/client/transport.ts';
-import { neverArrived } from '../../src/client/unsure.ts';
+import { transportError } from '../../src/mirror/upstream/failures.ts';
+import { createPoster } from '../../src/mirror/upstream/post.ts';
+import { createTransport } from '../../src/mirror/upstream/transport.ts';
+import { neverArrived } from '../../src/mirror/upstream/unsure-creation.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

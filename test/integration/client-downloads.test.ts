@@ -16,9 +16,13 @@ import {
   downloadFile,
   type FileAnswer,
   type FileRequest,
-} from '../../src/client/contents.ts';
-import { createTransport, type Transport, type TransportOptions } from '../../src/client/transport.ts';
-import type { Repository } from '../../src/model/service.ts';
+} from '../../src/mirror/upstream/download-contents.ts';
+import {
+  createTransport,
+  type Transport,
+  type TransportOptions,
+} from '../../src/mirror/upstream/transport.ts';
+import type { Repository } from '../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** How one answer differs from a whole and honest one. */

@@ -16,14 +16,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { Lease } from '../../src/model/lease.ts';
+import type { Lease } from '../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
-import { createGate, GateBlockedError } from '../../src/store/gate.ts';
-import { createExclusion } from '../../src/store/commit.ts';
-import { pruneHistory, readHistory } from '../../src/store/history.ts';
-import { type DirectoryLayout, layoutOf } from '../../src/store/layout.ts';
-import { acquireLease, releaseLease } from '../../src/store/lease.ts';
-import { openStore } from '../../src/store/store.ts';
+import { createGate, GateBlockedError } from '../../src/mirror/store/publish/gate.ts';
+import { createExclusion } from '../../src/mirror/store/publish/commit.ts';
+import { pruneHistory, readHistory } from '../../src/mirror/store/history/history.ts';
+import { type DirectoryLayout, layoutOf } from '../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease } from '../../src/mirror/store/leases/acquire.ts';
+import { openStore } from '../../src/mirror/store/store.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../src/cli/approve.ts';
-import { readHeldFiles } from '../../src/store/held-files.ts';
-import { readHistory } from '../../src/store/history.ts';
-import { layoutOf } from '../../src/store/layout.ts';
+import { readHeldFiles } from '../../src/mirror/store/held-files.ts';
+import { readHistory } from '../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
 import { type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 
 const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type AfterPublish, createAfterPublish } from '../../src/hooks/after-publish.ts';
-import type { ToldTree } from '../../src/model/due-hooks.ts';
+import type { ToldTree } from '../../src/mirror/plan/due-hooks.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import type { MirrorEvent } from '../../src/model/events.ts';
-import type { Manifest } from '../../src/model/manifest.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
+import type { Manifest } from '../../src/mirror/store/manifest.ts';
 import { published, repository } from '../support/builders.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { createPoster } from '../../src/client/post.ts';
+import { createPoster } from '../../src/mirror/upstream/post.ts';
 import { createHeartbeat } from '../../src/hooks/heartbeat.ts';
 import { signatureOf } from '../../src/hooks/signature.ts';
 import { createWebhook, type Webhook, type WebhookTarget } from '../../src/hooks/webhook.ts';
-import type { MirrorEvent } from '../../src/model/events.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import type { Notification } from '../../src/model/notifications.ts';
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

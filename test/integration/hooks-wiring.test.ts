@@ -6,8 +6,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openMirror } from '../../src/cli/compose.ts';
 import { createHooks } from '../../src/cli/hooks-wiring.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import type { EventSink } from '../../src/model/events.ts';
-import { runPass } from '../../src/sync/pass.ts';
+import type { EventSink } from '../../src/mirror/pass/events.ts';
+import { runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import type { Manifest } from '../../src/model/manifest.ts';
-import { createInventory } from '../../src/store/inventory.ts';
-import { type DirectoryLayout, layoutOf, manifestPath, treePath } from '../../src/store/layout.ts';
-import { formatManifest, readManifest } from '../../src/store/manifest-file.ts';
+import type { Manifest } from '../../src/mirror/store/manifest.ts';
+import { createInventory } from '../../src/mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf, manifestPath, treePath } from '../../src/mirror/store/layout.ts';
+import { formatManifest, readManifest } from '../../src/mirror/store/manifest-file.ts';
 import { manifestFile, manifestWith, repository } from '../support/builders.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

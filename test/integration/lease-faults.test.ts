@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { ended } from '../../src/cli/lease-holder.ts';
-import { LONGEST_LEASE_MS } from '../../src/model/lease.ts';
+import { LONGEST_LEASE_MS } from '../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
-import { writeNewFile } from '../../src/store/durable.ts';
-import { layoutOf } from '../../src/store/layout.ts';
-import { acquireLease, type TakenLease } from '../../src/store/lease.ts';
-import { readLeases, sweepLeases } from '../../src/store/lease-files.ts';
+import { writeNewFile } from '../../src/mirror/store/durable.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { acquireLease, type TakenLease } from '../../src/mirror/store/leases/acquire.ts';
+import { readLeases, sweepLeases } from '../../src/mirror/store/leases/lease-files.ts';
 import { startPair } from '../support/mirror-harness.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -4,15 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type Lease, LeasedError, leasesInForce, LONGEST_LEASE_MS } from '../../src/model/lease.ts';
+import {
+  type Lease,
+  LeasedError,
+  leasesInForce,
+  LONGEST_LEASE_MS,
+} from '../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
-import { readHistory } from '../../src/store/history.ts';
-import { layoutOf } from '../../src/store/layout.ts';
-import { acquireLease, releaseLease, watchLease } from '../../src/store/lease.ts';
-import { readLeases, sweepLeases, writeLease } from '../../src/store/lease-files.ts';
-import { checkEntry, restoreToMirror } from '../../src/store/restore.ts';
-import { readStore } from '../../src/store/read-store.ts';
-import { openStore } from '../../src/store/store.ts';
+import { readHistory } from '../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease, watchLease } from '../../src/mirror/store/leases/acquire.ts';
+import { readLeases, sweepLeases, writeLease } from '../../src/mirror/store/leases/lease-files.ts';
+import { checkEntry, restoreToMirror } from '../../src/mirror/store/history/restore.ts';
+import { readStore } from '../../src/mirror/store/read-store.ts';
+import { openStore } from '../../src/mirror/store/store.ts';
 import { type MirrorHarness, startPair, treeOf } from '../support/mirror-harness.ts';
 import { stampsOf } from '../support/stamps.ts';
 import { temporaryFolder } from '../support/temporary.ts';

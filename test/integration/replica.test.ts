@@ -18,8 +18,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import type { Content, Repository } from '../../src/service/library.ts';
-import { emptyRecord } from '../../src/model/record.ts';
-import { targetKey } from '../../src/model/service.ts';
+import { emptyRecord } from '../../src/mirror/plan/record.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import { startPair, type MirrorHarness } from '../support/mirror-harness.ts';
 import { replicaLibrary, startReplica } from '../support/replica.ts';
 import { temporaryFolder } from '../support/temporary.ts';

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { PullLine } from '../../src/sync/line.ts';
-import type { PassReport } from '../../src/sync/pass.ts';
-import type { MirrorEvent } from '../../src/model/events.ts';
-import { targetKey } from '../../src/model/service.ts';
+import { PullLine } from '../../src/mirror/pass/pull-scheduler.ts';
+import type { PassReport } from '../../src/mirror/pass/pass.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
-import { layoutOf } from '../../src/store/layout.ts';
-import { acquireLease, releaseLease } from '../../src/store/lease.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease } from '../../src/mirror/store/leases/acquire.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 import {
   type MirrorHarness,

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { emptyRecord, type TargetRecord } from '../../src/model/record.ts';
-import { openState, type State } from '../../src/state/state.ts';
+import { emptyRecord, type TargetRecord } from '../../src/mirror/plan/record.ts';
+import { openState, type State } from '../../src/mirror/state/state.ts';
 import { hasRedis, postgres, startPostgres, startRedis } from '../support/stores.ts';
 
 async function stateAt(address: string, directoryId = 'directory-1'): Promise<State> {

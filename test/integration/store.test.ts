@@ -7,9 +7,9 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
-import type { PublishMode } from '../../src/model/publishing.ts';
-import { type MirrorStore, openStore } from '../../src/store/store.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
+import type { PublishMode } from '../../src/mirror/store/publish/publishing.ts';
+import { type MirrorStore, openStore } from '../../src/mirror/store/store.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const PATH = 'Accounting/main';
@@ -238,9 +238,9 @@ describe('recovery', () => {
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(next))
       inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
-    const { writeIntent, STAGED } = await import('../../src/store/intent.ts');
-    const { formatManifest } = await import('../../src/store/manifest-file.ts');
-    const { takeStep } = await import('../../src/store/settle.ts');
+    const { writeIntent, STAGED } = await import('../../src/mirror/store/publish/intent.ts');
+    const { formatManifest } = await import('../../src/mirror/store/manifest-file.ts');
+    const { takeStep } = await import('../../src/mirror/store/publish/recover.ts');
     const { bindNativeCalls } = await import('../../src/lib/native/file-calls.ts');
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
     const { ino } = await lstat(join(stage.folder, STAGED.tree));

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { layoutOf } from '../../src/store/layout.ts';
-import { findLost, readTargetList } from '../../src/store/target-list.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { findLost, readTargetList } from '../../src/mirror/store/target-list.ts';
 import { type FakeService } from '../support/fake-service.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';

@@ -28,11 +28,11 @@ import {
   type VerifyReport,
 } from '../../src/cli/verify.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import type { Difference } from '../../src/model/drift.ts';
+import type { Difference } from '../../src/mirror/store/verify/drift.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import { examinePublished } from '../../src/store/examine.ts';
-import { layoutOf } from '../../src/store/layout.ts';
-import { readStampedManifest } from '../../src/store/strays.ts';
+import { examinePublished } from '../../src/mirror/store/verify/examine.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { readStampedManifest } from '../../src/mirror/store/verify/strays.ts';
 import type { FakeService } from '../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../support/mirror-harness.ts';
 import { stampsOf } from '../support/stamps.ts';

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import type { MirrorEvent } from '../../src/model/events.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import type { DaemonReport } from '../../src/model/report.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createWebServer, type WebServer, type WebServerOptions } from '../../src/web/server.ts';

@@ -1,4 +1,4 @@
-import type { ArchiveLimits } from '../../src/archive/archive.ts';
+import type { ArchiveLimits } from '../../src/mirror/archive/archive.ts';
 
 /** The limits that the settings have by default. */
 export const DEFAULT_LIMITS: ArchiveLimits = {

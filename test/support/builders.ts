@@ -1,15 +1,15 @@
-import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
-import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
-import type { PlanInput, PlanPolicy } from '../../src/model/plan-input.ts';
-import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/model/record.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
+import { fingerprintOfTree } from '../../src/mirror/plan/fingerprint.ts';
+import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/plan-input.ts';
+import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/mirror/plan/record.ts';
 import {
   type Listing,
   type Repository,
   type TargetId,
   targetKey,
   type WorkbookRow,
-} from '../../src/model/service.ts';
-import type { ConfiguredBranch, Published, Selection } from '../../src/model/targets.ts';
+} from '../../src/mirror/upstream/listing.ts';
+import type { ConfiguredBranch, Published, Selection } from '../../src/mirror/plan/targets.ts';
 
 /** A moment that the tests call now: 2025-06-02T10:00:00Z, in milliseconds since the epoch. */
 export const NOW_MS = Date.UTC(2025, 5, 2, 10);

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 
 import { nameFault, treeFault } from '../../src/lib/paths/file-name.ts';
-import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/model/manifest.ts';
+import { byCodeUnits, type Manifest, type ManifestFile } from '../../src/mirror/store/manifest.ts';
 
 /** Whole milliseconds of which the day may be written with four digits of the year. */
 const timeMs = fc.integer({ min: 0, max: 253_402_300_799_999 });

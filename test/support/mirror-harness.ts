@@ -10,9 +10,9 @@ import { type Mirror, openMirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import type { EventName, MirrorEvent, Trigger } from '../../src/model/events.ts';
-import type { PullLine } from '../../src/sync/line.ts';
-import { type PassReport, runPass } from '../../src/sync/pass.ts';
+import type { EventName, MirrorEvent, Trigger } from '../../src/mirror/pass/events.ts';
+import type { PullLine } from '../../src/mirror/pass/pull-scheduler.ts';
+import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
 /** Settings as variables, without the prefix: `SERVICE_RETRIES`. An empty text takes one of the harness's away. */

@@ -1,7 +1,7 @@
 import { initialLive, type Live, type PassNote } from '../../src/model/live.ts';
 import { readinessOf } from '../../src/model/health.ts';
 import type { DaemonReport } from '../../src/model/report.ts';
-import type { TargetState, TargetStatus } from '../../src/model/status.ts';
+import type { TargetState, TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 
 const DAY_MS = 24 * HOUR_MS;

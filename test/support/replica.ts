@@ -2,12 +2,12 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-import type { TargetRecord } from '../../src/model/record.ts';
+import type { TargetRecord } from '../../src/mirror/plan/record.ts';
 import { createReplicaLibrary, type ReplicaLibrary } from '../../src/replica/library.ts';
 import type { ReplicaTrouble } from '../../src/replica/ports.ts';
 import { fixedKey } from '../../src/service/keys.ts';
 import { createService } from '../../src/service/service.ts';
-import { parseManifest } from '../../src/store/manifest-file.ts';
+import { parseManifest } from '../../src/mirror/store/manifest-file.ts';
 
 const KEY = 'a-key-of-the-replica';
 const TOKEN = 'a-token-of-the-replica';

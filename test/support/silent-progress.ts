@@ -1,5 +1,5 @@
 import type { CommandProgress } from '../../src/cli/sync.ts';
-import { ProgressMonitor } from '../../src/sync/progress-monitor.ts';
+import { ProgressMonitor } from '../../src/mirror/pass/pull-monitor.ts';
 
 /** The progress of a command that nobody looks at. */
 export function silentProgress(): CommandProgress {

@@ -1,4 +1,4 @@
-import { byCodeUnits } from '../../src/model/manifest.ts';
+import { byCodeUnits } from '../../src/mirror/store/manifest.ts';
 
 /** One line of a scrape. */
 export interface ScrapedSample {

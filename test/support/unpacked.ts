@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { Archive } from '../../src/archive/archive.ts';
+import type { Archive } from '../../src/mirror/archive/archive.ts';
 
 /** The bytes of an archive's entries, in their order, as they come to files. */
 export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buffer[]> {

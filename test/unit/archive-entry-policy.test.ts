@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-import { judgeEntry, type RawEntry } from '../../src/archive/entry-policy.ts';
+import { judgeEntry, type RawEntry } from '../../src/mirror/archive/entry-policy.ts';
 import { nameFault } from '../../src/lib/paths/file-name.ts';
 
 function entry(fields: Partial<RawEntry> = {}): RawEntry {

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { sizeRefusal } from '../../src/archive/limits.ts';
-import { Refusals, quoted } from '../../src/archive/refusals.ts';
-import { refusalsTogether, type TreeEntry } from '../../src/archive/tree-policy.ts';
+import { sizeRefusal } from '../../src/mirror/archive/limits.ts';
+import { Refusals, quoted } from '../../src/mirror/archive/refusals.ts';
+import { refusalsTogether, type TreeEntry } from '../../src/mirror/archive/tree-policy.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { foldName } from '../../src/lib/paths/safe-path.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';

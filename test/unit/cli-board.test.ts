@@ -4,8 +4,8 @@ import { createBoard, roomOn } from '../../src/cli/board.ts';
 import type { Mirror } from '../../src/cli/compose.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { createPulse } from '../../src/daemon/pulse.ts';
-import { ProgressMonitor } from '../../src/sync/progress-monitor.ts';
-import type { MirrorEvent } from '../../src/model/events.ts';
+import { ProgressMonitor } from '../../src/mirror/pass/pull-monitor.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import { published } from '../support/builders.ts';
 
 const { settings } = loadSettings({

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import { watchLeases } from '../../src/cli/lease-watch.ts';
-import type { Lease } from '../../src/model/lease.ts';
+import type { Lease } from '../../src/mirror/store/leases/lease.ts';
 
 const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { learnSteps, stepAhead } from '../../src/client/ahead.ts';
+import { learnSteps, stepAhead } from '../../src/mirror/upstream/read-ahead.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';
 

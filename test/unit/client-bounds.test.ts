@@ -2,10 +2,10 @@ import { Readable } from 'node:stream';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { type BodyBounds, readBounded, watchBody } from '../../src/client/body.ts';
-import { extendPause, pauseLeftMs, type PauseMemory, waitOut } from '../../src/client/pause.ts';
-import { readRows } from '../../src/client/repository-rows.ts';
-import { clockProblem, serviceTimeMs } from '../../src/client/service-clock.ts';
+import { type BodyBounds, readBounded, watchBody } from '../../src/mirror/upstream/body.ts';
+import { extendPause, pauseLeftMs, type PauseMemory, waitOut } from '../../src/mirror/upstream/pause.ts';
+import { readRows } from '../../src/mirror/upstream/repository-rows.ts';
+import { clockProblem, serviceTimeMs } from '../../src/mirror/upstream/service-clock.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../support/builders.ts';
 

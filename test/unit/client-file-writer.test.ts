@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { createFileWriter } from '../../src/client/file-writer.ts';
+import { createFileWriter } from '../../src/mirror/upstream/file-writer.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 async function writing(write: (file: FileHandle) => Promise<void>): Promise<string> {

@@ -1,8 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type Part, readStep, restHeaders, resumesAtBytes, strongTag } from '../../src/client/resume.ts';
-import { type Continuation, Tries } from '../../src/client/retries.ts';
+import {
+  type Part,
+  readStep,
+  restHeaders,
+  resumesAtBytes,
+  strongTag,
+} from '../../src/mirror/upstream/resume.ts';
+import { type Continuation, Tries } from '../../src/mirror/upstream/retries.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };

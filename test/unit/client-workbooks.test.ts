@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { createBandwidth } from '../../src/client/bandwidth.ts';
-import { ListMemory } from '../../src/client/list-memory.ts';
-import type { Answer, Transport, TransportRequest } from '../../src/client/transport.ts';
-import { readWorkbooks, type WorkbookList } from '../../src/client/workbooks.ts';
+import { createBandwidth } from '../../src/mirror/upstream/bandwidth.ts';
+import { ListMemory } from '../../src/mirror/upstream/page-cache.ts';
+import type { Answer, Transport, TransportRequest } from '../../src/mirror/upstream/transport.ts';
+import { readWorkbooks, type WorkbookList } from '../../src/mirror/upstream/workbooks.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { createLoop, type Loop, strongerTrigger } from '../../src/daemon/loop.ts';
-import type { Trigger } from '../../src/model/events.ts';
+import type { Trigger } from '../../src/mirror/pass/events.ts';
 
 const BY_URGENCY: readonly Trigger[] = ['schedule', 'start', 'command', 'signal'];
 

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Action, HoldReason } from '../../src/model/actions.ts';
-import { makePlan } from '../../src/model/plan.ts';
-import type { Outcome } from '../../src/model/record.ts';
+import type { Action, HoldReason } from '../../src/mirror/plan/actions.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
+import type { Outcome } from '../../src/mirror/plan/record.ts';
 import { forEachConcurrently, joinSignals } from '../../src/lib/concurrency/concurrency.ts';
-import { exitCodeOfPass } from '../../src/sync/pass.ts';
+import { exitCodeOfPass } from '../../src/mirror/pass/pass.ts';
 import { listing, planInput, row } from '../support/builders.ts';
 
 const [PULL] = makePlan(planInput({ listing: listing({ workbooks: [row()] }) }));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { changedFiles, changeLines, foldChanges } from '../../src/model/changed-files.ts';
+import { changedFiles, changeLines, foldChanges } from '../../src/mirror/plan/changed-files.ts';
 import {
   dueForTree,
   dueHooks,
@@ -8,8 +8,8 @@ import {
   knownChanges,
   toldTree,
   type ToldTree,
-} from '../../src/model/due-hooks.ts';
-import type { Published } from '../../src/model/targets.ts';
+} from '../../src/mirror/plan/due-hooks.ts';
+import type { Published } from '../../src/mirror/plan/targets.ts';
 import { manifestFile, published, repository } from '../support/builders.ts';
 
 const NONE = new Set<string>();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import type { MirrorEvent } from '../../src/model/events.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import { type Notification, tellOfEvent, tellOfTargets } from '../../src/model/notifications.ts';
 import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../src/model/notification-types.ts';
-import type { TargetState, TargetStatus } from '../../src/model/status.ts';
+import type { TargetState, TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import { signatureOf } from '../../src/hooks/signature.ts';
 import { targetStatus } from '../support/report.ts';
 

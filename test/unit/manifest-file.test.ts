@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { treeFault } from '../../src/lib/paths/file-name.ts';
-import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
-import { formatInstant } from '../../src/store/instants.ts';
-import { fileFromDisk } from '../../src/store/manifest-entry.ts';
-import { formatManifest, parseManifest } from '../../src/store/manifest-file.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
+import { formatInstant } from '../../src/mirror/store/instants.ts';
+import { fileFromDisk } from '../../src/mirror/store/manifest-entry.ts';
+import { formatManifest, parseManifest } from '../../src/mirror/store/manifest-file.ts';
 import { manifestWith } from '../support/builders.ts';
 import { manifestFiles, manifests } from '../support/manifests.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Action, HoldAction, HoldReason, PullAction } from '../../src/model/actions.ts';
-import { leaveAlone } from '../../src/model/carried.ts';
-import { makePlan } from '../../src/model/plan.ts';
-import { targetKey } from '../../src/model/service.ts';
+import type { Action, HoldAction, HoldReason, PullAction } from '../../src/mirror/plan/actions.ts';
+import { leaveAlone } from '../../src/mirror/plan/carried.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import { listing, planInput, published, repository, row } from '../support/builders.ts';
 
 const LISTING = listing({ workbooks: [row()] });

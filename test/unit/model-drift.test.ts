@@ -8,8 +8,8 @@ import {
   foldersOf,
   foldersWith,
   type FoundFile,
-} from '../../src/model/drift.ts';
-import { byCodeUnits, type ManifestFile } from '../../src/model/manifest.ts';
+} from '../../src/mirror/store/verify/drift.ts';
+import { byCodeUnits, type ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../support/builders.ts';
 
 function foundFile(file: ManifestFile, fields: Partial<FoundFile> = {}): FoundFile {

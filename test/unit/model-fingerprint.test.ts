@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { fingerprintDigest, fingerprintOfTree, isSettled } from '../../src/model/fingerprint.ts';
-import type { WorkbookRow } from '../../src/model/service.ts';
+import { fingerprintDigest, fingerprintOfTree, isSettled } from '../../src/mirror/plan/fingerprint.ts';
+import type { WorkbookRow } from '../../src/mirror/upstream/listing.ts';
 import { row } from '../support/builders.ts';
 
 const BRANCHES = ['main', 'dev', 'feature/x'];

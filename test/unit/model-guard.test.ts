@@ -12,9 +12,9 @@ import {
   holdRetirements,
   parseDeletionLimit,
   type RetirementFacts,
-} from '../../src/model/guard.ts';
-import { makePlan } from '../../src/model/plan.ts';
-import { targetKey } from '../../src/model/service.ts';
+} from '../../src/mirror/plan/guard.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import {
   failure,
   listing,

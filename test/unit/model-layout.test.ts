@@ -1,9 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from '../../src/model/layout.ts';
+import {
+  assignRepositoryPaths,
+  BranchSegments,
+  type OccupiedPath,
+} from '../../src/mirror/plan/target-paths.ts';
 import { encodeSegment, foldName } from '../../src/lib/paths/safe-path.ts';
-import type { Repository } from '../../src/model/service.ts';
+import type { Repository } from '../../src/mirror/upstream/listing.ts';
 import { repository } from '../support/builders.ts';
 
 function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { MirrorEvent } from '../../src/model/events.ts';
+import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import { type Listed, nextListed, NOT_LISTED } from '../../src/model/listed.ts';
 
 const NONE = { count: 0, first: [] };

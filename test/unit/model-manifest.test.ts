@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type Manifest, sameManifest } from '../../src/model/manifest.ts';
-import { formatManifest } from '../../src/store/manifest-file.ts';
+import { type Manifest, sameManifest } from '../../src/mirror/store/manifest.ts';
+import { formatManifest } from '../../src/mirror/store/manifest-file.ts';
 import { manifests } from '../support/manifests.ts';
 
 const same = (manifest: Manifest): Manifest => structuredClone(manifest);

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
-import { newVersions } from '../../src/model/new-versions.ts';
-import type { WorkbookRow } from '../../src/model/service.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
+import { newVersions } from '../../src/mirror/plan/new-versions.ts';
+import type { WorkbookRow } from '../../src/mirror/upstream/listing.ts';
 import { manifestFile, manifestWith, row } from '../support/builders.ts';
 
 const SHA = 'a'.repeat(64);

@@ -1,19 +1,19 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { fingerprintOfTree } from '../../src/model/fingerprint.ts';
-import type { Action } from '../../src/model/actions.ts';
-import { makePlan } from '../../src/model/plan.ts';
-import type { PlanInput } from '../../src/model/plan-input.ts';
-import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../../src/model/record.ts';
+import { fingerprintOfTree } from '../../src/mirror/plan/fingerprint.ts';
+import type { Action } from '../../src/mirror/plan/actions.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
+import type { PlanInput } from '../../src/mirror/plan/plan-input.ts';
+import { emptyRecord, nextRecord, type Outcome, type TargetRecord } from '../../src/mirror/plan/record.ts';
 import {
   HEAD_BRANCH,
   type Listing,
   type Repository,
   targetKey,
   type WorkbookRow,
-} from '../../src/model/service.ts';
-import type { Published } from '../../src/model/targets.ts';
+} from '../../src/mirror/upstream/listing.ts';
+import type { Published } from '../../src/mirror/plan/targets.ts';
 import {
   HOUR_MS,
   listing,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Action } from '../../src/model/actions.ts';
-import { fullCheckDueMs, makePlan } from '../../src/model/plan.ts';
-import type { PlanInput } from '../../src/model/plan-input.ts';
-import { HEAD_BRANCH, type Listing } from '../../src/model/service.ts';
+import type { Action } from '../../src/mirror/plan/actions.ts';
+import { fullCheckDueMs, makePlan } from '../../src/mirror/plan/plan.ts';
+import type { PlanInput } from '../../src/mirror/plan/plan-input.ts';
+import { HEAD_BRANCH, type Listing } from '../../src/mirror/upstream/listing.ts';
 import {
   allBut,
   failure,

@@ -1,8 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type ManifestFile, treeChanges } from '../../src/model/manifest.ts';
-import { choosePublishMethod, type PublishMode, type PublishSituation } from '../../src/model/publishing.ts';
+import { type ManifestFile, treeChanges } from '../../src/mirror/store/manifest.ts';
+import {
+  choosePublishMethod,
+  type PublishMode,
+  type PublishSituation,
+} from '../../src/mirror/store/publish/publishing.ts';
 import { changes, manifestFile } from '../support/builders.ts';
 
 function chosen(fields: Partial<PublishSituation>): string {

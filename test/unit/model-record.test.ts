@@ -8,8 +8,8 @@ import {
   type Outcome,
   type RecordStep,
   type TargetRecord,
-} from '../../src/model/record.ts';
-import { makePlan } from '../../src/model/plan.ts';
+} from '../../src/mirror/plan/record.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
 import {
   failure,
   HOUR_MS,

@@ -1,8 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { countNames, type Reference, REFERENCE_FORMS, referencesFor } from '../../src/model/references.ts';
-import type { Repository } from '../../src/model/service.ts';
+import {
+  countNames,
+  type Reference,
+  REFERENCE_FORMS,
+  referencesFor,
+} from '../../src/mirror/upstream/reference-forms.ts';
+import type { Repository } from '../../src/mirror/upstream/listing.ts';
 import { repository } from '../support/builders.ts';
 
 const GIT = repository({ id: 'aaaa-1', fullName: 'github.com/org/plan.git' });

@@ -8,7 +8,7 @@ import {
   triedAnew,
   withoutRefusal,
   withRefusal,
-} from '../../src/model/refusals.ts';
+} from '../../src/mirror/upstream/key-refusals.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;

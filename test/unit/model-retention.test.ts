@@ -9,7 +9,7 @@ import {
   parseRetention,
   prunable,
   type Retention,
-} from '../../src/model/retention.ts';
+} from '../../src/mirror/plan/retention.ts';
 import { HOUR_MS } from '../support/builders.ts';
 
 describe('a retention', () => {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { fullCheckDueMs } from '../../src/model/plan.ts';
-import type { TargetRecord } from '../../src/model/record.ts';
+import { fullCheckDueMs } from '../../src/mirror/plan/plan.ts';
+import type { TargetRecord } from '../../src/mirror/plan/record.ts';
 import {
   type StatusPolicy,
   statusOfTargets,
   type TargetState,
   type TargetStatus,
-} from '../../src/model/status.ts';
-import type { Published } from '../../src/model/targets.ts';
+} from '../../src/mirror/plan/target-status.ts';
+import type { Published } from '../../src/mirror/plan/targets.ts';
 import {
   allBut,
   failure,

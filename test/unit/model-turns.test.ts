@@ -8,7 +8,7 @@ import {
   type Places,
   placesFor,
   type Waiting,
-} from '../../src/model/turns.ts';
+} from '../../src/mirror/plan/fair-queue.ts';
 
 interface Pull extends Waiting {
   readonly name: number;

@@ -7,7 +7,7 @@ import {
   MirrorError,
   toMirrorError,
 } from '../../src/lib/errors/errors.ts';
-import { EVENT_LEVELS } from '../../src/model/events.ts';
+import { EVENT_LEVELS } from '../../src/mirror/pass/events.ts';
 import { counted, printable, roughDuration, roughSize, utcTime } from '../../src/lib/text/humanize.ts';
 import { likely, nearest } from '../../src/lib/text/nearest.ts';
 

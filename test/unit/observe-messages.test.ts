@@ -1,7 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { EVENT_LEVELS, type EventFields, type EventName, type MirrorEvent } from '../../src/model/events.ts';
+import {
+  EVENT_LEVELS,
+  type EventFields,
+  type EventName,
+  type MirrorEvent,
+} from '../../src/mirror/pass/events.ts';
 import { ERASE_LINE } from '../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../src/observe/logger.ts';
 import { describeEvent } from '../../src/observe/messages.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import type { EventSink, MirrorEvent } from '../../src/model/events.ts';
-import type { PullProgress } from '../../src/model/pull-progress.ts';
+import type { EventSink, MirrorEvent } from '../../src/mirror/pass/events.ts';
+import type { PullProgress } from '../../src/mirror/pass/pull-progress.ts';
 import { createProgress, type ProgressOptions } from '../../src/observe/progress.ts';
 import { NOW_MS } from '../support/builders.ts';
 

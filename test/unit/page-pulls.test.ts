@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describePhase, type PullProgress } from '../../src/model/pull-progress.ts';
+import { describePhase, type PullProgress } from '../../src/mirror/pass/pull-progress.ts';
 import { pullText } from '../../src/page/pulls.js';
 
 const PULL: PullProgress = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { driftSentence, heldSentence } from '../../src/model/sentences.ts';
-import type { TargetStatus } from '../../src/model/status.ts';
+import { driftSentence, heldSentence } from '../../src/mirror/plan/sentences.ts';
+import type { TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import {
   arrange,
   COLUMNS,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Manifest, ManifestFile } from '../../src/model/manifest.ts';
+import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../src/replica/catalogue.ts';
 import { findPlace, tagOf } from '../../src/replica/contents.ts';
 import { manifestWith, repository as repositoryWith } from '../support/builders.ts';

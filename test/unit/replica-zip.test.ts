@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { openArchive } from '../../src/archive/archive.ts';
+import { openArchive } from '../../src/mirror/archive/archive.ts';
 import { WHOLE_BYTES, zipOf, type ZipSource } from '../../src/replica/zip.ts';
 import {
   dataDescriptor,

@@ -7,8 +7,8 @@ import {
   type Outcome,
   type RecordStep,
   type TargetRecord,
-} from '../../src/model/record.ts';
-import { targetKey } from '../../src/model/service.ts';
+} from '../../src/mirror/plan/record.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import {
   type KnownRecord,
   planWrites,
@@ -16,7 +16,7 @@ import {
   type RepeatMark,
   type StoredRecord,
   type Writes,
-} from '../../src/state/repeats.ts';
+} from '../../src/mirror/state/repeats.ts';
 import { MINUTE_MS, NOW_MS, target } from '../support/builders.ts';
 
 const POLICY = { backOff: { firstDelayMs: 1000, maxDelayMs: 60_000 }, slowRetryMs: 60_000 };

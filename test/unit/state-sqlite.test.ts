@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { createTable, SqliteAdapter } from '../../src/state/sqlite-adapter.ts';
+import { createTable, SqliteAdapter } from '../../src/mirror/state/sqlite-adapter.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 let folder = '';

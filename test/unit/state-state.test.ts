@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { TargetRecord } from '../../src/model/record.ts';
-import { targetKey } from '../../src/model/service.ts';
-import { openState, type State, type StateOptions, type StoredPass } from '../../src/state/state.ts';
+import type { TargetRecord } from '../../src/mirror/plan/record.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
+import { openState, type State, type StateOptions, type StoredPass } from '../../src/mirror/state/state.ts';
 import { failure, NOW_MS, record, recordMap, repository, target } from '../support/builders.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

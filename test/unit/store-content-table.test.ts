@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
-import { ContentTable } from '../../src/store/content-table.ts';
+import { ContentTable } from '../../src/mirror/store/publish/content-table.ts';
 
 const contents = fc.record({
   sizeBytes: fc.integer({ min: 0, max: 2 ** 40 }),

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { PullAction } from '../../src/model/actions.ts';
+import type { PullAction } from '../../src/mirror/plan/actions.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import { makePlan } from '../../src/model/plan.ts';
-import { targetKey } from '../../src/model/service.ts';
-import { placesFor } from '../../src/model/turns.ts';
-import { PullLine, type QueuedPull } from '../../src/sync/line.ts';
-import type { ServicePort } from '../../src/sync/ports.ts';
+import { makePlan } from '../../src/mirror/plan/plan.ts';
+import { targetKey } from '../../src/mirror/upstream/listing.ts';
+import { placesFor } from '../../src/mirror/plan/fair-queue.ts';
+import { PullLine, type QueuedPull } from '../../src/mirror/pass/pull-scheduler.ts';
+import type { ServicePort } from '../../src/mirror/pass/ports.ts';
 import { listing, planInput, row } from '../support/builders.ts';
 
 const SLOW_AFTER_MS = 60_000;

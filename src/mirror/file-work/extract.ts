@@ -1,0 +1,177 @@
+import { createHash, hash } from 'node:crypto';
+import { closeSync, fstatSync, futimesSync, lstatSync, openSync, writeSync } from 'node:fs';
+
+import { PERMISSION_BITS } from '../store/manifest.ts';
+import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
+import { makingFolder } from './folders.ts';
+import { EntryFault, readWhole, stream } from './inflate.ts';
+import { shareContent } from './share.ts';
+import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
+
+/** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
+const WHOLE_ENTRY_BYTES = 512 * 1024;
+
+/** What files are made with, and what the umask leaves of it (README, "On disk"). */
+const FILE_MODE = 0o644;
+const NEW_MODE = FILE_MODE & ~process.umask();
+
+/**
+ * Brings entries of an archive to files, leaving out those whose known file is the same.
+ * @param onBytes is told of bytes as they are written
+ * @throws DamagedEntryError, StoppedError, DoingError
+ */
+export async function extract(
+  request: ExtractRequest,
+  onBytes: (bytes: number) => void,
+): Promise<readonly Extracted[]> {
+  const extracted: Extracted[] = [];
+  for (const [index, entry] of request.entries.entries()) {
+    if (Atomics.load(request.stop, 0) !== 0) throw new StoppedError('The archive is unpacked no further.');
+    try {
+      extracted.push(await extractOne(request, entry, onBytes));
+    } catch (error) {
+      throw error instanceof EntryFault ? new DamagedEntryError(index, error.message) : error;
+    }
+  }
+  return extracted;
+}
+
+async function extractOne(
+  request: ExtractRequest,
+  entry: ExtractEntry,
+  onBytes: (bytes: number) => void,
+): Promise<Extracted> {
+  const { known, packed } = entry;
+  if (known?.isSameByChecksum === true && isIntact(known, packed)) return { kind: 'kept', isRead: false };
+  const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
+  if (!isSmall) return extractLarge(request, entry, onBytes);
+  const bytes = reading(() => readWhole(request.fd, packed));
+  onBytes(bytes.byteLength);
+  const sha256 = hash('sha256', bytes, 'hex');
+  const isRewritten = known?.sha256 === sha256;
+  if (isRewritten && isIntact(known, packed)) return { kind: 'kept', isRead: true };
+  const shared = share(request, entry, sha256);
+  if (shared !== null) return shared;
+  const timeMs = isRewritten ? entry.keptTimeMs : entry.mtimeMs;
+  const mode = writing(entry.destination, () => writeNew(entry.destination, timeMs, bytes));
+  return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+}
+
+/** Makes the file of an entry share its storage with a twin, where there is one and the file system can. */
+function share(
+  { sharing }: ExtractRequest,
+  { known, twins, destination, mtimeMs, keptTimeMs }: ExtractEntry,
+  sha256: string,
+): Extracted | null {
+  const alike = twins.filter((twin) => twin.sha256 === sha256).map((twin) => twin.place);
+  const isRewritten = known?.sha256 === sha256;
+  const wanted = { sharing, mtimeMs: isRewritten ? keptTimeMs : mtimeMs, mode: NEW_MODE, sha256 };
+  const mode = writing(destination, () => shareContent(alike, destination, wanted));
+  return mode === null ? null : { kind: 'written', sha256, mode, isRewritten, isShared: true };
+}
+
+/** Brings an entry to its file piece by piece, unless the known file or a twin turns out to be the same. */
+async function extractLarge(
+  request: ExtractRequest,
+  entry: ExtractEntry,
+  onBytes: (bytes: number) => void,
+): Promise<Extracted> {
+  const { packed, known, twins, destination, mtimeMs, keptTimeMs } = entry;
+  if (known !== null || twins.length > 0) {
+    const sha256 = await digestOf(request, packed, (chunk) => onBytes(chunk.byteLength));
+    if (known?.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept', isRead: true };
+    const shared = share(request, entry, sha256);
+    if (shared !== null) return shared;
+  }
+  const file = writing(destination, () => newFile(destination));
+  try {
+    const sha256 = await digestOf(request, packed, (chunk) => {
+      writing(destination, () => writeAll(file, chunk));
+      onBytes(chunk.byteLength);
+    });
+    const isRewritten = known?.sha256 === sha256;
+    const mode = writing(destination, () => finish(file, isRewritten ? keptTimeMs : mtimeMs));
+    return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function digestOf(
+  { fd, stop }: ExtractRequest,
+  packed: PackedEntry,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<string> {
+  const digest = createHash('sha256');
+  const chunks = stream(fd, packed, stop)[Symbol.asyncIterator]();
+  for (let chunk = await readNext(chunks); chunk !== null; chunk = await readNext(chunks)) {
+    digest.update(chunk);
+    onChunk(chunk);
+  }
+  return digest.digest('hex');
+}
+
+async function readNext(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | null> {
+  try {
+    const next = await chunks.next();
+    return next.done === true ? null : next.value;
+  } catch (error) {
+    throw isOurs(error) ? error : new DoingError('reading the downloaded archive', error);
+  }
+}
+
+function writeNew(destination: string, mtimeMs: number, bytes: Uint8Array): number {
+  const fd = newFile(destination);
+  try {
+    writeAll(fd, bytes);
+    return finish(fd, mtimeMs);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function newFile(destination: string): number {
+  return makingFolder(destination, (path) => openSync(path, 'wx', FILE_MODE));
+}
+
+/** Gives a file its time. @returns its permission bits */
+function finish(fd: number, mtimeMs: number): number {
+  futimesSync(fd, mtimeMs / 1000, mtimeMs / 1000);
+  return fstatSync(fd).mode & PERMISSION_BITS;
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let offset = 0; offset < bytes.byteLength;) offset += writeSync(fd, bytes, offset);
+}
+
+/** Whether a published file still is what its manifest says, as far as `lstat` tells. */
+function isIntact({ place, mode, mtimeMs, mayStay }: KnownFile, { sizeBytes }: PackedEntry): boolean {
+  if (!mayStay) return false;
+  const found = lstatSync(place, { throwIfNoEntry: false });
+  return (
+    found?.isFile() === true &&
+    found.size === sizeBytes &&
+    Math.round(found.mtimeMs) === mtimeMs &&
+    (found.mode & 0o7777) === mode
+  );
+}
+
+function reading<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw isOurs(error) ? error : new DoingError('reading the downloaded archive', error);
+  }
+}
+
+function writing<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new DoingError(`writing ${path}`, error);
+  }
+}
+
+function isOurs(error: unknown): boolean {
+  return error instanceof EntryFault || error instanceof StoppedError;
+}

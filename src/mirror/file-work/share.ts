@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fstatSync,
+  futimesSync,
+  linkSync,
+  openSync,
+  readSync,
+  unlinkSync,
+} from 'node:fs';
+
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { makingFolder } from './folders.ts';
+import type { Sharing } from './tasks.ts';
+
+/** What a shared file must come to. */
+interface Wanted {
+  readonly sharing: Sharing;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimeMs: number;
+  /** Permission bits. */
+  readonly mode: number;
+  /** SHA-256, in hexadecimal digits. */
+  readonly sha256: string;
+}
+
+/** How a file that shares its storage with another one is made: the first way that the file system knows. */
+const WAYS: Readonly<Record<Sharing, readonly ('clone' | 'link')[]>> = {
+  none: [],
+  blocks: ['clone'],
+  'blocks-or-links': ['clone', 'link'],
+};
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** File systems have no more than 65,000 names for a file (ext4), and every tree that replaces one needs some. */
+const MOST_LINKS = 1000;
+
+/** What a file system answers that cannot share so (ioctl_ficlone(2), link(2)), or a twin that is there no longer. */
+const CANNOT: ReadonlySet<string | undefined> = new Set([
+  'EOPNOTSUPP',
+  'ENOTSUP',
+  'ENOSYS',
+  'ENOTTY',
+  'EINVAL',
+  'EXDEV',
+  'EPERM',
+  'EACCES',
+  'EMLINK',
+  'ENOENT',
+  'ENOTDIR',
+  'ETXTBSY',
+]);
+
+/**
+ * Makes a file that shares its storage with one of its twins. What was made is read and compared before it counts: a twin may
+ * hold something else than it should.
+ * @returns the permission bits of the file; null where none was made
+ * @throws Error of the disk
+ */
+export function shareContent(twins: readonly string[], destination: string, wanted: Wanted): number | null {
+  for (const way of WAYS[wanted.sharing]) {
+    for (const twin of twins) {
+      const mode = shareOne(way, twin, destination, wanted);
+      if (mode !== null) return mode;
+    }
+  }
+  return null;
+}
+
+function shareOne(way: 'clone' | 'link', twin: string, destination: string, wanted: Wanted): number | null {
+  const source = opened(twin);
+  if (source === null) return null;
+  try {
+    const { ino, nlink } = fstatSync(source);
+    if (!isLike(way, source, wanted) || nlink > MOST_LINKS) return null;
+    if (!isMade(() => make(way, source, twin, destination))) return null;
+    const isRight = isWhatItShouldBe(way, destination, ino, wanted);
+    if (!isRight) unlinkSync(destination);
+    return isRight ? wanted.mode : null;
+  } finally {
+    closeSync(source);
+  }
+}
+
+/** Opens a file without following a link, and without waiting for the other end of what may be a pipe by now (open(2)). */
+function opened(path: string): number | null {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    // Whatever is wrong with a twin is the trouble of its own target.
+    return null;
+  }
+}
+
+/** Whether a file is a plain one and would have the right facts; a clone gets its time afterwards. */
+function isLike(way: 'clone' | 'link', fd: number, { mtimeMs, mode }: Wanted): boolean {
+  const found = fstatSync(fd);
+  return (
+    found.isFile() &&
+    (found.mode & 0o7777) === mode &&
+    (way === 'clone' || Math.round(found.mtimeMs) === mtimeMs)
+  );
+}
+
+function make(way: 'clone' | 'link', source: number, twin: string, destination: string): void {
+  makingFolder(destination, (path) => {
+    if (way === 'link') linkSync(twin, path);
+    else
+      copyFileSync(placeOf(source, twin), path, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+  });
+}
+
+/** A name of the very file that is open, where the system has such (proc(5)): under its own name may be another one by now. */
+function placeOf(fd: number, path: string): string {
+  return process.platform === 'linux' ? `/proc/self/fd/${fd}` : path;
+}
+
+/** @throws what is wrong with the place of the new file */
+function isMade(work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (CANNOT.has(systemCode(error))) return false;
+    throw error;
+  }
+}
+
+function isWhatItShouldBe(way: 'clone' | 'link', made: string, inode: number, wanted: Wanted): boolean {
+  const fd = opened(made);
+  if (fd === null) return false;
+  try {
+    if (way === 'link' && fstatSync(fd).ino !== inode) return false;
+    if (!isLike(way, fd, wanted) || digestOf(fd) !== wanted.sha256) return false;
+    if (way === 'clone') futimesSync(fd, wanted.mtimeMs / 1000, wanted.mtimeMs / 1000);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function digestOf(fd: number): string {
+  const digest = createHash('sha256');
+  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, fstatSync(fd).size + 1));
+  for (let bytesRead = readSync(fd, buffer); bytesRead > 0; bytesRead = readSync(fd, buffer)) {
+    digest.update(buffer.subarray(0, bytesRead));
+  }
+  return digest.digest('hex');
+}

@@ -1,0 +1,111 @@
+import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import { join } from 'node:path';
+
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { StoppedError } from './failures.ts';
+import { WALKED_KINDS, type Walked, type WalkRequest } from './tasks.ts';
+
+/**
+ * Looks at everything below a folder, without following a link. What vanishes meanwhile is not there; what cannot be looked at
+ * is told and stops nothing.
+ * @throws StoppedError
+ */
+export function walk({ tree, stop }: WalkRequest): Walked {
+  const columns = new Columns();
+  const root = rootOf(tree);
+  const folders = root === null ? [''] : [];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The tree is looked at no further.');
+    const prefix = folder === '' ? '' : `${folder}/`;
+    for (const name of namesIn(tree, folder, columns)) {
+      const path = `${prefix}${name}`;
+      const stats = lookAt(tree, path, columns);
+      if (stats === null) continue;
+      columns.add(path, stats);
+      if (stats.isDirectory()) folders.push(path);
+    }
+  }
+  return columns.walked(root);
+}
+
+function rootOf(tree: string): Walked['root'] {
+  try {
+    const stats = lstatSync(tree, { throwIfNoEntry: false });
+    return stats?.isDirectory() === true ? null : { kind: 'gone' };
+  } catch (error) {
+    return systemCode(error) === 'ENOTDIR'
+      ? { kind: 'gone' }
+      : { kind: 'unreadable', problem: problemOf(error) };
+  }
+}
+
+function namesIn(tree: string, folder: string, columns: Columns): string[] {
+  try {
+    return readdirSync(join(tree, folder));
+  } catch (error) {
+    if (!isMissing(error)) columns.problem(folder === '' ? '.' : folder, error);
+    return [];
+  }
+}
+
+function lookAt(tree: string, path: string, columns: Columns): Stats | null {
+  try {
+    return lstatSync(`${tree}/${path}`, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    if (!isMissing(error)) columns.problem(path, error);
+    return null;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+/** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */
+export function problemOf(error: unknown): string {
+  if (systemCode(error) === undefined || !(error instanceof Error)) throw error;
+  return error.message.replace(/ '[^]*$/, '');
+}
+
+class Columns {
+  private readonly paths: string[] = [];
+  private readonly kinds: number[] = [];
+  private readonly sizesBytes: number[] = [];
+  private readonly modes: number[] = [];
+  private readonly mtimesMs: number[] = [];
+  private readonly problems: { path: string; problem: string }[] = [];
+
+  add(path: string, stats: Stats): void {
+    this.paths.push(path);
+    this.kinds.push(WALKED_KINDS.indexOf(kindOf(stats)));
+    this.sizesBytes.push(stats.size);
+    this.modes.push(stats.mode & 0o7777);
+    this.mtimesMs.push(Math.round(stats.mtimeMs));
+  }
+
+  problem(path: string, error: unknown): void {
+    this.problems.push({ path, problem: problemOf(error) });
+  }
+
+  walked(root: Walked['root']): Walked {
+    return {
+      root,
+      paths: this.paths,
+      kinds: Uint8Array.from(this.kinds),
+      sizesBytes: Float64Array.from(this.sizesBytes),
+      modes: Uint16Array.from(this.modes),
+      mtimesMs: Float64Array.from(this.mtimesMs),
+      problems: this.problems,
+    };
+  }
+}
+
+/** What stands at a path, by its `lstat`. */
+export function kindOf(
+  stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>,
+): (typeof WALKED_KINDS)[number] {
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'folder';
+  return stats.isSymbolicLink() ? 'link' : 'special';
+}

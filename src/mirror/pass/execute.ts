@@ -1,0 +1,140 @@
+import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import type { Manifest } from '../store/manifest.ts';
+import type { Outcome } from '../plan/record.ts';
+import { type Listing, targetKey } from '../upstream/listing.ts';
+import {
+  type ActionResult,
+  type EndedResult,
+  type ExecutePolicy,
+  type Execution,
+  failed,
+  leaseNoter,
+  type PlannedPass,
+  resultOf,
+} from './execution.ts';
+import { retireAll, type Retirement } from './gone.ts';
+import type { PassContext, StagePort } from './ports.ts';
+import { pullAll, unfinishedResult } from './pulls.ts';
+import { forget, record, withdraw } from './remember.ts';
+
+/**
+ * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is
+ * its own; only a refused credential ends the pass, because it would fail every other target too.
+ * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
+ */
+export async function executePlan<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  policy: ExecutePolicy,
+  listing: Listing,
+  planned: PlannedPass,
+  signal: AbortSignal,
+): Promise<ActionResult[]> {
+  const noteLease = leaseNoter(context.emit);
+  const execution: Execution<Stage> = { context, policy, listing, ...planned, signal, noteLease };
+  await callOffUnwanted(execution);
+  const { settled, untouched, pulls } = await settleWithoutContents(execution);
+  const { results: pulled, gone } = await pullAll(execution, pulls);
+  const retirements = [
+    ...dueRetirements(execution.plan, [...untouched, ...pulled]),
+    ...gone.map((action): Retirement => ({ action, target: action.target, reason: 'branch-gone' })),
+  ];
+  const retired = await retireAll(execution, retirements);
+  // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
+  const counting = retired.filter((_, index) => retirements[index]?.reason !== 'duplicate');
+  await record(execution, counting);
+  const others = [...settled, ...untouched, ...pulled];
+  await forget(execution, [...others, ...retired]);
+  await withdraw(execution, [...others, ...counting]);
+  return [...others, ...retired];
+}
+
+/** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
+async function callOffUnwanted<Stage extends StagePort>({ context, plan }: Execution<Stage>): Promise<void> {
+  const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
+  await context.line.callOff([...context.line.inHand().keys()].filter((key) => !wanted.has(key)));
+}
+
+function isStillPulling({ reason }: Action): boolean {
+  return reason === 'still-pulling';
+}
+
+/**
+ * The trees that are to leave the mirror now. That of a gone repository stays in its place until the new one's, which was to take
+ * it, is there.
+ */
+function dueRetirements(plan: readonly Action[], results: readonly ActionResult[]): Retirement[] {
+  const waiting = results.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
+  const places = new Set(waiting.map(({ action }) => action.path));
+  return plan.flatMap((action) =>
+    action.kind === 'retire' && !places.has(action.path)
+      ? [{ action, target: action.target, reason: action.reason }]
+      : [],
+  );
+}
+
+/** Outcomes of pulls after which what is published stays where it is. */
+const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
+
+/** Does what needs no contents, and gives the pulls that are left. */
+async function settleWithoutContents<Stage extends StagePort>(
+  execution: Execution<Stage>,
+): Promise<{
+  readonly settled: readonly EndedResult[];
+  /** Targets of which a pull of an earlier pass goes on. */
+  readonly untouched: readonly ActionResult[];
+  readonly pulls: readonly PullAction[];
+}> {
+  const settled: EndedResult[] = [];
+  const untouched: ActionResult[] = [];
+  const pulls: PullAction[] = [];
+  for (const action of execution.plan) {
+    const obstacle = action.moveFrom === null ? null : await moveTree(execution, action, action.moveFrom);
+    if (obstacle !== null) settled.push(obstacle);
+    else if (action.kind === 'keep') settled.push(resultOf(action, { kind: 'kept' }));
+    else if (isStillPulling(action)) untouched.push(unfinishedResult(execution, action));
+    else if (action.kind === 'hold') settled.push(resultOf(action, outcomeOfHold(action)));
+    else if (action.kind === 'pull') pulls.push(action);
+  }
+  await record(execution, settled);
+  return { settled, untouched, pulls };
+}
+
+function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
+  if (guarded !== null) return { kind: 'guarded', held: guarded, fingerprint };
+  return { kind: missing ? 'missing' : 'held' };
+}
+
+/** Moves the tree of a renamed repository. Gives what became of the action, if that does not go. */
+async function moveTree<Stage extends StagePort>(
+  execution: Execution<Stage>,
+  action: Action,
+  from: string,
+): Promise<EndedResult | null> {
+  const { context } = execution;
+  try {
+    const manifest = await context.store.manifest(from);
+    if (manifest === null) return null;
+    await context.store.move(from, action.path, renamed(manifest, action.repository), execution.signal);
+    // What is to be put right stands elsewhere now.
+    if (context.drifted.delete(from)) context.drifted.add(action.path);
+    context.emit({ name: 'target.moved', from, target: action.path });
+    return null;
+  } catch (error) {
+    return failed(execution, action, error);
+  }
+}
+
+/** The manifest of a tree whose repository has another name now. */
+function renamed(manifest: Manifest, repository: Action['repository']): Manifest {
+  const { id, name, fullName, url } = repository;
+  const oldPrefix = `${manifest.repository.fullName}/`;
+  const files = manifest.files.map((file) =>
+    file.workbook?.id.startsWith(oldPrefix) === true
+      ? {
+          ...file,
+          workbook: { ...file.workbook, id: `${fullName}/${file.workbook.id.slice(oldPrefix.length)}` },
+        }
+      : file,
+  );
+  return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
+}

@@ -1,0 +1,133 @@
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import type { Approvals, GuardPolicy } from '../plan/guard.ts';
+import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import { type Lease, LeasedError } from '../store/leases/lease.ts';
+import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
+import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
+import type { PassContext, StagePort } from './ports.ts';
+
+/** What became of one action. */
+export interface ActionResult {
+  readonly action: Action;
+  readonly outcome: Outcome | Unfinished;
+  readonly downloadedBytes: number;
+  readonly changedFiles: number;
+}
+
+/** A pull that goes on beside the passes, or waits for a place. It is recorded when it ends, and counts for nothing until then. */
+export interface Unfinished {
+  readonly kind: 'unfinished';
+  readonly hasBegun: boolean;
+}
+
+/** An action that came to its end. */
+export interface EndedResult extends ActionResult {
+  readonly outcome: Outcome;
+}
+
+/** How a plan is carried out. */
+export interface ExecutePolicy {
+  /** Prompt pulls at once. */
+  readonly concurrency: number;
+  /** A pull that takes longer is no prompt one: it gives its place to the next one. In milliseconds. */
+  readonly slowAfterMs: number;
+  readonly retry: RetryPolicy;
+  readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
+  /** See `PlanPolicy.verdictDigest`. */
+  readonly verdictDigest: string;
+}
+
+/** A plan, and what it was computed from beside the listing. */
+export interface PlannedPass {
+  readonly plan: readonly Action[];
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
+}
+
+/** What whoever works on targets needs of a pass. */
+export interface TargetWork<Stage extends StagePort> {
+  readonly context: PassContext<Stage>;
+  readonly policy: ExecutePolicy;
+  readonly listing: Pick<Listing, 'takenAtMs'>;
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
+  readonly signal: AbortSignal;
+  /** Reports the lease that something waits for, once each. */
+  readonly noteLease: (lease: Lease) => void;
+}
+
+/** A plan on its way. */
+export interface Execution<Stage extends StagePort> extends TargetWork<Stage>, PlannedPass {
+  readonly listing: Listing;
+}
+
+/** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
+export interface PullWork<Stage extends StagePort> extends TargetWork<Stage> {
+  readonly action: PullAction;
+  readonly repository: Repository;
+  /** Rows of the whole repository; null where the service has no list of workbooks. */
+  readonly rows: readonly WorkbookRow[] | null;
+  /** The branches of the repository that the plan knows of. */
+  readonly branches: readonly string[];
+}
+
+/** The result of an action that moved no bytes. */
+export function resultOf(action: Action, outcome: Outcome): EndedResult {
+  return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
+}
+
+/** Makes what reports each lease that something waits for, once. */
+export function leaseNoter(emit: PassContext['emit']): (lease: Lease) => void {
+  const noted = new Set<string>();
+  return ({ id, untilMs, holder }) => {
+    if (!noted.has(id)) emit({ name: 'lease.waited', untilMs, holder });
+    noted.add(id);
+  };
+}
+
+/** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
+export function heldByLease(
+  { noteLease }: Pick<TargetWork<StagePort>, 'noteLease'>,
+  { target, repository, path, published, fingerprint, moveFrom }: Action,
+  lease: Lease,
+): EndedResult {
+  noteLease(lease);
+  const action: HoldAction = {
+    kind: 'hold',
+    target,
+    repository,
+    path,
+    published,
+    fingerprint,
+    moveFrom,
+    reason: 'lease',
+    untilMs: lease.untilMs,
+    missing: false,
+    guarded: null,
+  };
+  return resultOf(action, { kind: 'held' });
+}
+
+/** What an action that failed came to. @throws MirrorError what ends the whole pass */
+export function failed(
+  work: Pick<TargetWork<StagePort>, 'noteLease' | 'signal'>,
+  action: Action,
+  error: unknown,
+): EndedResult {
+  const mirrorError = toMirrorError(error);
+  if (work.signal.aborted)
+    throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
+  if (mirrorError.code === 'credentials.refused') throw mirrorError;
+  if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
+  const { code, message, hint, retryAfterMs } = mirrorError;
+  return resultOf(action, {
+    kind: 'failed',
+    code,
+    action: mirrorError.action,
+    message,
+    hint: hint ?? null,
+    retryAfterMs: retryAfterMs ?? 0,
+    fingerprint: action.fingerprint,
+  });
+}

@@ -1,0 +1,114 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { type HeldDeletion, holdRetirements, isApproved } from '../plan/guard.ts';
+import type { Action, PullAction, RetireReason } from '../plan/actions.ts';
+import { isRestored, mirroredTargets } from '../plan/retirements.ts';
+import { emptyRecord } from '../plan/record.ts';
+import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
+import { type EndedResult, type Execution, failed, type PullWork, resultOf } from './execution.ts';
+import type { StagePort } from './ports.ts';
+
+/** A tree that is to leave the mirror. */
+export interface Retirement {
+  readonly action: Action;
+  readonly target: Action['target'];
+  readonly reason: RetireReason;
+}
+
+/**
+ * The service has no contents for the target: what that means depends on what else it says.
+ * @returns null when the target's time has come
+ */
+export async function notFound<Stage extends StagePort>(
+  work: PullWork<Stage>,
+  isCertain: boolean,
+): Promise<EndedResult | null> {
+  const { action } = work;
+  switch (action.whenAbsent) {
+    case 'accept':
+      return resultOf(action, { kind: 'absent' });
+    case 'count-as-missing': {
+      if (!isCertain || !(await isRepositoryReachable(work))) throw notFoundError(action);
+      const before = work.records.get(targetKey(action.target))?.missingPasses ?? 0;
+      const isDue = before + 1 >= work.policy.retireAfterPasses;
+      return isDue ? null : resultOf(action, { kind: 'missing' });
+    }
+    case 'fail':
+      throw notFoundError(action);
+  }
+}
+
+/** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
+async function isRepositoryReachable<Stage extends StagePort>({
+  context,
+  action,
+  repository,
+  branches,
+  signal,
+}: PullWork<Stage>): Promise<boolean> {
+  const others = branches.filter((branch) => branch !== action.target.branch);
+  for (const branch of [HEAD_BRANCH, ...others]) {
+    if (await context.service.exists({ repository, branch, path: '', signal })) return true;
+  }
+  return false;
+}
+
+function notFoundError(action: PullAction): MirrorError {
+  const { branch } = action.target;
+  return new MirrorError(
+    'contents.not_found',
+    `The service has no contents for the branch ${JSON.stringify(branch)} of ${action.repository.fullName} (status 404).`,
+    {
+      hint: 'What is mirrored stays as it is. If the setting targets names this branch, check its spelling; otherwise the service contradicts its own lists.',
+    },
+  );
+}
+
+/** Retires what is gone, except what the guard holds because it is too much at once. Gives a result for each, in their order. */
+export async function retireAll<Stage extends StagePort>(
+  execution: Execution<Stage>,
+  retirements: readonly Retirement[],
+): Promise<EndedResult[]> {
+  const { plan, policy, records, approvals } = execution;
+  const total = mirroredTargets(plan);
+  // The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double: the target stays.
+  const deletions = retirements.filter(({ reason }) => reason !== 'branch-known' && reason !== 'duplicate');
+  const heldBefore = (target: Retirement['target']): HeldDeletion | null =>
+    records.get(targetKey(target))?.held ?? null;
+  const limit = policy.guard.targets;
+  const held = new Set(holdRetirements(deletions, { total, others: 0, limit, approvals, heldBefore }));
+  const results: EndedResult[] = [];
+  for (const retirement of retirements) {
+    const { action, target } = retirement;
+    const record = records.get(targetKey(target)) ?? emptyRecord(target);
+    if (isRestored(action.published, record, approvals)) {
+      const deletion = { subject: 'restored', deletions: 1, of: total, digest: null } as const;
+      results.push(resultOf(action, { kind: 'guarded', held: deletion, fingerprint: action.fingerprint }));
+    } else if (held.has(retirement)) {
+      const deletion = { subject: 'target', deletions: held.size, of: total, digest: null } as const;
+      results.push(resultOf(action, { kind: 'guarded', held: deletion, fingerprint: action.fingerprint }));
+    } else results.push(await retireOne(execution, retirement));
+  }
+  return results;
+}
+
+/** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
+async function retireOne<Stage extends StagePort>(
+  execution: Execution<Stage>,
+  { action, target, reason }: Retirement,
+): Promise<EndedResult> {
+  const { context, approvals, signal } = execution;
+  try {
+    const manifest = await context.store.manifest(action.path);
+    const isStillThere = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
+    if (isStillThere) {
+      const subject = 'target';
+      if (isApproved(approvals, target, { subject, digest: null }))
+        context.emit({ name: 'deletion.approved', target: action.path, subject });
+      await context.store.retire(action.path, signal);
+      context.emit({ name: 'target.retired', target: action.path, reason });
+    }
+    return resultOf(action, { kind: 'retired' });
+  } catch (error) {
+    return failed(execution, action, error);
+  }
+}

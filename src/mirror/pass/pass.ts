@@ -1,0 +1,281 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { eventFailure } from './event-failure.ts';
+import type { MirrorEvent, PassFinished, Trigger } from './events.ts';
+import type { Action, PullAction } from '../plan/actions.ts';
+import { leaveAlone } from '../plan/carried.ts';
+import { makePlan } from '../plan/plan.ts';
+import type { PlanPolicy } from '../plan/plan-input.ts';
+import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
+import type { Listing } from '../upstream/listing.ts';
+import { flaggedIn, reportFailures } from './reported-failures.ts';
+import { executePlan } from './execute.ts';
+import { reportLost, stillAwaited } from './lost.ts';
+import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
+import { tolerateStateFailure } from './state-failures.ts';
+import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
+
+/** What passes go by. */
+export type PassPolicy = PlanPolicy & ExecutePolicy;
+
+/** How a pass went. */
+export interface PassReport {
+  readonly results: readonly ActionResult[];
+  readonly summary: PassFinished;
+  readonly exitCode: ExitCode;
+}
+
+/** Triggers behind which a person waits: they do not respect back-off. */
+const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
+
+/**
+ * One pass: polls the service, plans, pulls and publishes what changed, and records it.
+ * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
+ *   is abandoned through `signal`
+ */
+export async function runPass<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  policy: PassPolicy,
+  trigger: Trigger,
+  signal: AbortSignal,
+): Promise<PassReport> {
+  const startedAtMs = context.now();
+  context.emit({ name: 'pass.started', trigger });
+  try {
+    for (const target of await context.store.settle(signal))
+      context.emit({ name: 'publish.recovered', target });
+    const lost = await reportLost(context);
+    const listing = await context.service.poll(signal, URGENT.has(trigger));
+    context.emit({ name: 'listing.read', ...flaggedIn(listing) });
+    await reportUpstream(context, listing);
+    // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
+    const planContext = { ...context, drifted: new Set(stillToRepair(context)) };
+    const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
+    const { selection } = planned;
+    reportSelection(context, selection);
+    const results = await executePlan(context, policy, listing, planned, signal);
+    await context.store.withdrawRetries(planned.retries);
+    await context.store.noteDrifted(stillToRepair(context));
+    // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
+    await context.store.saveTargets(stillAwaited(lost, listing, results));
+    await sweepTrees(context, listing, signal);
+    const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
+    await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection });
+    context.emit({ name: 'pass.finished', ...summary });
+    return { results, summary, exitCode: exitCodeOfPass(results, selection) };
+  } catch (error) {
+    await reportFailure(context, error, trigger, startedAtMs, signal);
+    throw error;
+  }
+}
+
+/**
+ * Takes back the pulls that have not begun, to be decided about anew, and gives those that go on. To be called before anything else
+ * is looked at that they change: what ends meanwhile is then left alone for this once.
+ */
+function takeOver({ line }: Pick<PassContext, 'line'>): Map<string, PullAction> {
+  line.clear();
+  return new Map([...line.inHand()].map(([key, { action }]) => [key, action]));
+}
+
+/** The trees that are to be put right, also those of which the pull that does it goes on. */
+function stillToRepair({ drifted, line }: Pick<PassContext, 'drifted' | 'line'>): string[] {
+  const repairs = [...line.inHand().values()].filter(({ isRepair }) => isRepair);
+  return [...new Set([...drifted, ...repairs.map(({ action }) => action.published?.path ?? action.path)])];
+}
+
+/** The part of a pass's context that planning needs: nothing that writes. */
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
+  readonly store: Pick<StorePort, 'inventory' | 'approvals' | 'retries'>;
+  readonly state: Pick<StatePort, 'records'>;
+}
+
+/**
+ * Computes what a pass would do, from a listing and from what is on disk and remembered.
+ * @param carried pulls of earlier passes that go on, by target key
+ */
+export async function planPass(
+  context: PlanContext,
+  policy: PlanPolicy,
+  listing: Listing,
+  carried: ReadonlyMap<string, PullAction>,
+  urgent: boolean,
+): Promise<
+  PlannedPass & {
+    readonly plan: Action[];
+    readonly selection: SelectionCheck;
+    readonly retries: ReadonlySet<string>;
+  }
+> {
+  const { published, unreadable } = await context.store.inventory();
+  const approvals = await context.store.approvals();
+  const retries = await context.store.retries();
+  // Without its records a pass still works from the disk: it only asks more.
+  const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
+  const { drifted } = context;
+  const nowMs = context.now();
+  const whole = makePlan({
+    listing,
+    published,
+    unreadable: new Set(unreadable),
+    records,
+    approvals,
+    drifted,
+    policy,
+    nowMs,
+    urgent,
+    retries,
+  });
+  const plan = leaveAlone(whole, carried, listing);
+  const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
+  context.emit({
+    name: 'pass.planned',
+    pull: count('pull'),
+    keep: count('keep'),
+    hold: count('hold'),
+    retire: count('retire'),
+  });
+  const selection = checkSelection(policy.selection, listing, plan);
+  return { plan, records, approvals, selection, retries };
+}
+
+async function reportUpstream<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  listing: Listing,
+): Promise<void> {
+  reportProblems(context, listing.problems);
+  if (listing.workbooks === null) return;
+  const { workbooks, workbooksComplete } = listing;
+  await tolerateStateFailure(
+    context.emit,
+    async () => {
+      const before = await context.state.reportedFailures();
+      const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+      for (const event of events) context.emit(event);
+      if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
+    },
+    undefined,
+  );
+}
+
+/** Reports what was wrong with the answers, once for as long as it stays so. */
+function reportProblems(
+  { emit, knownProblems }: Pick<PassContext, 'emit' | 'knownProblems'>,
+  problems: readonly string[],
+): void {
+  for (const problem of problems) {
+    if (!knownProblems.has(problem)) emit({ name: 'listing.problem', problem });
+  }
+  knownProblems.clear();
+  for (const problem of problems) knownProblems.add(problem);
+}
+
+/** Reports what the settings select, and, once for as long as it stays so, what in them selects nothing. */
+function reportSelection(
+  { emit, knownUnmatched }: Pick<PassContext, 'emit' | 'knownUnmatched'>,
+  selection: SelectionCheck,
+): void {
+  emit({ name: 'selection.checked', ...selection });
+  const found = new Map<string, MirrorEvent>(
+    selection.unmatched.map((each) => [
+      JSON.stringify([each.setting, each.pattern]),
+      { name: 'selection.unmatched', ...each },
+    ]),
+  );
+  const { repositories } = selection;
+  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories });
+  for (const [key, event] of found) if (!knownUnmatched.has(key)) emit(event);
+  knownUnmatched.clear();
+  for (const key of found.keys()) knownUnmatched.add(key);
+}
+
+/** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
+async function sweepTrees(
+  { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<StorePort, 'sweep'> },
+  { serviceTimeMs }: Listing,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    // Of two clocks that disagree one is wrong, and the one that is ahead would prune too much.
+    const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
+    for (const entry of pruned) emit({ name: 'history.pruned', entry });
+  } catch (error) {
+    // Who stops waits for nothing; the next pass removes it.
+    if (signal.aborted) return;
+    emit({ name: 'publish.sweep_failed', ...eventFailure(error) });
+  }
+}
+
+function summarise(
+  trigger: Trigger,
+  listing: Listing,
+  results: readonly ActionResult[],
+  durationMs: number,
+): PassFinished {
+  const count = (test: (result: ActionResult) => boolean): number => results.filter(test).length;
+  return {
+    trigger,
+    durationMs,
+    targets: results.length,
+    pulled: count(({ outcome }) => outcome.kind === 'pulled'),
+    changed: count(({ changedFiles }) => changedFiles > 0),
+    failed: count(({ outcome }) => outcome.kind === 'failed'),
+    held: count(({ action, outcome }) => HELD.has(outcome.kind) || action.deselection !== undefined),
+    downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
+    changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
+    pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
+    waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
+    processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
+  };
+}
+
+/** Outcomes that leave a target as it is, on purpose. */
+const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
+
+/** Holds that say nothing about a target that the operator wants. */
+const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
+
+/** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
+export function exitCodeOfPass(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+): ExitCode {
+  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
+    return EXIT_CODES.defect;
+  }
+  const isIncomplete = results.some(
+    ({ action, outcome }) =>
+      action.deselection !== undefined ||
+      outcome.kind === 'failed' ||
+      outcome.kind === 'missing' ||
+      outcome.kind === 'guarded' ||
+      (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
+  );
+  return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+}
+
+async function reportFailure<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  error: unknown,
+  trigger: Trigger,
+  startedAtMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const durationMs = context.now() - startedAtMs;
+  if (signal.aborted || (error instanceof MirrorError && error.code === 'pass.abandoned')) {
+    context.emit({ name: 'pass.abandoned', trigger, durationMs });
+    return;
+  }
+  const failure = eventFailure(error);
+  context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
+  await rememberPass(context, { trigger, startedAtMs, summary: null, failure, selection: null });
+}
+
+async function rememberPass<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  pass: Omit<Parameters<PassContext<Stage>['state']['savePass']>[0], 'finishedAtMs'>,
+): Promise<void> {
+  const save = (): Promise<void> => context.state.savePass({ ...pass, finishedAtMs: context.now() });
+  await tolerateStateFailure(context.emit, save, undefined);
+}

@@ -1,0 +1,104 @@
+import { Gauge } from '../../lib/time/gauge.ts';
+import { type PullPhase, type PullProgress, type ScanProgress } from './pull-progress.ts';
+import { leftMs } from '../../lib/text/amount.ts';
+
+/** Takes in how far one pull is. */
+export class PullMeter {
+  readonly #target: string;
+  readonly #startedAtMs: number;
+  readonly #expectedBytes: number | null;
+  readonly #onEnd: () => void;
+  #phase: PullPhase = 'comparing';
+  #gauge = new Gauge(null);
+  #downloadedBytes = 0;
+
+  constructor(target: string, expectedBytes: number | null, startedAtMs: number, onEnd: () => void) {
+    this.#target = target;
+    this.#expectedBytes = expectedBytes;
+    this.#startedAtMs = startedAtMs;
+    this.#onEnd = onEnd;
+  }
+
+  downloads(): void {
+    this.#begin('downloading', new Gauge(this.#expectedBytes, true));
+  }
+
+  /** One thing arrives. @param totalBytes as the answer says; null where it does not */
+  arrived(doneBytes: number, totalBytes: number | null): void {
+    this.#gauge.reach(doneBytes, totalBytes);
+    this.#downloadedBytes = doneBytes;
+  }
+
+  /** One of several things has arrived, or a part of it. */
+  arrivedMore(bytes: number): void {
+    this.#gauge.add(bytes);
+    this.#downloadedBytes += bytes;
+  }
+
+  unpacks(totalBytes: number): void {
+    this.#begin('unpacking', new Gauge(totalBytes));
+  }
+
+  unpacked(bytes: number): void {
+    this.#gauge.add(bytes);
+  }
+
+  publishes(): void {
+    this.#begin('publishing', new Gauge(null));
+  }
+
+  end(): void {
+    this.#onEnd();
+  }
+
+  progress(): PullProgress {
+    const amount = this.#gauge.amount();
+    return {
+      target: this.#target,
+      phase: this.#phase,
+      startedAtMs: this.#startedAtMs,
+      downloadedBytes: this.#downloadedBytes,
+      ...amount,
+      leftMs: leftMs(amount),
+    };
+  }
+
+  #begin(phase: PullPhase, gauge: Gauge): void {
+    this.#phase = phase;
+    this.#gauge = gauge;
+  }
+}
+
+/** Knows how far what takes long is: the pulls under way, and a look at all trees. */
+export class ProgressMonitor {
+  readonly #meters = new Set<PullMeter>();
+  readonly #now: () => number;
+  #scan: ScanProgress | null = null;
+
+  /** @param now milliseconds since the epoch */
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /** A pull begins. @param expectedBytes what its archive had the last time; null where there was none */
+  begin(target: string, expectedBytes: number | null): PullMeter {
+    const meter = new PullMeter(target, expectedBytes, this.#now(), () => this.#meters.delete(meter));
+    this.#meters.add(meter);
+    return meter;
+  }
+
+  /** So many of all trees were held against their manifests by now. */
+  scanned(doneTargets: number, targets: number): void {
+    this.#scan = doneTargets < targets ? { doneTargets, targets } : null;
+  }
+
+  /** How far the look at all trees is; null while there is none. */
+  scan(): ScanProgress | null {
+    return this.#scan;
+  }
+
+  /** The pulls under way, the one that has taken longest first. */
+  pulls(): readonly PullProgress[] {
+    return [...this.#meters].map((meter) => meter.progress());
+  }
+}

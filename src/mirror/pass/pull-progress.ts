@@ -1,0 +1,34 @@
+import { type Amount, describeAmount } from '../../lib/text/amount.ts';
+
+/**
+ * What a pull is at: `comparing` the published tree with its manifest, `downloading`, `unpacking`, or `publishing`, which includes
+ * flushing to disk and the command hooks.beforePublish.
+ */
+export const PULL_PHASES = ['comparing', 'downloading', 'unpacking', 'publishing'] as const;
+export type PullPhase = (typeof PULL_PHASES)[number];
+
+/** A pull under way. The amount is that of its phase; publishing has none. */
+export interface PullProgress extends Amount {
+  /** `<repository>/<branch>`. */
+  readonly target: string;
+  readonly phase: PullPhase;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  /** What came from the service so far, in all phases. */
+  readonly downloadedBytes: number;
+  /** Time that the phase still takes at this speed, in milliseconds; null where that cannot be told. */
+  readonly leftMs: number | null;
+}
+
+/** How far a look at all published trees is, such as the one that a daemon begins with. */
+export interface ScanProgress {
+  readonly doneTargets: number;
+  readonly targets: number;
+}
+
+/** What a pull is at, as a clause without its target. */
+export function describePhase(pull: PullProgress): string {
+  return pull.doneBytes === 0 && pull.totalBytes === null
+    ? pull.phase
+    : `${pull.phase} ${describeAmount(pull)}`;
+}

@@ -1,0 +1,212 @@
+import type { PullAction } from '../plan/actions.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { targetKey } from '../upstream/listing.ts';
+import { createTurns, type Places, type PullsInHand, type Waiting } from '../plan/fair-queue.ts';
+import type { ServicePort } from './ports.ts';
+
+/** A pull that waits for a place. No two that wait, or go on, are of the same target. */
+export interface QueuedPull extends Waiting {
+  readonly action: PullAction;
+  /** What it asks: nobody may close that meanwhile. */
+  readonly service: ServicePort;
+  /** Begins it; never throws. The signal calls it off. */
+  readonly begin: (signal: AbortSignal) => BegunPull;
+}
+
+/** A pull that was begun. */
+export interface BegunPull {
+  /** Is kept once what became of it is recorded; rejected by what would end every other pull, too. */
+  readonly ended: Promise<void>;
+  /** Whether it is to put right a tree that differs from its manifest. */
+  readonly isRepair: boolean;
+  /** Is called once, if it takes long. Never throws. */
+  readonly onSlow: () => void;
+}
+
+/** A pull that goes on. */
+export interface PullInHand extends Pick<QueuedPull, 'action' | 'service'>, Pick<BegunPull, 'isRepair'> {
+  /** Whether it has taken long, and counts as a prompt one no more. */
+  readonly isSlow: boolean;
+}
+
+/** What a line goes by. */
+export interface LinePolicy {
+  readonly places: Places;
+  /** A pull that takes longer gives its place to the next one, in milliseconds. */
+  readonly slowAfterMs: number;
+}
+
+/** The longest time that a timer takes, in milliseconds. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** What ends every pull alike, and the next pass finds out by itself, if it still holds. */
+const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
+
+interface Entry extends PullInHand {
+  isSlow: boolean;
+  readonly callOff: () => void;
+  /** Never rejected. */
+  readonly ended: Promise<void>;
+}
+
+/** Calls back once, after a time in milliseconds; gives what prevents that. */
+export type StartTimer = (onDue: () => void, afterMs: number) => () => void;
+
+/** Is called as a pull begins; gives what is called as it ends. */
+export type BeginWork = () => () => void;
+
+const startTimeout: StartTimer = (onDue, afterMs) => {
+  const timer = setTimeout(onDue, Math.min(afterMs, LONGEST_TIMER_MS));
+  return () => clearTimeout(timer);
+};
+
+/**
+ * The line of pulls. Where it outlasts the passes, a pass waits only until nothing prompt is left to do; slow pulls go on beside
+ * the passes that follow, and what has found no place yet gets one as it becomes free, until the next plan decides about it anew.
+ */
+export class PullLine {
+  readonly #outlastsPasses: boolean;
+  readonly #startTimer: StartTimer;
+  readonly #beginWork: BeginWork;
+  readonly #entries = new Map<string, Entry>();
+  readonly #failures: unknown[] = [];
+  #turns = createTurns<QueuedPull>([]);
+  /** What the pulls ask that came last; null where there were none. */
+  #service: ServicePort | null = null;
+  #policy: LinePolicy = { places: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
+  /** Lets the pass go on that waits; null while none does. */
+  #onIdle: (() => void) | null = null;
+
+  /** @param outlastsPasses whether slow pulls go on beside the passes */
+  constructor(
+    outlastsPasses: boolean,
+    startTimer: StartTimer = startTimeout,
+    beginWork: BeginWork = () => () => {},
+  ) {
+    this.#outlastsPasses = outlastsPasses;
+    this.#startTimer = startTimer;
+    this.#beginWork = beginWork;
+  }
+
+  /** Pulls that go on, by the keys of their targets. */
+  inHand(): ReadonlyMap<string, PullInHand> {
+    return this.#entries;
+  }
+
+  /** Whether pulls that wait or go on ask this service. */
+  isUsing(service: ServicePort): boolean {
+    return [...this.#entries.values(), ...this.#turns.waiting()].some((pull) => pull.service === service);
+  }
+
+  /**
+   * Begins pulls, which all ask the same service, in their turns, in place of all that waited before. Returns when all have ended or, where the line outlasts the
+   * passes, when only slow ones are left and what waits for their places.
+   * @throws what a pull was rejected by: nothing more is begun then, and what would be waited for comes to its end before
+   */
+  async run(pulls: readonly QueuedPull[], policy: LinePolicy): Promise<void> {
+    this.#policy = policy;
+    this.#service = pulls[0]?.service ?? null;
+    // After a defect between two passes nothing more is begun.
+    this.#turns = createTurns(this.#failures.length > 0 ? [] : pulls);
+    const { promise: idle, resolve } = Promise.withResolvers<void>();
+    this.#onIdle = resolve;
+    this.#advance();
+    await idle;
+    this.#onIdle = null;
+    if (this.#failures.length > 0) throw this.#failures.splice(0)[0];
+  }
+
+  /** Takes back what waits. */
+  clear(): void {
+    this.#turns = createTurns<QueuedPull>([]);
+  }
+
+  /** Ends pulls, by the keys of their targets, and waits for that; nobody is told of what they are rejected by. */
+  async callOff(keys: Iterable<string>): Promise<void> {
+    const called = [...keys].flatMap((key) => this.#entries.get(key) ?? []);
+    for (const { callOff } of called) callOff();
+    await Promise.all(called.map(({ ended }) => ended));
+  }
+
+  /** As `callOff` those that go on and ask this service, and takes back what waits to ask it. */
+  async callOffOf(service: ServicePort): Promise<void> {
+    if (service === this.#service) this.clear();
+    const asking = [...this.#entries].filter(([, entry]) => entry.service === service);
+    await this.callOff(asking.map(([key]) => key));
+  }
+
+  /** As `callOff` all that go on, and takes back what waits. */
+  async callOffAll(): Promise<void> {
+    this.clear();
+    await this.callOff(this.#entries.keys());
+  }
+
+  /** Takes back what waits, and waits for what goes on. */
+  async drain(): Promise<void> {
+    this.clear();
+    await Promise.all([...this.#entries.values()].map(({ ended }) => ended));
+  }
+
+  /** Begins all that may, and lets the pass go on when nothing is left that it waits for. */
+  #advance(): void {
+    for (;;) {
+      const next = this.#turns.take(inHandOf(this.#entries), this.#policy.places);
+      if (next === null) break;
+      this.#begin(next);
+    }
+    // What was begun may go on for hours, and its pass is not to stay in memory for that.
+    if (this.#turns.isEmpty()) this.clear();
+    const isIdle = this.#outlastsPasses ? inHandOf(this.#entries).prompt === 0 : this.#entries.size === 0;
+    if (isIdle) this.#onIdle?.();
+  }
+
+  #begin({ action, service, begin }: QueuedPull): void {
+    const key = targetKey(action.target);
+    const control = new AbortController();
+    const endWork = this.#beginWork();
+    const { ended, isRepair, onSlow } = begin(control.signal);
+    const stopTimer = this.#startTimer(() => {
+      entry.isSlow = true;
+      onSlow();
+      this.#advance();
+    }, this.#policy.slowAfterMs);
+    const end = async (): Promise<void> => {
+      try {
+        await ended;
+      } catch (error) {
+        if (!control.signal.aborted) this.#fail(error, service);
+      }
+      stopTimer();
+      endWork();
+      this.#entries.delete(key);
+      this.#advance();
+    };
+    const entry: Entry = {
+      action,
+      service,
+      isRepair,
+      isSlow: false,
+      callOff: () => control.abort(),
+      ended: end(),
+    };
+    this.#entries.set(key, entry);
+  }
+
+  #fail(error: unknown, service: ServicePort): void {
+    const isFoundOut = error instanceof MirrorError && FOUND_OUT_ANYWAY.has(error.code);
+    // What a replaced client is refused says nothing about the pulls of the present one.
+    if (isFoundOut && service !== this.#service) return;
+    this.clear();
+    // Between two passes there is nobody to be told at once.
+    if (this.#onIdle !== null || !isFoundOut) this.#failures.push(error);
+  }
+}
+
+function inHandOf(entries: ReadonlyMap<string, Entry>): PullsInHand {
+  const all = [...entries.values()];
+  return {
+    all: all.length,
+    prompt: all.filter(({ isSlow }) => !isSlow).length,
+    isOf: (repositoryId) => all.some(({ action }) => action.target.repositoryId === repositoryId),
+  };
+}

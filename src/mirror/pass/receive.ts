@@ -1,0 +1,202 @@
+import type { PullAction } from '../plan/actions.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
+import { newVersions } from '../plan/new-versions.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
+import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
+import type { Before, PullRequest } from './pull-request.ts';
+import { timeOf, type Unpacked, unpack } from './unpack.ts';
+
+/** The new state of a target, as far as it is staged or published already. */
+export interface Received extends Unpacked {
+  readonly kind: 'received';
+  /** Strong entity tag of the whole contents; null where there is none. */
+  readonly etag: string | null;
+  readonly archiveBytes: number;
+  readonly downloadedBytes: number;
+  /** Whether the whole contents were compared, and not just the workbooks with new versions. */
+  readonly isWhole: boolean;
+  /** When the whole contents were last compared. Milliseconds since the epoch. */
+  readonly comparedAtMs: number;
+}
+
+type NotFound = Extract<DownloadAnswer, { kind: 'not-found' }>;
+
+/** The new state from the whole contents, or, where the service says that nothing changed, from what is published. */
+export async function receiveWhole<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  request: PullRequest,
+  stage: Stage,
+  before: Before,
+): Promise<Received | NotFound> {
+  const { action, repository, signal, listing, meter } = request;
+  meter.downloads();
+  const answer = await context.service.download({
+    repository,
+    branch: action.target.branch,
+    etag: knownTag(action, before),
+    destination: stage.archivePath,
+    onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
+    signal,
+  });
+  if (answer.kind === 'not-found') return answer;
+  const whole = { kind: 'received', isWhole: true, comparedAtMs: listing.takenAtMs } as const;
+  if (answer.kind === 'archive') {
+    const { etag, sizeBytes } = answer;
+    const unpacked = await unpackInto(context, request, stage, answer, before);
+    return { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+  }
+  if (before.manifest === null) {
+    throw new MirrorError(
+      'contents.wrong_kind',
+      'The service says "not modified" to an unconditional request.',
+    );
+  }
+  const { files, skipped, etag, archiveBytes, isThorough = true } = before.manifest;
+  return { ...whole, files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
+}
+
+/** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
+function knownTag({ conditional, depth }: PullAction, { manifest, isDamaged }: Before): string | null {
+  if (!conditional || isDamaged || manifest === null) return null;
+  return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
+}
+
+async function unpackInto<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  { action, repository, rows, meter, signal }: PullRequest,
+  stage: Stage,
+  { hasFileTimes }: Extract<DownloadAnswer, { kind: 'archive' }>,
+  { manifest: previous, isTrusted }: Before,
+): Promise<Unpacked> {
+  const { branch } = action.target;
+  const archive = await context.openArchive(stage.archivePath);
+  try {
+    return await unpack({
+      archive,
+      stage,
+      branch,
+      rows: rows ?? [],
+      previous,
+      isTrusted,
+      isThorough: action.depth === 'bytes',
+      hasFileTimes,
+      exists: (path) => context.service.exists({ repository, branch, path, signal }),
+      onBegin: (totalBytes) => meter.unpacks(totalBytes),
+      onBytes: (bytes) => {
+        meter.unpacked(bytes);
+        context.onProgress();
+      },
+      signal,
+    });
+  } finally {
+    await archive.close();
+    await stage.dropArchive();
+  }
+}
+
+const FILES_AT_ONCE = 4;
+
+/**
+ * The new state from what is published and the workbooks that have new versions, each by its path.
+ * @returns null where that does not do, and the whole contents are needed
+ */
+export async function receiveNewVersions<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  request: PullRequest,
+  stage: Stage,
+  { manifest: previous, isDamaged }: Before,
+): Promise<Received | null> {
+  const { action, rows } = request;
+  if (action.byWorkbook === 'no' || previous === null || isDamaged || rows === null) return null;
+  const hasOthers = previous.files.some((file) => file.workbook === undefined);
+  if (hasOthers && action.byWorkbook === 'in-trees-of-workbooks') return null;
+  const changed = newVersions(previous, rows, action.target.branch);
+  if (changed === null) return null;
+  const known = new Map(previous.files.map((file) => [file.path, file]));
+  request.meter.downloads();
+  const received = await receiveFiles(context, request, stage, changed, known);
+  if (received === null) {
+    await stage.startAnew();
+    return null;
+  }
+  const others = previous.files.filter((file) => !received.has(file.path));
+  const files = [...others, ...received.values()].sort((a, b) => byCodeUnits(a.path, b.path));
+  const downloadedBytes = [...received.values()].reduce((sum, file) => sum + file.sizeBytes, 0);
+  const { skipped, archiveBytes, comparedAtMs, verifiedAtMs } = previous;
+  return {
+    kind: 'received',
+    files,
+    skipped,
+    rewritten: [],
+    isThorough: false,
+    etag: null,
+    archiveBytes,
+    downloadedBytes,
+    isWhole: false,
+    comparedAtMs: comparedAtMs ?? verifiedAtMs,
+  };
+}
+
+/** Failures that the whole contents would meet as well. */
+const CONCERNS_ALL =
+  /^(?:credentials|pass|disk|directory|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
+
+async function receiveFiles<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  request: PullRequest,
+  stage: Stage,
+  rows: readonly WorkbookRow[],
+  known: ReadonlyMap<string, ManifestFile>,
+): Promise<Map<string, ManifestFile> | null> {
+  const received = new Map<string, ManifestFile>();
+  try {
+    await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
+      const file = await receiveFile(context, request, stage, row, known.get(row.path));
+      if (file !== null) received.set(row.path, file);
+    });
+  } catch (error) {
+    request.signal.throwIfAborted();
+    if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
+    return null;
+  }
+  return received.size === rows.length ? received : null;
+}
+
+async function receiveFile<Stage extends StagePort>(
+  { service }: PassContext<Stage>,
+  { action, repository, meter, signal }: PullRequest,
+  stage: Stage,
+  row: WorkbookRow,
+  known: ManifestFile | undefined,
+): Promise<ManifestFile | null> {
+  const { path } = row;
+  const mtimeMs = timeOf(row);
+  if (mtimeMs === null) return null;
+  await stage.makeRoom(path);
+  let arrivedBytes = 0;
+  const answer = await service.downloadFile({
+    repository,
+    branch: action.target.branch,
+    path,
+    expected: {
+      ...(row.sizeBytes === undefined ? {} : { sizeBytes: row.sizeBytes }),
+      ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
+    },
+    destination: stage.placeOf(path),
+    onArrived: (doneBytes) => {
+      meter.arrivedMore(doneBytes - arrivedBytes);
+      arrivedBytes = doneBytes;
+    },
+    signal,
+  });
+  if (answer.kind !== 'file') return null;
+  const { sizeBytes, sha256, crc32 } = answer;
+  if (known?.sha256 === sha256 && known.sizeBytes === sizeBytes) {
+    await stage.drop(path);
+    return { ...known, crc32 };
+  }
+  stage.adopt(path);
+  return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
+}

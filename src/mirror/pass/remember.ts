@@ -1,0 +1,137 @@
+import type { Action } from '../plan/actions.ts';
+import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
+import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
+import { targetKey } from '../upstream/listing.ts';
+import type { ActionResult, EndedResult, Execution, TargetWork } from './execution.ts';
+import type { PassContext, StagePort } from './ports.ts';
+import { tolerateStateFailure } from './state-failures.ts';
+
+/** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
+export async function forget<Stage extends StagePort>(
+  { context, records, listing, plan }: Execution<Stage>,
+  results: readonly ActionResult[],
+): Promise<void> {
+  const retired = new Set(
+    results.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
+  );
+  const alive = new Set(
+    plan.filter((action) => !retired.has(action)).map((action) => targetKey(action.target)),
+  );
+  if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
+  const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
+  await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);
+}
+
+/** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
+export async function withdraw<Stage extends StagePort>(
+  { context, approvals }: Execution<Stage>,
+  results: readonly ActionResult[],
+): Promise<void> {
+  const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
+  const used = [...approvals].flatMap(([key, approval]) => {
+    const result = resultOf.get(key);
+    return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
+  });
+  if (used.length > 0) await context.store.withdrawApprovals(used);
+}
+
+/** Outcomes that leave an approval what it was. */
+const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 'unfinished']);
+
+/** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
+function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
+  if (subject === 'deselected') return action.deselection !== undefined;
+  if (MEANT_LATER.has(outcome.kind)) return true;
+  const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';
+  return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
+}
+
+/** Remembers what became of actions, and reports it then. */
+export async function record<Stage extends StagePort>(
+  { context, policy, listing, records }: Omit<TargetWork<Stage>, 'approvals' | 'signal' | 'noteLease'>,
+  results: readonly EndedResult[],
+): Promise<void> {
+  const nowMs = context.now();
+  const steps = results.map(({ action, outcome }) => {
+    const before = records.get(targetKey(action.target)) ?? emptyRecord(action.target);
+    const { kind, reason } = action;
+    const repository = action.path.slice(0, action.path.lastIndexOf('/'));
+    const step = {
+      repository,
+      kind,
+      reason,
+      outcome,
+      publishedAtMs: action.published?.publishedAtMs ?? null,
+      listedAtMs: listing.takenAtMs,
+      nowMs,
+      random: context.random(),
+      verdictDigest: policy.verdictDigest,
+      deselection: action.deselection,
+    };
+    const after = nextRecord(before, step, policy.retry);
+    return { action, outcome, before, after };
+  });
+  for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
+  const next = steps.map(({ after }) => after);
+  await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
+  for (const { action, before, after } of steps) {
+    if (before.held?.subject === 'files' && after.held?.subject !== 'files')
+      await context.store.noteHeldFiles(action.target, null);
+  }
+  // Who looks at the records when an event comes is to find there what it tells.
+  for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
+}
+
+/** A record with the first files of a tree that would go as a whole: its manifest tells them. */
+async function withFiles<Stage extends StagePort>(
+  store: PassContext<Stage>['store'],
+  action: Action,
+  record: TargetRecord,
+): Promise<TargetRecord> {
+  const { held } = record;
+  const isTree = held?.subject === 'target' || held?.subject === 'restored';
+  if (!isTree || held.first.length > 0) return record;
+  // What cannot be read now is looked for again with the next pass.
+  const manifest = await store.manifest(action.published?.path ?? action.path).catch(() => null);
+  const first = manifest?.files.slice(0, PATHS_SHOWN).map(({ path }) => path) ?? [];
+  return { ...record, held: { ...held, first } };
+}
+
+/** Holds that an event of their own tells of. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease']);
+
+function report<Stage extends StagePort>(
+  context: PassContext<Stage>,
+  action: Action,
+  outcome: Outcome,
+  before: TargetRecord,
+  after: TargetRecord,
+): void {
+  const target = action.path;
+  if (outcome.kind === 'failed' && after.failure !== null) {
+    const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
+    context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
+  }
+  if (after.held !== null && !isSameHeld(before.held, after.held)) {
+    const { subject, deletions, of, digest, first } = after.held;
+    context.emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
+  }
+  if (outcome.kind === 'missing')
+    context.emit({ name: 'target.missing', target, passes: after.missingPasses });
+  if (outcome.kind === 'absent' && before.absentSinceMs === null)
+    context.emit({ name: 'target.absent', target });
+  const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
+  if (outcome.kind === 'held' && isNews && action.kind === 'hold' && !TOLD_ELSEWHERE.has(action.reason)) {
+    context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
+  }
+}
+
+/** A deletion that is still the same was reported when it was first held. */
+function isSameHeld(before: Held | null, after: Held | null): boolean {
+  return (
+    before !== null &&
+    before.subject === after?.subject &&
+    before.digest === after.digest &&
+    before.deletions === after.deletions
+  );
+}

@@ -1,0 +1,102 @@
+import type { EventFields, FlaggedWorkbooks, MirrorEvent } from './events.ts';
+import type { Listing, WorkbookRow } from '../upstream/listing.ts';
+
+/** A failure of a workbook that was reported: at which version and count. */
+export interface ReportedFailure {
+  readonly versionId: string;
+  readonly count: number;
+}
+
+/** Reported failures by workbook and branch. */
+export type ReportedFailures = Readonly<Record<string, ReportedFailure>>;
+
+/**
+ * Compares what the service says of failed workbooks with what was reported before, so that every failure is reported
+ * once for a version and count, and once more when it clears.
+ * @param isComplete whether absence from the rows means that the workbook is gone
+ */
+export function reportFailures(
+  reported: ReportedFailures,
+  rows: readonly WorkbookRow[],
+  isComplete: boolean,
+): { readonly events: readonly MirrorEvent[]; readonly reported: ReportedFailures } {
+  const events: MirrorEvent[] = [];
+  const next: Record<string, ReportedFailure> = isComplete ? {} : { ...reported };
+  for (const row of rowsToReport(reported, rows)) {
+    const key = JSON.stringify([row.id, row.branch]);
+    const before = reported[key];
+    const workbook = { workbookId: row.id, versionId: row.versionId, branch: row.branch };
+    if (row.failure > 0) {
+      next[key] = { versionId: row.versionId, count: row.failure };
+      const isKnown = before?.versionId === row.versionId && before.count === row.failure;
+      if (!isKnown) events.push({ name: 'upstream.workbook_failed', ...workbook, count: row.failure });
+    } else if (before !== undefined) {
+      delete next[key];
+      events.push({ name: 'upstream.workbook_recovered', ...workbook });
+    }
+  }
+  return { events, reported: next };
+}
+
+/** Rows of which there may be something to report: those that failed, and those that were reported. */
+function rowsToReport(reported: ReportedFailures, rows: readonly WorkbookRow[]): readonly WorkbookRow[] {
+  const ids = new Set(Object.keys(reported).map(workbookIn));
+  if (ids.size === 0) return flaggedRows(rows).failed;
+  return rows.filter((row) => row.failure > 0 || ids.has(row.id));
+}
+
+/** The workbook of a key of {@link ReportedFailures}; null where it is none. */
+function workbookIn(key: string): string | null {
+  try {
+    const parts: unknown = JSON.parse(key);
+    return Array.isArray(parts) && typeof parts[0] === 'string' ? parts[0] : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The rows that the service flags; they are looked for once in the same rows. */
+function flaggedRows(rows: readonly WorkbookRow[]): FlaggedRows {
+  const known = flaggedByRows.get(rows);
+  if (known !== undefined) return known;
+  const flagged = {
+    processing: rows.filter((row) => row.processing > 0),
+    failed: rows.filter((row) => row.failure > 0),
+  };
+  flaggedByRows.set(rows, flagged);
+  return flagged;
+}
+
+interface FlaggedRows {
+  readonly processing: readonly WorkbookRow[];
+  readonly failed: readonly WorkbookRow[];
+}
+
+const flaggedByRows = new WeakMap<readonly WorkbookRow[], FlaggedRows>();
+
+/** How many flagged workbooks are named; of the others there is the number. */
+const FLAGGED_NAMED = 100;
+
+/** What a listing holds, and which workbooks the service flags in it. */
+export function flaggedIn({
+  repositories,
+  repositoriesComplete,
+  workbooks,
+}: Listing): EventFields['listing.read'] {
+  const { processing, failed } = flaggedRows(workbooks ?? []);
+  return {
+    isWhole: repositoriesComplete,
+    repositories: repositories.length,
+    workbooks: workbooks?.length ?? null,
+    processing: named(processing),
+    failed: named(failed),
+  };
+}
+
+function named(rows: readonly WorkbookRow[]): FlaggedWorkbooks {
+  const first = rows.slice(0, FLAGGED_NAMED);
+  return {
+    count: rows.length,
+    first: first.map(({ id, versionId, branch }) => ({ workbookId: id, versionId, branch })),
+  };
+}

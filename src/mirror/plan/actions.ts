@@ -1,0 +1,84 @@
+import type { HeldDeletion } from './guard.ts';
+import type { TargetId } from '../upstream/listing.ts';
+import type { Candidate, Published } from './targets.ts';
+
+/** Why a target is pulled. */
+export type PullReason =
+  | 'never-mirrored'
+  | 'tree-missing'
+  | 'drift'
+  | 'versions-changed'
+  | 'processing-finished'
+  | 'confirm-gone'
+  | 'no-version-list'
+  | 'full-check';
+
+/** Why a target is on purpose not touched in this pass, although it may not be what the service has. */
+export type HoldReason =
+  | 'not-selected'
+  | 'backing-off'
+  | 'quarantined'
+  | 'service-processing'
+  | 'path-occupied'
+  | 'deletion-guard'
+  | 'restored'
+  | 'manifest-unreadable'
+  | 'superseded'
+  | 'lease'
+  | 'still-pulling'
+  | 'repository-missing'
+  | 'no-repositories-listed'
+  | 'listing-incomplete'
+  | 'listing-contradicts-itself';
+
+/** Why a tree leaves the mirror for the history. */
+export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate';
+
+/** What all actions have in common. */
+export interface ActionOf<Kind extends string, Reason extends string> {
+  readonly kind: Kind;
+  readonly reason: Reason;
+  readonly target: TargetId;
+  readonly repository: Candidate['repository'];
+  /** Where the tree belongs, below `mirror/`. */
+  readonly path: string;
+  readonly published: Published | null;
+  /** The digest of the target's present versions; null where the service has no list of workbooks. */
+  readonly fingerprint: string | null;
+  /** Where the tree stands now, if its repository was renamed: it moves before anything else happens. */
+  readonly moveFrom: string | null;
+  /** Of a target that the settings no longer select: why it is mirrored all the same. Left out for any other. */
+  readonly deselection?: HeldDeletion;
+}
+
+/** One step of a plan. */
+export type Action = KeepAction | PullAction | HoldAction | RetireAction;
+export type KeepAction = ActionOf<'keep', 'unchanged' | 'absent'>;
+export type RetireAction = ActionOf<'retire', RetireReason>;
+
+/** A target's contents are compared with its tree and, where they differ, published. */
+export interface PullAction extends ActionOf<'pull', PullReason> {
+  /** What to do when the service has no contents there: the rest of the answer decides what it means. */
+  readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
+  /** Whether the service had finished with the versions that are about to be pulled. */
+  readonly settled: boolean;
+  /** Whether a conditional request will do, if the tree is found to be whole. */
+  readonly conditional: boolean;
+  /**
+   * Whether the workbooks with new versions may be pulled one by one, by their paths, instead of the whole contents: only in a
+   * tree of nothing but workbooks, or also where other files may wait for the full check.
+   */
+  readonly byWorkbook: 'no' | 'in-trees-of-workbooks' | 'yes';
+  /** How closely the tree is held against its manifest before: by `lstat`, or every byte. */
+  readonly depth: 'facts' | 'bytes';
+}
+
+/** A target is on purpose not touched. */
+export interface HoldAction extends ActionOf<'hold', HoldReason> {
+  /** When it is looked at again, where a time says so. Milliseconds since the epoch. */
+  readonly untilMs: number | null;
+  /** Whether the pass counts towards the target's retirement. */
+  readonly missing: boolean;
+  /** The retirement that waits for a person's word: too many are gone at once, or the tree was restored. */
+  readonly guarded: HeldDeletion | null;
+}

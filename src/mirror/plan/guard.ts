@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { ManifestFile } from '../store/manifest.ts';
+import { type TargetId, targetKey } from '../upstream/listing.ts';
+
+/** How much may be deleted at once without a person's word: a share, a number, or anything. */
+export type DeletionLimit =
+  | { readonly kind: 'share'; readonly percent: number }
+  | { readonly kind: 'count'; readonly count: number }
+  | { readonly kind: 'off' };
+
+const PERCENT = /^(\d{1,3}(?:\.\d{1,3})?) ?%$/;
+const COUNT = /^\d{1,9}$/;
+
+/** Reads a limit. @throws MirrorError `usage.invalid`; the message says what is expected */
+export function parseDeletionLimit(text: string): DeletionLimit {
+  const trimmed = text.trim();
+  if (trimmed === 'off') return { kind: 'off' };
+  if (COUNT.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
+  const percent = Number(PERCENT.exec(trimmed)?.[1] ?? Number.NaN);
+  if (percent <= 100) return { kind: 'share', percent };
+  throw new MirrorError('usage.invalid', 'expected a share such as 20%, a number such as 100, or off');
+}
+
+/** Writes a limit so that {@link parseDeletionLimit} gives the same one back. */
+export function formatDeletionLimit(limit: DeletionLimit): string {
+  switch (limit.kind) {
+    case 'off':
+      return 'off';
+    case 'count':
+      return String(limit.count);
+    case 'share':
+      return `${limit.percent}%`;
+  }
+}
+
+/** Whether deleting so many of a total is more than a limit lets through. */
+export function exceedsLimit(limit: DeletionLimit, deletions: number, total: number): boolean {
+  switch (limit.kind) {
+    case 'off':
+      return false;
+    case 'count':
+      return deletions > limit.count;
+    case 'share':
+      return deletions * 100 > total * limit.percent;
+  }
+}
+
+/** How much may be deleted without a person's word. */
+export interface GuardPolicy {
+  /** Targets that may be retired in one pass, of those that are mirrored. */
+  readonly targets: DeletionLimit;
+  /** Files of a target that one publish may delete. */
+  readonly files: DeletionLimit;
+}
+
+/** A deletion that waits for a person's word. */
+export interface HeldDeletion {
+  /**
+   * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
+   * the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the settings no
+   * longer select, as too many others.
+   */
+  readonly subject: 'target' | 'restored' | 'files' | 'deselected';
+  /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
+  readonly deletions: number;
+  readonly of: number;
+  /** What would be deleted: an approval is for just that. Null for a whole target. */
+  readonly digest: string | null;
+  /** The first of the files that would go, sorted, at most {@link PATHS_SHOWN}; left out where a manifest tells them all. */
+  readonly first?: readonly string[];
+}
+
+/** So many of the files that would go are shown wherever a held deletion is; `why --json` gives all of them. */
+export const PATHS_SHOWN = 100;
+
+/** A deletion of files of a target. */
+export interface HeldFiles extends HeldDeletion {
+  /** All the files that would go, sorted. */
+  readonly paths: readonly string[];
+}
+
+/** A person's word that a deletion may go through, once. */
+export interface Approval {
+  readonly target: TargetId;
+  readonly subject: HeldDeletion['subject'];
+  /** As in {@link HeldDeletion}. */
+  readonly digest: string | null;
+}
+
+/** Approvals by target. */
+export type Approvals = ReadonlyMap<string, Approval>;
+
+/** Whether a held deletion is the one that a person approved. */
+export function isApproved(
+  approvals: Approvals,
+  target: TargetId,
+  held: Pick<HeldDeletion, 'subject' | 'digest'>,
+): boolean {
+  const approval = approvals.get(targetKey(target));
+  if (approval === undefined || approval.digest !== held.digest) return false;
+  return approval.subject === held.subject || (approval.subject === 'restored' && held.subject === 'target');
+}
+
+/**
+ * Of the targets that are to be retired in one pass, those that are held because there are too many of them. What was
+ * approved goes through and lets nothing else through: a target that was held once stays so until it is approved itself, is
+ * back, or the limit is raised.
+ */
+export function holdRetirements<T extends { readonly target: TargetId }>(
+  retirements: readonly T[],
+  { total, others, limit, approvals, heldBefore }: RetirementFacts,
+): readonly T[] {
+  const isTooMuch = exceedsLimit(limit, retirements.length + others, total);
+  return retirements.filter(({ target }) => {
+    if (isApproved(approvals, target, { subject: 'target', digest: null })) return false;
+    const before = heldBefore(target);
+    const stays = before?.subject === 'target' && exceedsLimit(limit, before.deletions, before.of);
+    return isTooMuch || stays;
+  });
+}
+
+/**
+ * Of the mirrored targets that the settings no longer select, those that are held because there are too many of them: a slip in a
+ * filter must not stop a mirror. As {@link holdRetirements}, what was approved goes through alone.
+ * @param total how many targets were mirrored before
+ */
+export function holdDeselections<T extends { readonly target: TargetId }>(
+  deselections: readonly T[],
+  { total, limit, approvals, heldBefore }: Omit<RetirementFacts, 'others'>,
+): readonly T[] {
+  const isTooMuch = exceedsLimit(limit, deselections.length, total);
+  return deselections.filter(({ target }) => {
+    if (isApproved(approvals, target, { subject: 'deselected', digest: null })) return false;
+    const before = heldBefore(target);
+    const stays = before?.subject === 'deselected' && exceedsLimit(limit, before.deletions, before.of);
+    return isTooMuch || stays;
+  });
+}
+
+/** What the judgement of a pass's retirements goes by. */
+export interface RetirementFacts {
+  /** How many targets are mirrored. */
+  readonly total: number;
+  /** Further retirements of the pass that are judged elsewhere, and count. */
+  readonly others: number;
+  readonly limit: DeletionLimit;
+  readonly approvals: Approvals;
+  /** What was held of a target in the pass before. */
+  readonly heldBefore: (target: TargetId) => HeldDeletion | null;
+}
+
+/** Targets of up to so many files are not guarded: half of them is one ordinary edit. */
+const FEW_FILES = 5;
+
+/**
+ * The deletion that a new inventory of a target would be, if that is more than a limit lets through; otherwise null. A
+ * file that only moved is not deleted: its bytes are still there.
+ */
+export function heldFiles(
+  before: readonly ManifestFile[],
+  after: readonly ManifestFile[],
+  limit: DeletionLimit,
+): HeldFiles | null {
+  if (before.length <= FEW_FILES) return null;
+  const paths = new Set(after.map((file) => file.path));
+  const known = new Set(before.map((file) => file.path));
+  const arrived = new Map<string, number>();
+  for (const { path, sha256 } of after) {
+    if (!known.has(path)) arrived.set(sha256, (arrived.get(sha256) ?? 0) + 1);
+  }
+  const deleted = before
+    .filter(({ path, sha256 }) => {
+      if (paths.has(path)) return false;
+      const places = arrived.get(sha256) ?? 0;
+      arrived.set(sha256, places - 1);
+      return places <= 0;
+    })
+    .map((file) => file.path);
+  if (!exceedsLimit(limit, deleted.length, before.length)) return null;
+  const gone = deleted.sort();
+  return {
+    subject: 'files',
+    deletions: gone.length,
+    of: before.length,
+    digest: digestOfPaths(gone),
+    first: gone.slice(0, PATHS_SHOWN),
+    paths: gone,
+  };
+}
+
+/** What tells one deletion of files from another. @param paths sorted */
+export function digestOfPaths(paths: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
+}

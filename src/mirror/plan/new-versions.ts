@@ -1,0 +1,76 @@
+import { nameFault } from '../../lib/paths/file-name.ts';
+import { foldersWith } from '../store/verify/drift.ts';
+import type { Manifest, ManifestFile } from '../store/manifest.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
+
+/** Most workbooks that are pulled one by one: of more, the whole contents come sooner. */
+const MOST_WORKBOOKS = 32;
+
+/** Most of a tree's bytes that are pulled one by one, as a share. */
+const MOST_SHARE = 0.5;
+
+/**
+ * The workbooks that make all the difference between a published tree and a listing, if they may be pulled one by one.
+ *
+ * What is published must be one state that the service had. Each of several files is therefore held against the digest that
+ * the listing has for it, so that together they are what was listed; without digests only a single one will do. Whatever is
+ * not plainly a new version of a workbook, such as one that is listed no longer, needs the whole contents.
+ * @param rows all rows of the target's repository
+ * @returns null where the whole contents are needed
+ */
+export function newVersions(
+  previous: Manifest,
+  rows: readonly WorkbookRow[],
+  branch: string,
+): readonly WorkbookRow[] | null {
+  const own = new Map<string, WorkbookRow>();
+  for (const row of rows) {
+    if (row.branch !== branch) continue;
+    if (own.has(row.path)) return null;
+    own.set(row.path, row);
+  }
+  const files = new Map(previous.files.map((file) => [file.path, file]));
+  // What a whole pull leaves out is no file to be pulled by its path.
+  const isLeftOut = previous.skipped.some(({ path }) => own.has(path));
+  const isBorrowed = rows.some((row) => row.branch !== branch && !own.has(row.path) && files.has(row.path));
+  const isListed = previous.files.every((file) => file.workbook === undefined || own.has(file.path));
+  if (isBorrowed || isLeftOut || !isListed) return null;
+  const changed = [...own.values()].filter(
+    (row) => files.get(row.path)?.workbook?.versionId !== row.versionId,
+  );
+  return arePulledSingly(changed, previous.files, files) ? changed : null;
+}
+
+function arePulledSingly(
+  changed: readonly WorkbookRow[],
+  files: readonly ManifestFile[],
+  byPath: ReadonlyMap<string, ManifestFile>,
+): boolean {
+  if (changed.length === 0 || changed.length > MOST_WORKBOOKS) return false;
+  // A file's time is its version's; without one it is the archive's, which only the archive tells.
+  if (changed.some((row) => Number.isNaN(Date.parse(row.createdAt ?? '')))) return false;
+  if (changed.length > 1 && changed.some((row) => row.sha256 === undefined)) return false;
+  const added = changed.filter((row) => !byPath.has(row.path));
+  if (!arePlainlyNew(added, files)) return false;
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const changedBytes = changed.reduce(
+    (sum, row) => sum + (row.sizeBytes ?? byPath.get(row.path)?.sizeBytes ?? 0),
+    0,
+  );
+  return changedBytes <= totalBytes * MOST_SHARE;
+}
+
+/** Whether new files have names that nobody takes for anything else, in folders that are there. */
+function arePlainlyNew(added: readonly WorkbookRow[], files: readonly ManifestFile[]): boolean {
+  if (added.length === 0) return true;
+  const paths = files.map((file) => file.path);
+  const folders = foldersWith(paths);
+  const taken = new Set([...paths, ...folders].map(foldName));
+  return added.every(({ path }) => {
+    const slash = path.lastIndexOf('/');
+    const isFree = !taken.has(foldName(path));
+    taken.add(foldName(path));
+    return isFree && nameFault(path) === null && (slash === -1 || folders.has(path.slice(0, slash)));
+  });
+}

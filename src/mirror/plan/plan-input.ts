@@ -1,0 +1,40 @@
+import type { Approvals, GuardPolicy } from './guard.ts';
+import type { TargetRecord } from './record.ts';
+import type { Listing } from '../upstream/listing.ts';
+import type { Published, Selection } from './targets.ts';
+
+/** What is downloaded when workbooks have new versions; `auto`: just those of drag-and-drop repositories. */
+export type ContentPolicy = 'auto' | 'workbooks' | 'all';
+
+/** What the plan goes by, beside the facts. Durations in milliseconds. */
+export interface PlanPolicy {
+  readonly selection: Selection;
+  readonly fullCheckMs: number;
+  readonly processingPatienceMs: number;
+  /** Complete answers in a row that must lack a target before its tree is retired. */
+  readonly retireAfterPasses: number;
+  readonly guard: GuardPolicy;
+  readonly content: ContentPolicy;
+  /** Digest of the settings by which a version is found to be bad: what an archive may hold, and who is asked before publishing. */
+  readonly verdictDigest: string;
+}
+
+/** All that a plan is computed from. */
+export interface PlanInput {
+  readonly listing: Listing;
+  readonly published: readonly Published[];
+  /** Paths whose manifest cannot be read just now. */
+  readonly unreadable: ReadonlySet<string>;
+  /** By {@link targetKey}. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  readonly approvals: Approvals;
+  /** Paths of trees that were found to differ from their manifests. */
+  readonly drifted: ReadonlySet<string>;
+  readonly policy: PlanPolicy;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  /** True when a person asked for the pass: neither back-off nor quarantine is a reason to wait then. */
+  readonly urgent: boolean;
+  /** Paths of targets that a person wants tried at once. */
+  readonly retries: ReadonlySet<string>;
+}

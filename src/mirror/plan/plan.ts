@@ -1,0 +1,283 @@
+import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
+import { heldDeselections } from './deselections.ts';
+import { fingerprintDigest, isSettled } from './fingerprint.ts';
+import { exceedsLimit, isApproved } from './guard.ts';
+import type { PlanInput } from './plan-input.ts';
+import { guardRetirements, isRestored } from './retirements.ts';
+import { byBranch, HEAD_BRANCH, targetKey, type TargetId } from '../upstream/listing.ts';
+import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
+import { findCandidates, type Candidate, type Published } from './targets.ts';
+
+/** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
+export function makePlan(facts: PlanInput): Action[] {
+  const { repositories } = facts.listing;
+  const input = {
+    ...facts,
+    listedIds: new Set(repositories.map(({ id }) => id)),
+    listedNames: new Set(repositories.map(({ fullName }) => fullName)),
+  };
+  const candidates = findCandidates(input.listing, input.published, input.policy.selection);
+  const deselections = heldDeselections(candidates, input);
+  const plan = candidates.flatMap((candidate): Action[] => {
+    const deselection = deselections.get(candidate);
+    const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
+    const record = aboutTree(remembered, candidate.published?.publishedAtMs ?? null);
+    const action = decide(
+      deselection === undefined ? candidate : { ...candidate, selected: true },
+      record,
+      input,
+    );
+    if (action === null) return [];
+    return [deselection === undefined ? action : { ...action, deselection }];
+  });
+  return guardRetirements(plan, input);
+}
+
+/** The facts, with what is asked of them again and again. */
+interface PlanFacts extends PlanInput {
+  readonly listedIds: ReadonlySet<string>;
+  readonly listedNames: ReadonlySet<string>;
+}
+
+function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action | null {
+  if (!candidate.selected) {
+    return candidate.published === null ? null : hold(candidate, 'not-selected');
+  }
+  if (input.unreadable.has(candidate.path)) return hold(candidate, 'manifest-unreadable');
+  if (candidate.duplicate) {
+    return isRestored(candidate.published, record, input.approvals)
+      ? holdRestored(candidate, input)
+      : { ...common(candidate), kind: 'retire', reason: 'duplicate' };
+  }
+  if (candidate.listed === null) return decideGone(candidate, record, input);
+  if (candidate.superseded !== 'no') {
+    return candidate.superseded === 'published' && input.listing.repositoriesComplete
+      ? { ...common(candidate), kind: 'retire', reason: 'branch-known' }
+      : hold(candidate, 'superseded');
+  }
+  const occupied = decideOccupied(candidate, input);
+  if (occupied !== null) return occupied;
+  const action = decidePull(candidate, record, input);
+  if (action.kind === 'keep') return action;
+  return decideHeld(candidate, record, input) ?? decideFailed(candidate, record, input) ?? action;
+}
+
+/** A repository that the service no longer lists; only a complete answer counts. */
+function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
+  const { listing, policy } = input;
+  if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
+  if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
+  const renamedAway = input.listedNames.has(candidate.repository.fullName);
+  if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
+  if (isRestored(candidate.published, record, input.approvals)) return holdRestored(candidate, input);
+  if (record.missingPasses + 1 < policy.retireAfterPasses) {
+    return { ...hold(candidate, 'repository-missing'), missing: true };
+  }
+  return (
+    decideFailed(candidate, record, input) ?? {
+      ...common(candidate),
+      kind: 'retire',
+      reason: 'repository-gone',
+    }
+  );
+}
+
+function holdRestored(candidate: Candidate, { published }: PlanInput): Action {
+  const guarded = { subject: 'restored', deletions: 1, of: published.length, digest: null } as const;
+  return { ...hold(candidate, 'restored'), guarded };
+}
+
+/** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
+function decideOccupied(candidate: Candidate, input: PlanFacts): Action | null {
+  const { occupant } = candidate;
+  if (occupant === null) return null;
+  const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
+  const record = input.records.get(key) ?? emptyRecord(candidate.target);
+  const { missingPasses } = record;
+  const isListed = input.listedIds.has(occupant.repository.id);
+  const isDue =
+    !isRestored(occupant, record, input.approvals) &&
+    !isListed &&
+    input.listing.repositoriesComplete &&
+    missingPasses + 1 >= input.policy.retireAfterPasses;
+  return !isDue ? { ...hold(candidate, 'path-occupied'), moveFrom: null } : null;
+}
+
+/** A version that would delete too many files is not downloaded again at every pass only to be held again. */
+function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInput): Action | null {
+  const { policy, approvals, nowMs } = input;
+  if (held?.subject !== 'files' || candidate.published?.treePresent !== true) return null;
+  const isSame =
+    held.fingerprint === digestOf(candidate) && nowMs < held.nextLookAtMs && nowMs >= held.sinceMs;
+  if (!isSame || isApproved(approvals, candidate.target, held)) return null;
+  return exceedsLimit(policy.guard.files, held.deletions, held.of)
+    ? { ...hold(candidate, 'deletion-guard'), untilMs: held.nextLookAtMs }
+    : null;
+}
+
+/** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
+function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
+  const { failure } = record;
+  const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
+  if (isDue || input.urgent || input.retries.has(candidate.path)) return null;
+  const untilMs = failure.nextAttemptAtMs;
+  if (failure.action !== 'quarantine') return { ...hold(candidate, 'backing-off'), untilMs };
+  const isSame =
+    failure.fingerprint === digestOf(candidate) && failure.verdictDigest === input.policy.verdictDigest;
+  return isSame ? { ...hold(candidate, 'quarantined'), untilMs } : null;
+}
+
+function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
+  const { published } = candidate;
+  const rows = candidate.rows ?? [];
+  const settled = isSettled(rows, candidate.target.branch);
+  if (published === null) return decideFirstPull(candidate, record, input, settled);
+  const reason = pullReason(candidate, published, record, input, settled);
+  if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
+  const isExaminationDue = isCheckDue(candidate.target, record, published, input);
+  const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
+  const byWorkbook = depth === 'facts' ? answersByWorkbook(candidate, reason, input) : 'no';
+  return { ...pull(candidate, reason, input, settled), depth, byWorkbook };
+}
+
+function decideFirstPull(
+  candidate: Candidate,
+  record: TargetRecord,
+  input: PlanInput,
+  settled: boolean,
+): Action {
+  const { policy, nowMs } = input;
+  if (!settled) {
+    const untilMs = Math.min(record.processingSinceMs ?? nowMs, nowMs) + policy.processingPatienceMs;
+    if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
+  }
+  const isAbsent =
+    record.absentSinceMs !== null && candidate.rows !== null && !hasRows(candidate) && !input.urgent;
+  const checkedAtMs = latestUntil(nowMs, [record.checkedAtMs]);
+  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, checkedAtMs, policy.fullCheckMs)) {
+    return { ...common(candidate), kind: 'keep', reason: 'absent' };
+  }
+  return pull(candidate, 'never-mirrored', input, settled);
+}
+
+function pullReason(
+  candidate: Candidate,
+  published: Published,
+  record: TargetRecord,
+  input: PlanInput,
+  settled: boolean,
+): PullReason | null {
+  if (!published.treePresent) return 'tree-missing';
+  if (input.drifted.has(published.path)) return 'drift';
+  if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
+  if (record.missingPasses > 0) return 'confirm-gone';
+  if (!published.settled && settled) return 'processing-finished';
+  if (candidate.rows === null) return 'no-version-list';
+  return isCheckDue(candidate.target, record, published, input) ? 'full-check' : null;
+}
+
+/**
+ * Whether a tree is to be read whole again, and the contents compared with it. A pull of what changed in between is none of
+ * that: it does not look at the bytes of the other files.
+ */
+function isCheckDue(
+  target: TargetId,
+  { examinedAtMs, checkedAtMs }: TargetRecord,
+  { verifiedAtMs, comparedAtMs }: Published,
+  { nowMs, policy }: PlanInput,
+): boolean {
+  const isKnown = examinedAtMs !== null && examinedAtMs <= nowMs;
+  const timesMs = isKnown ? [examinedAtMs] : [checkedAtMs, comparedAtMs ?? verifiedAtMs];
+  return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
+}
+
+/** The latest of some times that lies not in the future: a clock that was ahead proves nothing. 0 when there is none. */
+function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
+  return timesMs.reduce<number>(
+    (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
+    0,
+  );
+}
+
+function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {
+  return {
+    ...common(candidate),
+    kind: 'pull',
+    reason,
+    whenAbsent: whenAbsent(candidate, input),
+    settled,
+    conditional: candidate.published?.treePresent === true,
+    depth: 'facts',
+    byWorkbook: 'no',
+  };
+}
+
+/**
+ * Whether the workbooks that have new versions answer for the whole. A Git repository holds other files, too, of which no listing
+ * tells; a drag-and-drop repository may.
+ */
+function answersByWorkbook(
+  { listed, published, target }: Candidate,
+  reason: PullReason,
+  { listing, policy }: PlanInput,
+): PullAction['byWorkbook'] {
+  // What was pulled while the service was still processing it is pulled once more, whichever version changed since.
+  const isPlain =
+    published?.settled === true &&
+    reason === 'versions-changed' &&
+    listing.workbooksComplete &&
+    target.branch !== HEAD_BRANCH;
+  if (!isPlain || policy.content === 'all') return 'no';
+  if (policy.content === 'workbooks') return 'yes';
+  return listed?.url === null ? 'in-trees-of-workbooks' : 'no';
+}
+
+/** What it means when the service has no contents for a target: a branch that a version names must be there. */
+function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbsent'] {
+  if (hasRows(candidate) || candidate.configured?.required === true) return 'fail';
+  if (candidate.published === null) return 'accept';
+  if (candidate.target.branch === HEAD_BRANCH) return 'fail';
+  return candidate.rows === null || input.listing.workbooksComplete ? 'count-as-missing' : 'fail';
+}
+
+function hasRows(candidate: Candidate): boolean {
+  return candidate.rows !== null && byBranch(candidate.rows).has(candidate.target.branch);
+}
+
+function hold(candidate: Candidate, reason: HoldReason): HoldAction {
+  return { ...common(candidate), kind: 'hold', reason, untilMs: null, missing: false, guarded: null };
+}
+
+function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 'reason'> {
+  const from = candidate.published?.path ?? candidate.path;
+  const renamed =
+    candidate.listed !== null &&
+    candidate.selected &&
+    candidate.published !== null &&
+    (from !== candidate.path || candidate.published.repository.fullName !== candidate.repository.fullName);
+  return {
+    target: candidate.target,
+    repository: candidate.repository,
+    path: candidate.path,
+    published: candidate.published,
+    fingerprint: digestOf(candidate),
+    moveFrom: renamed ? from : null,
+  };
+}
+
+function digestOf(candidate: Candidate): string | null {
+  if (candidate.rows === null) return null;
+  return fingerprintDigest(candidate.rows, candidate.target.branch, candidate.published?.borrowed ?? []);
+}
+
+/**
+ * When a target is next compared whole: between half and the whole of the period after the last time, spread by target
+ * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
+ */
+export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
+  let hash = 0x811c9dc5;
+  for (const character of `${targetKey(target)}\n${checkedAtMs}`) {
+    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  }
+  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
+}

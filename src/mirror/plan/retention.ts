@@ -1,0 +1,90 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { formatDuration, parseDuration } from '../../lib/text/units.ts';
+
+/** How much of a target's history is kept. */
+export type Retention =
+  | { readonly kind: 'off' }
+  | { readonly kind: 'forever' }
+  /** So many of the latest. */
+  | { readonly kind: 'count'; readonly count: number }
+  /** What is not older; milliseconds. */
+  | { readonly kind: 'age'; readonly ageMs: number };
+
+const COUNT = /^\d{1,6}$/;
+const EXPECTED = 'expected a number such as 10, a duration such as 30d, forever, or off';
+
+/** Reads a retention. @throws MirrorError `usage.invalid`; the message says what is expected */
+export function parseRetention(text: string): Retention {
+  const trimmed = text.trim();
+  if (trimmed === 'off' || trimmed === '0') return { kind: 'off' };
+  if (trimmed === 'forever') return { kind: 'forever' };
+  if (COUNT.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
+  try {
+    return { kind: 'age', ageMs: parseDuration(trimmed) };
+  } catch (cause) {
+    throw new MirrorError('usage.invalid', EXPECTED, { cause });
+  }
+}
+
+/** Writes a retention so that {@link parseRetention} gives the same one back. */
+export function formatRetention(retention: Retention): string {
+  switch (retention.kind) {
+    case 'off':
+    case 'forever':
+      return retention.kind;
+    case 'count':
+      return String(retention.count);
+    case 'age':
+      return formatDuration(retention.ageMs);
+  }
+}
+
+/** Why a tree is in the history: its target is gone from the service, or a newer state took its place. */
+export type HistoryKind = 'retired' | 'replaced';
+
+/** What pruning goes by. */
+export type RetentionPolicy = Readonly<Record<HistoryKind, Retention>>;
+
+/** A tree in the history, as far as pruning looks at it. */
+export interface Kept {
+  /** The target, as below `mirror/`. */
+  readonly path: string;
+  readonly kind: HistoryKind;
+  /** When it left the mirror, in milliseconds since the epoch. */
+  readonly atMs: number;
+}
+
+/**
+ * Those of some trees that are kept no longer.
+ * @param nowMs milliseconds since the epoch; of two clocks that disagree the earlier one, as a wrong one must not prune
+ */
+export function prunable<T extends Kept>(kept: readonly T[], policy: RetentionPolicy, nowMs: number): T[] {
+  const seen = new Map<string, number>();
+  return [...kept]
+    .sort((a, b) => b.atMs - a.atMs)
+    .filter(({ path, kind, atMs }) => {
+      const retention = policy[kind];
+      const key = `${kind} ${path}`;
+      const newer = seen.get(key) ?? 0;
+      seen.set(key, newer + 1);
+      switch (retention.kind) {
+        case 'off':
+          return true;
+        case 'forever':
+          return false;
+        case 'count':
+          return newer >= retention.count;
+        case 'age':
+          return nowMs - atMs > retention.ageMs;
+      }
+    });
+}
+
+/**
+ * The tree that stood in the mirror at a time: the first that left it at or after that time.
+ * @param kept the trees of one target
+ */
+export function keptAt<T extends Kept>(kept: readonly T[], timeMs: number): T | null {
+  const later = kept.filter(({ atMs }) => atMs >= timeMs).sort((a, b) => a.atMs - b.atMs);
+  return later[0] ?? null;
+}

@@ -1,0 +1,67 @@
+import type { Action } from './actions.ts';
+import { likely } from '../../lib/text/nearest.ts';
+import { byBranch, byRepository, type Listing } from '../upstream/listing.ts';
+import type { Selection } from './targets.ts';
+
+/** Of so many names the nearest is looked for. */
+const NAMES_COMPARED = 10_000;
+
+/** A pattern of the settings that matches nothing that the service lists. */
+export interface UnmatchedPattern {
+  /** The setting, by its dotted name. */
+  readonly setting: string;
+  readonly pattern: string;
+  /** A name that may be meant; null where none is near. */
+  readonly nearest: string | null;
+}
+
+/** What the settings select of what the service lists. */
+export interface SelectionCheck {
+  /** How many repositories are listed. */
+  readonly repositories: number;
+  /** How many targets are mirrored, or to be mirrored. */
+  readonly selected: number;
+  readonly unmatched: readonly UnmatchedPattern[];
+}
+
+/** Whether the settings select nothing, although there is something: nobody means that. */
+export function selectsNothing({
+  repositories,
+  selected,
+}: Pick<SelectionCheck, 'repositories' | 'selected'>): boolean {
+  return repositories > 0 && selected === 0;
+}
+
+/**
+ * Holds the patterns of the settings against what a service lists. A list that is empty or not whole proves nothing about them.
+ * @param plan what is done about the targets that were found by the same listing
+ */
+export function checkSelection(
+  { patterns }: Selection,
+  { repositories, repositoriesComplete, workbooks }: Listing,
+  plan: readonly Action[],
+): SelectionCheck {
+  const selected = plan.filter(({ reason }) => reason !== 'not-selected').length;
+  const counts = { repositories: repositories.length, selected };
+  if (repositories.length === 0 || !repositoriesComplete) return { ...counts, unmatched: [] };
+  const hasBranchPatterns = patterns.some((each) => each.of === 'branch');
+  const names = {
+    repository: repositories.map(({ fullName }) => fullName),
+    branch: hasBranchPatterns ? branchesIn(workbooks, plan) : [],
+  };
+  const unmatched = patterns.flatMap(({ setting, pattern, name, of, matches }) => {
+    const known = names[of];
+    if (known.length === 0 || known.some((each) => matches(each))) return [];
+    return [{ setting, pattern, nearest: likely(name, known.slice(0, NAMES_COMPARED)) ?? null }];
+  });
+  return { ...counts, unmatched };
+}
+
+/** The names of all branches that are known. */
+function branchesIn(workbooks: Listing['workbooks'], plan: readonly Action[]): string[] {
+  const branches = new Set(plan.map(({ target }) => target.branch));
+  for (const rows of byRepository(workbooks ?? []).values()) {
+    for (const branch of byBranch(rows).keys()) branches.add(branch);
+  }
+  return [...branches];
+}

@@ -1,0 +1,69 @@
+import type { DriftSummary } from '../store/verify/drift.ts';
+import type { HoldReason } from './actions.ts';
+import type { HeldDeletion } from './guard.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import type { UnmatchedPattern } from './selection-check.ts';
+
+/** Why a deletion is held, as a clause about its target. */
+export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
+  switch (subject) {
+    case 'target':
+      return `it is one of ${deletions} of ${counted(of, 'target')} that are gone from the service at once`;
+    case 'restored':
+      return 'it is gone from the service, and was restored from the history';
+    case 'files':
+      return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
+    case 'deselected':
+      return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
+  }
+}
+
+/** How many of the files that would go are named in a sentence. */
+const FILES_NAMED = 3;
+
+/** The first of the files that would go, as a sentence with a space before it; nothing where none is known. */
+export function heldFilesSentence({ first }: { readonly first: readonly string[] }): string {
+  if (first.length === 0) return '';
+  const rest = first.length > FILES_NAMED ? ', …' : '';
+  return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
+}
+
+/** That a pattern of the settings selects nothing, as a clause. */
+export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPattern): string {
+  const meant = nearest === null ? '' : `; the nearest name is ${JSON.stringify(nearest)}`;
+  return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;
+}
+
+/** Why a target is on purpose not touched, as a clause about it. */
+const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
+  'not-selected': 'the settings no longer select it; its tree stays as it is',
+  'backing-off': 'waits to be tried again',
+  quarantined: 'waits in quarantine, as this version was refused',
+  'service-processing': 'waits until the service has processed it',
+  'path-occupied': 'waits for its place, where the tree of another repository stands',
+  'deletion-guard': 'waits for approval, as too much would be deleted',
+  restored: 'stays, as it was restored from the history',
+  'manifest-unreadable': 'waits, as its manifest cannot be read',
+  superseded: 'waits for a named branch to take its place',
+  lease: 'waits for the end of a lease',
+  'still-pulling': 'is still being pulled',
+  'repository-missing': 'stays for now, although the service no longer lists its repository',
+  'no-repositories-listed': 'stays, as the service lists no repositories at all',
+  'listing-incomplete': 'stays, as the list of repositories is not whole',
+  'listing-contradicts-itself': 'stays, as the lists of the service contradict each other',
+};
+
+/** Why a target is on purpose not touched, as a clause about it. @param reason a reason of a hold */
+export function holdSentence(reason: string): string {
+  return Object.entries(HOLD_SENTENCES).find(([name]) => name === reason)?.[1] ?? `waits (${reason})`;
+}
+
+/** How a tree differs from its manifest, as a clause. */
+export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
+  const counts = [
+    ...(modified > 0 ? [`${modified} modified`] : []),
+    ...(missing > 0 ? [`${missing} missing`] : []),
+    ...(added > 0 ? [`${added} added`] : []),
+  ];
+  return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
+}

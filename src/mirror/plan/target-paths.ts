@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+
+import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import type { Repository } from '../upstream/listing.ts';
+
+/** A tree below `mirror/`, and whose it is. */
+export interface OccupiedPath {
+  readonly repositoryId: string;
+  readonly fullName: string;
+  /** The repository's path. */
+  readonly path: string;
+  /** The branch's segment below it. */
+  readonly segment: string;
+}
+
+function byAge(a: Repository, b: Repository): number {
+  const ages = (a.createdAt ?? '').localeCompare(b.createdAt ?? '');
+  return ages === 0 ? (a.id < b.id ? -1 : 1) : ages;
+}
+
+/**
+ * Gives every repository its path below `mirror/`. A repository that is mirrored under its present name stays where it
+ * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (README, "On disk").
+ * @param repositories the repositories that the service lists
+ * @param occupied the paths in use; that of a gone repository gives way to a new repository of the same name
+ * @returns path by repository id
+ */
+export function assignRepositoryPaths(
+  repositories: readonly Repository[],
+  occupied: readonly OccupiedPath[],
+): Map<string, string> {
+  const listed = new Map(repositories.map((repository) => [repository.id, repository]));
+  const assigned = new Map<string, string>();
+  const claims = new Claims();
+  for (const { repositoryId, fullName, path } of occupied) {
+    const repository = listed.get(repositoryId);
+    if (repository?.fullName !== fullName || assigned.has(repositoryId)) continue;
+    if (claims.clashAt(path, repository) !== null) continue;
+    assigned.set(repositoryId, path);
+    claims.add(path, { owner: repositoryId, givesWayTo: null });
+  }
+  const oldestFirst = [...repositories].sort(byAge);
+  const heirs = findHeirs(oldestFirst, occupied);
+  for (const { repositoryId, fullName, path } of occupied) {
+    const heir = listed.get(repositoryId)?.fullName === fullName ? undefined : heirs.get(fullName);
+    claims.add(path, { owner: repositoryId, givesWayTo: heir ?? null });
+  }
+  const trees = Map.groupBy(occupied, (place) => place.repositoryId);
+  for (const repository of oldestFirst) {
+    if (assigned.has(repository.id)) continue;
+    const path = freePath(repository, claims, trees.get(repository.id) ?? []);
+    assigned.set(repository.id, path);
+    claims.add(path, { owner: repository.id, givesWayTo: null });
+  }
+  return assigned;
+}
+
+/** For each full name the repository, not mirrored yet, that takes over a place that the name has left. */
+function findHeirs(
+  oldestFirst: readonly Repository[],
+  occupied: readonly OccupiedPath[],
+): Map<string, string> {
+  const mirrored = new Set(occupied.map((place) => place.repositoryId));
+  const heirs = new Map<string, string>();
+  for (const { id, fullName } of oldestFirst) {
+    if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
+  }
+  return heirs;
+}
+
+interface Claim {
+  readonly owner: string;
+  /** The id of the repository that may take the path over, as its owner is gone or has another name now. */
+  readonly givesWayTo: string | null;
+}
+
+/** Paths in use, as a reader sees them that knows neither case nor Unicode form. The first claim of a path counts, unless it gives way. */
+class Claims {
+  private readonly paths = new Map<string, Claim>();
+  /** Owners of paths below each path. */
+  private readonly below = new Map<string, Set<string>>();
+
+  add(path: string, claim: Claim): void {
+    const segments = foldName(path).split('/');
+    const folded = segments.join('/');
+    const present = this.paths.get(folded);
+    if (present === undefined || present.givesWayTo !== null) this.paths.set(folded, claim);
+    for (let depth = 1; depth < segments.length; depth += 1) {
+      const parent = segments.slice(0, depth).join('/');
+      const owners = this.below.get(parent);
+      if (owners === undefined) this.below.set(parent, new Set([claim.owner]));
+      else owners.add(claim.owner);
+    }
+  }
+
+  /**
+   * Whether a path is in use by another repository, or lies below one that is, or above one.
+   * @returns how many segments down the two meet; null when the path is free for the repository
+   */
+  clashAt(path: string, { id }: Pick<Repository, 'id'>): number | null {
+    const segments = foldName(path).split('/');
+    for (let depth = 1; depth < segments.length; depth += 1) {
+      const claim = this.paths.get(segments.slice(0, depth).join('/'));
+      if (claim !== undefined && claim.owner !== id) return depth;
+    }
+    const folded = segments.join('/');
+    const claim = this.paths.get(folded);
+    const isOpen = claim === undefined || claim.owner === id || claim.givesWayTo === id;
+    const owners = this.below.get(folded);
+    const isAbove = owners !== undefined && (owners.size > 1 || !owners.has(id));
+    return isOpen && !isAbove ? null : segments.length;
+  }
+}
+
+/** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
+function nestsInOwn(path: string, ownTrees: readonly OccupiedPath[]): boolean {
+  const present = ownTrees.map((tree) => foldName(`${tree.path}/${tree.segment}`));
+  const next = ownTrees.map((tree) => foldName(`${path}/${tree.segment}`));
+  return next.some((one) =>
+    present.some((other) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)),
+  );
+}
+
+/** Marks may meet other repositories' real names, however unlikely; each round makes the path longer. */
+const MAX_ROUNDS = 100;
+
+function freePath(repository: Repository, claims: Claims, ownTrees: readonly OccupiedPath[]): string {
+  const mark = encodeSegment(repository.id.slice(0, 8));
+  let path = repositoryPath(repository.fullName);
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const isInOwn = nestsInOwn(path, ownTrees);
+    const depth = claims.clashAt(path, repository) ?? (isInOwn ? path.split('/').length : null);
+    if (depth === null) break;
+    path = path
+      .split('/')
+      .map((segment, at) => (at === depth - 1 ? markSegment(segment, mark) : segment))
+      .join('/');
+  }
+  return path;
+}
+
+/**
+ * Gives the branches of a repository their segments below its path: of two that differ only in case or Unicode form, the later
+ * one gets `~` and the first digits of a hash of its name.
+ */
+export class BranchSegments {
+  private readonly segments: Map<string, string>;
+  private readonly inUse: Set<string>;
+
+  /** @param taken segments of the repository that are in use, by branch */
+  constructor(taken: ReadonlyMap<string, string>) {
+    this.segments = new Map(taken);
+    this.inUse = new Set([...taken.values()].map(foldName));
+  }
+
+  /** The segment of a branch: the one that it has or, from now on, a free one. */
+  assign(branch: string): string {
+    const present = this.segments.get(branch);
+    if (present !== undefined) return present;
+    const plain = encodeSegment(branch);
+    const digits = createHash('sha256').update(branch).digest('hex');
+    let segment = plain;
+    for (let length = 8; this.inUse.has(foldName(segment)) && length <= digits.length; length += 8) {
+      segment = markSegment(plain, digits.slice(0, length));
+    }
+    this.segments.set(branch, segment);
+    this.inUse.add(foldName(segment));
+    return segment;
+  }
+}

@@ -1,0 +1,191 @@
+import type { DriftSummary } from '../store/verify/drift.ts';
+import { fullCheckDueMs } from './plan.ts';
+import { encodeSegment } from '../../lib/paths/safe-path.ts';
+import { aboutTree, emptyRecord, type Failure, type Held, type TargetRecord } from './record.ts';
+import { targetKey } from '../upstream/listing.ts';
+import type { Published, Selection } from './targets.ts';
+
+/**
+ * The state of a target, in one word.
+ *
+ * - `fresh`: verified against the service within `maxStaleness`.
+ * - `stale`: not.
+ * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
+ * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
+ * - `drifted`: someone changed its tree; the next full check, or `drift: repair`, puts it right.
+ * - `held`: a deletion waits for `approve`.
+ * - `missing`: the service no longer has it; kept until enough answers agree.
+ * - `absent`: the service has no contents there (yet).
+ * - `pending`: never mirrored.
+ * - `unselected`: mirrored once, left out by the settings now, and kept as it is.
+ */
+export type TargetState =
+  | 'fresh'
+  | 'stale'
+  | 'failing'
+  | 'quarantined'
+  | 'stalled'
+  | 'damaged'
+  | 'drifted'
+  | 'held'
+  | 'missing'
+  | 'absent'
+  | 'pending'
+  | 'unselected';
+
+/** What is to be said about a target. Times in milliseconds since the epoch, null for never. */
+export interface TargetStatus {
+  readonly target: string;
+  readonly repository: string;
+  readonly branch: string;
+  readonly state: TargetState;
+  readonly isStale: boolean;
+  readonly verifiedAtMs: number | null;
+  readonly changedAtMs: number | null;
+  readonly checkedAtMs: number | null;
+  readonly nextFullCheckAtMs: number | null;
+  readonly nextAttemptAtMs: number | null;
+  readonly fingerprint: string | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+  /** Size of the files that were made to share their storage with files of other targets. */
+  readonly sharedBytes: number;
+  readonly failure: Failure | null;
+  readonly held: Held | null;
+  readonly drift: DriftNote | null;
+  /** When a person brought the tree back from the history, if the service has not had it since. */
+  readonly restoredAtMs: number | null;
+}
+
+/** A tree that was found to differ from its manifest. */
+export interface DriftNote extends DriftSummary {
+  /** Milliseconds since the epoch. */
+  readonly sinceMs: number;
+}
+
+/** Notes of drift, by target as below `mirror/`. */
+export type DriftNotes = Readonly<Record<string, DriftNote>>;
+
+/** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
+export type SlowPulls = Readonly<Record<string, number>>;
+
+/** What the judgement of states goes by. Durations in milliseconds. */
+export interface StatusPolicy {
+  readonly selection: Selection;
+  readonly maxStalenessMs: number;
+  readonly fullCheckMs: number;
+}
+
+/** Says of every target how it stands: of the published ones and of those that are only remembered. */
+export function statusOfTargets(
+  published: readonly Published[],
+  records: ReadonlyMap<string, TargetRecord>,
+  drift: DriftNotes,
+  policy: StatusPolicy,
+  nowMs: number,
+): TargetStatus[] {
+  const seen = new Set<string>();
+  const statuses = published.map((tree) => {
+    const target = { repositoryId: tree.repository.id, branch: tree.branch };
+    seen.add(targetKey(target));
+    return publishedStatus(tree, records.get(targetKey(target)) ?? null, drift[tree.path], policy, nowMs);
+  });
+  for (const [key, record] of records) {
+    if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
+  }
+  return statuses.sort((a, b) => (a.target < b.target ? -1 : 1));
+}
+
+function publishedStatus(
+  tree: Published,
+  remembered: TargetRecord | null,
+  note: DriftNote | undefined,
+  policy: StatusPolicy,
+  nowMs: number,
+): TargetStatus {
+  const target = { repositoryId: tree.repository.id, branch: tree.branch };
+  const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
+  const verifiedAtMs = Math.max(record.verifiedAtMs ?? 0, tree.verifiedAtMs);
+  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.comparedAtMs ?? tree.verifiedAtMs);
+  const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
+  // Who compared the whole tree later than the note was made put it right.
+  const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
+  return {
+    target: tree.path,
+    repository: tree.repository.fullName,
+    branch: tree.branch,
+    state: publishedState(tree, policy, record, stateOf(record, isStale, drift)),
+    isStale,
+    verifiedAtMs,
+    changedAtMs: tree.publishedAtMs,
+    checkedAtMs,
+    nextFullCheckAtMs: fullCheckDueMs(target, checkedAtMs, policy.fullCheckMs),
+    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
+    fingerprint: tree.fingerprint,
+    files: tree.fileCount,
+    sizeBytes: tree.sizeBytes,
+    sharedBytes: tree.sharedBytes,
+    failure: record.failure,
+    held: record.held,
+    drift,
+    restoredAtMs: isRestored ? tree.restoredAtMs : null,
+  };
+}
+
+function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
+  const isStale = record.verifiedAtMs === null || isOlder(record.verifiedAtMs, policy.maxStalenessMs, nowMs);
+  const state =
+    record.absentSinceMs === null && record.failure === null && record.held === null
+      ? 'pending'
+      : stateOf(record, isStale, null);
+  return {
+    target: `${record.repository}/${encodeSegment(record.target.branch)}`,
+    repository: record.repository,
+    branch: record.target.branch,
+    state,
+    isStale,
+    verifiedAtMs: record.verifiedAtMs,
+    changedAtMs: null,
+    checkedAtMs: record.checkedAtMs,
+    nextFullCheckAtMs: null,
+    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
+    fingerprint: null,
+    files: 0,
+    sizeBytes: 0,
+    sharedBytes: 0,
+    failure: record.failure,
+    held: record.held,
+    drift: null,
+    restoredAtMs: null,
+  };
+}
+
+/** Whether a time is too long ago; one that lies in the future comes from a clock that was wrong, and proves nothing. */
+function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
+  return timeMs > nowMs || nowMs - timeMs > limitMs;
+}
+
+function publishedState(
+  { repository, branch, treePresent }: Published,
+  { selection }: StatusPolicy,
+  { held }: TargetRecord,
+  state: TargetState,
+): TargetState {
+  // One that was deselected together with too many others is mirrored as before.
+  if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
+  return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';
+}
+
+function stateOf(record: TargetRecord, isStale: boolean, drift: DriftNote | null): TargetState {
+  const { failure } = record;
+  if (failure !== null) {
+    if (failure.action === 'quarantine') return 'quarantined';
+    return failure.action === 'stall' ? 'stalled' : 'failing';
+  }
+  if (drift !== null) return 'drifted';
+  if (record.held !== null) return 'held';
+  if (record.missingPasses > 0) return 'missing';
+  if (isStale) return 'stale';
+  return record.absentSinceMs !== null ? 'absent' : 'fresh';
+}

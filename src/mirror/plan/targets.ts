@@ -1,0 +1,266 @@
+import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
+import {
+  byBranch,
+  byRepository,
+  HEAD_BRANCH,
+  targetKey,
+  type Listing,
+  type Repository,
+  type TargetId,
+  type WorkbookRow,
+} from '../upstream/listing.ts';
+
+/** A published tree, as its manifest and the disk describe it. */
+export interface Published {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly path: string;
+  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
+  readonly branch: string;
+  readonly fingerprint: string | null;
+  readonly borrowed: readonly string[];
+  readonly settled: boolean;
+  readonly etag: string | null;
+  /** Milliseconds since the epoch. */
+  readonly verifiedAtMs: number;
+  /** See `Manifest.comparedAtMs`. Milliseconds since the epoch. */
+  readonly comparedAtMs: number | null;
+  /** Milliseconds since the epoch. */
+  readonly publishedAtMs: number;
+  /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */
+  readonly restoredAtMs: number | null;
+  readonly archiveBytes: number;
+  readonly fileCount: number;
+  readonly sizeBytes: number;
+  /** Size of the files among them that were made to share their storage with files of other targets. */
+  readonly sharedBytes: number;
+  /** False when the manifest is there and the tree is not. */
+  readonly treePresent: boolean;
+}
+
+/** A target, and where its tree stands, as the directory's inventory names it (README, "On disk"). */
+export interface ListedTarget extends TargetId {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly path: string;
+}
+
+/** The operator's choice of what to mirror. */
+export interface Selection {
+  /** Whether the include and exclude filters let a branch of a repository through. */
+  readonly selects: (repositoryFullName: string, branch: string) => boolean;
+  /** Branches of a repository that are mirrored even if no listing names them. */
+  readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
+  /** What the settings name, each by itself. */
+  readonly patterns: readonly SelectionPattern[];
+}
+
+/** A pattern of the settings. */
+export interface SelectionPattern {
+  /** The setting, by its dotted name. */
+  readonly setting: string;
+  readonly pattern: string;
+  /** The part of it that is held against names. */
+  readonly name: string;
+  /** What it is a pattern of: full names of repositories, or names of branches. */
+  readonly of: 'repository' | 'branch';
+  readonly matches: (name: string) => boolean;
+}
+
+/** A branch that the settings name. */
+export interface ConfiguredBranch {
+  readonly branch: string;
+  /** True when the settings name this very target, so that its absence is a failure; false for a glob's. */
+  readonly required: boolean;
+}
+
+/** A target, with all that the plan needs to decide about it. */
+export interface Candidate {
+  readonly target: TargetId;
+  readonly repository: Pick<Repository, 'id' | 'name' | 'fullName' | 'url'>;
+  /** Where its tree belongs, below `mirror/`. */
+  readonly path: string;
+  /** Null when the service does not list the repository (any more). */
+  readonly listed: Repository | null;
+  /** Rows of the whole repository; null where the service has no list of workbooks. */
+  readonly rows: readonly WorkbookRow[] | null;
+  readonly published: Published | null;
+  /** The tree of another, gone repository that stands where this one's belongs. */
+  readonly occupant: Published | null;
+  readonly configured: ConfiguredBranch | null;
+  readonly selected: boolean;
+  /** True for a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it. */
+  readonly duplicate: boolean;
+  /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
+  readonly superseded: 'no' | 'known' | 'published';
+}
+
+/**
+ * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
+ * configured; `HEAD` where no branch of a repository is known (README, "On disk").
+ */
+export function findCandidates(
+  listing: Listing,
+  published: readonly Published[],
+  selection: Selection,
+): Candidate[] {
+  // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
+  const { home = [], away = [] } = Object.groupBy(published, (tree) => (isAtHome(tree) ? 'home' : 'away'));
+  const inOrder = [...home, ...away];
+  const occupied: OccupiedPath[] = inOrder.map((tree) => ({
+    repositoryId: tree.repository.id,
+    fullName: tree.repository.fullName,
+    path: parentPath(tree.path),
+    segment: lastSegment(tree.path),
+  }));
+  const paths = assignRepositoryPaths(listing.repositories, occupied);
+  const treesByRepository = groupBy(published, (tree) => tree.repository.id);
+  const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
+  const rowsByRepository = listing.workbooks === null ? null : byRepository(listing.workbooks);
+  const candidates = listing.repositories.flatMap((repository) =>
+    candidatesOf(repository, {
+      path: paths.get(repository.id) ?? repository.id,
+      trees: treesByRepository.get(repository.id) ?? [],
+      rows: rowsByRepository === null ? null : (rowsByRepository.get(repository.fullName) ?? []),
+      treesByPath,
+      selection,
+    }),
+  );
+  const known = new Set(candidates.map((candidate) => targetKey(candidate.target)));
+  const gone = published.filter(
+    (tree) => !known.has(targetKey({ repositoryId: tree.repository.id, branch: tree.branch })),
+  );
+  return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
+}
+
+interface RepositoryContext {
+  readonly path: string;
+  readonly trees: readonly Published[];
+  readonly rows: readonly WorkbookRow[] | null;
+  readonly treesByPath: ReadonlyMap<string, Published>;
+  readonly selection: Selection;
+}
+
+function candidatesOf(repository: Repository, context: RepositoryContext): Candidate[] {
+  const { trees, rows, selection } = context;
+  const configured = new Map(
+    // Of several of one branch the first counts.
+    selection
+      .configuredBranches(repository.fullName)
+      .toReversed()
+      .map((each) => [each.branch, each]),
+  );
+  const treesByBranch = chooseTrees(trees, context.path);
+  const named = new Set([
+    ...(rows === null ? [] : byBranch(rows).keys()),
+    ...configured.keys(),
+    ...treesByBranch.keys(),
+  ]);
+  named.delete(HEAD_BRANCH);
+  const segments = new BranchSegments(
+    new Map([...treesByBranch].map(([branch, tree]) => [branch, lastSegment(tree.path)])),
+  );
+  const branches = [...named].sort();
+  const withHead = named.size === 0 || treesByBranch.has(HEAD_BRANCH) ? [...branches, HEAD_BRANCH] : branches;
+  const candidates = withHead.map((branch): Candidate => {
+    const path = `${context.path}/${segments.assign(branch)}`;
+    const occupant = context.treesByPath.get(path) ?? null;
+    return {
+      target: { repositoryId: repository.id, branch },
+      repository,
+      path,
+      listed: repository,
+      rows,
+      published: treesByBranch.get(branch) ?? null,
+      occupant: occupant !== null && occupant.repository.id !== repository.id ? occupant : null,
+      configured: configured.get(branch) ?? null,
+      selected: selection.selects(repository.fullName, branch),
+      duplicate: false,
+      superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch, repository, selection) : 'no',
+    };
+  });
+  return [...candidates, ...duplicatesOf(repository, trees, treesByBranch, selection)];
+}
+
+function supersededBy(
+  named: ReadonlySet<string>,
+  trees: ReadonlyMap<string, Published>,
+  { fullName }: Repository,
+  selection: Selection,
+): Candidate['superseded'] {
+  if (named.size === 0) return 'no';
+  const isMirrored = (branch: string): boolean =>
+    trees.get(branch)?.treePresent === true && selection.selects(fullName, branch);
+  return [...named].some(isMirrored) ? 'published' : 'known';
+}
+
+function goneCandidate(
+  tree: Published,
+  rowsByRepository: ReadonlyMap<string, readonly WorkbookRow[]> | null,
+  selection: Selection,
+): Candidate {
+  return {
+    target: { repositoryId: tree.repository.id, branch: tree.branch },
+    repository: tree.repository,
+    path: tree.path,
+    listed: null,
+    rows: rowsByRepository === null ? null : (rowsByRepository.get(tree.repository.fullName) ?? []),
+    published: tree,
+    occupant: null,
+    configured: null,
+    selected: selection.selects(tree.repository.fullName, tree.branch),
+    duplicate: false,
+    superseded: 'no',
+  };
+}
+
+/** Whether a tree stands where its repository's full name and its branch put it. */
+function isAtHome({ path, repository, branch }: Published): boolean {
+  return path === `${repositoryPath(repository.fullName)}/${encodeSegment(branch)}`;
+}
+
+/** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */
+function chooseTrees(trees: readonly Published[], assignedPath: string): Map<string, Published> {
+  const rank = (tree: Published): number =>
+    (tree.treePresent ? 4 : 0) +
+    (parentPath(tree.path) === assignedPath ? 2 : 0) +
+    (lastSegment(tree.path) === encodeSegment(tree.branch) ? 1 : 0);
+  const best = [...trees].sort((a, b) => rank(b) - rank(a) || b.verifiedAtMs - a.verifiedAtMs);
+  const chosen = new Map<string, Published>();
+  for (const tree of best) if (!chosen.has(tree.branch)) chosen.set(tree.branch, tree);
+  return chosen;
+}
+
+/** The trees that do not count, because another one of their target does. */
+function duplicatesOf(
+  repository: Repository,
+  trees: readonly Published[],
+  chosen: ReadonlyMap<string, Published>,
+  selection: Selection,
+): Candidate[] {
+  return trees
+    .filter((tree) => {
+      const counting = chosen.get(tree.branch);
+      return tree.treePresent && counting !== tree && counting?.treePresent === true;
+    })
+    .map((tree) =>
+      Object.assign(goneCandidate(tree, null, selection), { listed: repository, duplicate: true }),
+    );
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+function parentPath(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
+}
+
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}

@@ -1,0 +1,49 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+
+const CALL_TIMEOUT_MS = 5000;
+
+/** A store that failed is left alone for so long, so that a pass does not wait for it again and again. */
+const PAUSE_MS = 60_000;
+
+/** Runs a call on the store. @throws MirrorError `state.unavailable` */
+export type Attempt = <T>(call: () => Promise<T>) => Promise<T>;
+
+/** Makes the way to a store that may be gone: every call has its time, and after a failure the next ones fail at once. */
+export function createAttempt(): Attempt {
+  let failedAtMs = Number.NEGATIVE_INFINITY;
+  let failure: MirrorError | null = null;
+  return async (call) => {
+    if (failure !== null && performance.now() - failedAtMs < PAUSE_MS) throw failure;
+    try {
+      const result = await inTime(call);
+      failure = null;
+      return result;
+    } catch (error) {
+      if (error instanceof MirrorError) throw error;
+      failedAtMs = performance.now();
+      failure = unavailable(error);
+      throw failure;
+    }
+  };
+}
+
+/** Runs a call that must come to its end in time. @throws what it throws, and an Error when it does not answer */
+export async function inTime<T>(call: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('it does not answer')), CALL_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([call(), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function unavailable(cause: unknown): MirrorError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
+    cause,
+    hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',
+  });
+}

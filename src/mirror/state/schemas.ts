@@ -1,0 +1,180 @@
+import { z } from 'zod';
+
+import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
+import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { PULL_PHASES } from '../pass/pull-progress.ts';
+
+const time = z.number();
+/** A target, as below `mirror/`: paths are made of it. */
+const target = z.string().refine(isTargetPath);
+const errorCode = z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_RULES, code));
+
+const failureSchema = z.object({
+  code: errorCode,
+  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
+  message: z.string(),
+  hint: z.string().nullable(),
+  sinceMs: time,
+  lastAtMs: time,
+  attempts: z.number().int().positive(),
+  nextAttemptAtMs: time,
+  fingerprint: z.string().nullable(),
+  verdictDigest: z.string().nullable().default(null),
+});
+
+const heldSchema = z.object({
+  subject: z.enum(['target', 'restored', 'files', 'deselected']),
+  deletions: z.number().int().nonnegative(),
+  of: z.number().int().nonnegative(),
+  digest: z.string().nullable(),
+  sinceMs: time,
+  nextLookAtMs: time,
+  fingerprint: z.string().nullable(),
+  first: z.array(z.string()).readonly().default([]),
+});
+
+/** A record as it is kept; anything else is a miss. */
+export const recordSchema = z.object({
+  target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
+  repository: z.string(),
+  verifiedAtMs: time.nullable(),
+  checkedAtMs: time.nullable(),
+  examinedAtMs: time.nullable().default(null),
+  publishedAtMs: time.nullable().default(null),
+  missingPasses: z.number().int().nonnegative(),
+  processingSinceMs: time.nullable(),
+  absentSinceMs: time.nullable(),
+  failure: failureSchema.nullable(),
+  held: heldSchema.nullable().default(null),
+  decisions: z.array(
+    z.object({
+      kind: z.string(),
+      reason: z.string(),
+      result: z.string(),
+      firstAtMs: time,
+      lastAtMs: time,
+      times: z.number().int().positive(),
+    }),
+  ),
+  follows: z
+    .object({ epoch: z.string(), pass: z.number().int(), verifies: z.boolean() })
+    .nullable()
+    .default(null)
+    .catch(null),
+});
+
+/** The mark that records follow, see `repeats.ts`. */
+export const repeatMarkSchema = z.object({
+  epoch: z.string().min(1),
+  pass: z.number().int().nonnegative(),
+  verifiedAtMs: time,
+  decidedAtMs: time,
+});
+
+/** Reported failures of workbooks. */
+export const reportedFailuresSchema = z.record(
+  z.string(),
+  z.object({ versionId: z.string(), count: z.number().int().positive() }),
+);
+
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
+
+/** Trees that were found to differ from their manifests, by target. */
+export const driftSchema = z.record(
+  target,
+  z.object({
+    sinceMs: time,
+    added: z.number(),
+    missing: z.number(),
+    modified: z.number(),
+    first: z.string(),
+  }),
+);
+
+const amount = z.number().nonnegative();
+
+/** How far the work is that takes more than a moment. */
+export const progressSchema = z.object({
+  atMs: time,
+  pulls: z.array(
+    z.object({
+      target,
+      phase: z.enum(PULL_PHASES),
+      startedAtMs: time,
+      downloadedBytes: amount,
+      doneBytes: amount,
+      totalBytes: amount.nullable(),
+      isEstimate: z.boolean(),
+      bytesPerSecond: z.number().nullable(),
+      leftMs: amount.nullable(),
+    }),
+  ),
+  scan: z.object({ doneTargets: amount, targets: amount }).nullable(),
+});
+
+/** Since when pulls go on that take long, by target. */
+export const slowPullsSchema = z.record(target, time);
+
+/** How the last pass went. */
+export const lastPassSchema = z.object({
+  trigger: trigger,
+  startedAtMs: time,
+  finishedAtMs: time,
+  summary: z
+    .object({
+      trigger: trigger,
+      durationMs: z.number(),
+      targets: z.number(),
+      pulled: z.number(),
+      changed: z.number(),
+      failed: z.number(),
+      held: z.number(),
+      downloadedBytes: z.number(),
+      changedFiles: z.number(),
+      pulling: z.number().default(0),
+      waiting: z.number().default(0),
+      processing: z.number(),
+    })
+    .nullable(),
+  failure: z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() }).nullable(),
+  selection: z
+    .object({
+      repositories: z.number().int().nonnegative(),
+      selected: z.number().int().nonnegative(),
+      unmatched: z
+        .array(z.object({ setting: z.string(), pattern: z.string(), nearest: z.string().nullable() }))
+        .readonly(),
+    })
+    .nullable()
+    .default(null),
+});
+
+/** A tree as the command after publishing was told of it, with the path of its target. */
+export const toldTreeSchema = z.object({
+  target,
+  repositoryId: z.string(),
+  repository: z.string(),
+  branch: z.string(),
+  publishedAtMs: time,
+  fingerprint: z.string().nullable(),
+});
+
+/** Troubles that were told, by what has them. */
+export const troublesSchema = z.record(z.string(), z.string());
+
+const refusedKeysSchema = z.object({
+  salt: z.string().min(1),
+  refusals: z
+    .array(z.object({ digest: z.string(), attempts: z.number().int().positive(), nextAttemptAtMs: time }))
+    .readonly(),
+});
+
+/** What was found out about the installation. */
+export const installationSchema = z.object({
+  baseUrl: z.string(),
+  referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
+  /** Until when the service asked for no requests (Retry-After). */
+  pausedUntilMs: time.nullish().catch(null),
+  /** Keys that the service refused, by salted digests. */
+  refused: refusedKeysSchema.nullish().catch(null),
+});

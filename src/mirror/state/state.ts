@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+
+import { Keyv } from 'keyv';
+import type { z } from 'zod';
+
+import type { ToldTree } from '../plan/due-hooks.ts';
+import type { TargetRecord } from '../plan/record.ts';
+import type { DriftNotes, SlowPulls } from '../plan/target-status.ts';
+import type { ReportedFailures } from '../pass/reported-failures.ts';
+import { createAttempt, inTime } from './attempt.ts';
+import { RecordStore } from './record-store.ts';
+import { openRemote } from './remote.ts';
+import {
+  driftSchema,
+  installationSchema,
+  lastPassSchema,
+  repeatMarkSchema,
+  reportedFailuresSchema,
+  progressSchema,
+  slowPullsSchema,
+  toldTreeSchema,
+  troublesSchema,
+} from './schemas.ts';
+import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
+
+export type StoredPass = z.infer<typeof lastPassSchema>;
+export type StoredProgress = z.infer<typeof progressSchema>;
+export type Installation = z.infer<typeof installationSchema>;
+
+/** What is remembered beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
+export interface State {
+  readonly records: () => Promise<Map<string, TargetRecord>>;
+  readonly saveRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly forgetRecords: (records: readonly TargetRecord[]) => Promise<void>;
+  readonly reportedFailures: () => Promise<ReportedFailures>;
+  readonly saveReportedFailures: (reported: ReportedFailures) => Promise<void>;
+  /** Trees that were found to differ from their manifests, by target. */
+  readonly drift: () => Promise<DriftNotes>;
+  readonly saveDrift: (drift: DriftNotes) => Promise<void>;
+  /** The pulls that take long: those of the process that writes, or wrote last. */
+  readonly slowPulls: () => Promise<SlowPulls>;
+  readonly saveSlowPulls: (pulls: SlowPulls) => Promise<void>;
+  /** How far the process was that writes, or wrote last; null where it never took long. */
+  readonly progress: () => Promise<StoredProgress | null>;
+  readonly saveProgress: (progress: StoredProgress) => Promise<void>;
+  /** The trees that the command after publishing was told of, by the path of their target. */
+  readonly toldTrees: () => Promise<Map<string, ToldTree>>;
+  /** Notes what the command was told of a target; null for nothing any more. */
+  readonly saveToldTree: (target: string, tree: ToldTree | null) => Promise<void>;
+  /** The troubles that the webhook was told and that are not over. */
+  readonly troubles: () => Promise<Readonly<Record<string, string>>>;
+  readonly saveTroubles: (troubles: Readonly<Record<string, string>>) => Promise<void>;
+  readonly lastPass: () => Promise<StoredPass | null>;
+  readonly savePass: (pass: StoredPass) => Promise<void>;
+  readonly installation: () => Promise<Installation | null>;
+  readonly saveInstallation: (installation: Installation) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** How a state store is opened. */
+export interface StateOptions {
+  /** The setting `state`: `sqlite`, or an address. */
+  readonly address: string;
+  /** Where the embedded store lies. */
+  readonly file: string;
+  /** Tells apart the directories that share one remote store. */
+  readonly directoryId: string;
+  /** Opens the embedded store beside the process that writes it. */
+  readonly readOnly: boolean;
+  readonly onReset: (reason: string) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
+export async function openState(options: StateOptions): Promise<State> {
+  const attempt = createAttempt();
+  const backend = await attempt(() => openBackend(options));
+  const named = (name: string): string => `${options.directoryId}-${name}`;
+  const open = async (name: string): Promise<Keyv> => {
+    const store = await backend.adapter(named(name));
+    return new Keyv({ store, namespace: named(name), serialization: tolerantJson });
+  };
+  const service = await open('service');
+  const told = await open('told');
+  const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
+    const { read, write } = plainDocument(service, key, schema);
+    return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
+  };
+  const mark = plainDocument(service, 'repeats', repeatMarkSchema);
+  const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
+  const failures = document('reported-failures', reportedFailuresSchema);
+  const drift = document('drift', driftSchema);
+  const slowPulls = document('slow-pulls', slowPullsSchema);
+  const progress = document('progress', progressSchema);
+  const troubles = document('troubles', troublesSchema);
+  const lastPass = document('last-pass', lastPassSchema);
+  const installation = document('installation', installationSchema);
+  return {
+    records: () => records.read(),
+    saveRecords: (changed) => records.save(changed),
+    forgetRecords: (gone) => records.forget(gone),
+    reportedFailures: async () => (await failures.read()) ?? {},
+    saveReportedFailures: (reported) => failures.write({ ...reported }),
+    drift: async () => (await drift.read()) ?? {},
+    saveDrift: (notes) => drift.write({ ...notes }),
+    slowPulls: async () => (await slowPulls.read()) ?? {},
+    saveSlowPulls: (pulls) => slowPulls.write({ ...pulls }),
+    progress: progress.read,
+    saveProgress: progress.write,
+    toldTrees: () => attempt(() => readToldTrees(told)),
+    saveToldTree: (target, tree) => attempt(() => writeToldTree(told, target, tree)),
+    troubles: async () => (await troubles.read()) ?? {},
+    saveTroubles: (present) => troubles.write({ ...present }),
+    lastPass: lastPass.read,
+    savePass: lastPass.write,
+    installation: installation.read,
+    saveInstallation: installation.write,
+    close: () => inTime(() => backend.close()).catch(options.onError),
+  };
+}
+
+/** One value of the state cache. */
+interface StateDocument<Schema extends z.ZodType> {
+  /** Null where there is none, or none that can be understood. */
+  readonly read: () => Promise<z.output<Schema> | null>;
+  readonly write: (value: z.input<Schema>) => Promise<void>;
+}
+
+function plainDocument<Schema extends z.ZodType>(
+  service: Keyv,
+  key: string,
+  schema: Schema,
+): StateDocument<Schema> {
+  return {
+    read: async () => {
+      const parsed = schema.safeParse(await service.get(key));
+      return parsed.success ? parsed.data : null;
+    },
+    write: async (value) => {
+      await service.set(key, value);
+    },
+  };
+}
+
+/** JSON that makes a corrupt value a missing one. */
+const tolerantJson = {
+  stringify: (value: unknown): string => JSON.stringify(value),
+  parse: <T>(text: string): T => {
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      return undefined as T;
+    }
+  },
+};
+
+async function openBackend(options: StateOptions): Promise<Backend> {
+  if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
+  if (options.readOnly) {
+    const readable = openSqliteForReading(options.file);
+    if (readable === null && existsSync(options.file)) options.onReset(`${options.file} cannot be read`);
+    return readable ?? emptyBackend();
+  }
+  try {
+    return await openSqlite(options.file, options.onReset);
+  } catch (error) {
+    // The mirror needs it to spare requests, and is right without it.
+    const why = error instanceof Error ? error.message : String(error);
+    options.onReset(
+      `${options.file} cannot be opened (${why}); what is remembered is lost when the program ends`,
+    );
+    return emptyBackend();
+  }
+}
+
+function emptyBackend(): Backend {
+  return {
+    adapter: () => Promise.resolve(new Keyv().store),
+    close: () => Promise.resolve(),
+  };
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+async function writeToldTree(told: Keyv, target: string, tree: ToldTree | null): Promise<void> {
+  const key = digestOf(target);
+  if (tree === null) await told.delete(key);
+  else await told.set(key, { target, ...tree });
+}
+
+async function readToldTrees(told: Keyv): Promise<Map<string, ToldTree>> {
+  const trees = new Map<string, ToldTree>();
+  const entries: AsyncIterable<readonly unknown[]> = told.iterator();
+  for await (const [, value] of entries) {
+    const parsed = toldTreeSchema.safeParse(value);
+    if (!parsed.success) continue;
+    const { target, ...tree } = parsed.data;
+    trees.set(target, tree);
+  }
+  return trees;
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { access, constants, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
+import { z } from 'zod';
+
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { ensureFolder, replaceFile } from './durable.ts';
+import type { DirectoryLayout } from './layout.ts';
+import type { NativeCalls } from '../../lib/native/file-calls.ts';
+import { refuseLinks } from './links.ts';
+import { openOwnFile, readOwnText, restrict } from './own-file.ts';
+
+/** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
+const CACHEDIR_TAG =
+  'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
+
+/** Makes the folders of a directory. @throws MirrorError `directory.unusable`, `disk.changed` where one is a link */
+export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
+  try {
+    const { mirror, manifests, history, staging, trash, leases, approvals, heldFiles, retries } = layout;
+    // The private folder first: it tells the next start that a mirror was begun here.
+    const folders = [staging, trash, leases, mirror, manifests, history];
+    await refuseLinks(
+      layout,
+      [...folders, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
+    );
+    for (const folder of folders) {
+      await ensureFolder(folder);
+      await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    }
+    await prepareGate(layout);
+    await prepareTag(layout);
+  } catch (error) {
+    throw unusable(error, layout.root);
+  }
+}
+
+/** Marks the private folder, once. */
+async function prepareTag({ internal, staging }: DirectoryLayout): Promise<void> {
+  const tag = join(internal, 'CACHEDIR.TAG');
+  if ((await readOwnText(tag, 2 * CACHEDIR_TAG.length)) !== CACHEDIR_TAG)
+    await replaceFile(tag, CACHEDIR_TAG, staging);
+}
+
+/**
+ * Makes the lock on publishing. Whoever can open it, if only to read it, can have publishing wait for as long as they like (flock(2)):
+ * the group may do so only while it may also take leases (README, "Backups").
+ */
+async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
+  const handle = await openOwnFile(gate);
+  try {
+    const [lock, folder] = await Promise.all([handle.stat(), lstat(leases)]);
+    const mayTakeLeases = (folder.mode & constants.S_IWGRP) !== 0 && folder.gid === lock.gid;
+    await restrict(handle, mayTakeLeases ? 0o660 : 0o600);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Runs what opening needs; what the file system refuses is a fault of the setting. */
+export async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unusable(error, root);
+  }
+}
+
+const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
+  EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
+  EROFS: 'The file system is mounted read-only: mount it for writing, or choose another directory.',
+  ENOTDIR: 'Something on the way to it is a file: choose another directory.',
+  EEXIST: 'Something on the way to it is a file: choose another directory.',
+  ENOSPC: 'The file system is full: make room, or choose another directory.',
+  EDQUOT: 'The quota is used up: raise it, or choose another directory.',
+};
+
+function unusable(error: unknown, root: string): unknown {
+  const code = systemCode(error);
+  if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
+  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
+    cause: error,
+    hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
+  });
+}
+
+/** The error for a file system that cannot do what the setting `publish` asks for. */
+export function exchangeMissing(root: string): MirrorError {
+  return new MirrorError(
+    'directory.unusable',
+    `publish: the file system of ${root} cannot swap directories.`,
+    {
+      hint: 'Set publish to auto, which falls back to renaming file by file there, or choose another directory.',
+    },
+  );
+}
+
+/** Finds out by trying whether two directories can change places here. */
+export async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
+  const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
+  if (mirror.dev !== internal.dev) return false;
+  const one = join(layout.staging, `probe-${randomUUID()}`);
+  const other = join(layout.staging, `probe-${randomUUID()}`);
+  try {
+    await mkdir(one);
+    await mkdir(other);
+    native.exchange(one, other);
+    return true;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
+    throw unusable(error, layout.root);
+  } finally {
+    // What stays is swept with the staging area.
+    await Promise.allSettled([rmdir(one), rmdir(other)]);
+  }
+}
+
+const ID_FILE = 'directory-id';
+const MAX_ID_BYTES = 1024;
+
+/** What tells a directory apart from others; null where it was never opened, or came here without its private folder. */
+export async function knownDirectoryId(layout: DirectoryLayout): Promise<string | null> {
+  const id = (await readOwnText(join(layout.internal, ID_FILE), MAX_ID_BYTES))?.trim() ?? '';
+  return z.uuid().safeParse(id).success ? id : null;
+}
+
+/** Gives a directory what tells it apart from others. */
+export async function makeDirectoryId(layout: DirectoryLayout): Promise<string> {
+  const id = randomUUID();
+  await replaceFile(join(layout.internal, ID_FILE), `${id}\n`, layout.staging);
+  return id;
+}

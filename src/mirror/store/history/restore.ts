@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { constants, createReadStream } from 'node:fs';
+import { chmod, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { trustOf } from '../verify/drift.ts';
+import { counted } from '../../../lib/text/humanize.ts';
+import type { Manifest, ManifestFile } from '../manifest.ts';
+import { ownCommand } from '../../../lib/text/own-command.ts';
+import { syncDirectory } from '../durable.ts';
+import { examineTree } from '../verify/examine.ts';
+import { digestOf, findCopies } from './copies.ts';
+import type { HistoryEntry } from './history.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { manifestProblem, readManifest } from '../manifest-file.ts';
+import { foldName } from '../../../lib/paths/safe-path.ts';
+import type { Published } from '../../plan/targets.ts';
+import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
+import type { MirrorStore } from '../store.ts';
+
+/** A tree of the history of which every byte is to be had. */
+export interface WholeEntry {
+  readonly entry: HistoryEntry;
+  readonly manifest: Manifest;
+  /** Where the bytes of each file are, by its path; where `isLinkable`, with the right time and mode, too. */
+  readonly sources: ReadonlyMap<string, { readonly file: string; readonly isLinkable: boolean }>;
+}
+
+/** Is told of bytes that were read or copied, of so many in all. */
+type OnBytes = (bytes: number, totalBytes: number) => void;
+
+function sizeOf({ files }: Manifest): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/**
+ * Holds a tree of the history against its manifest, every byte of it. A file that is not right, such as one whose link in the
+ * mirror someone edited, is taken from wherever else its target's bytes are kept.
+ * @throws MirrorError `history.damaged`, `disk.failed`
+ */
+export async function checkEntry(
+  layout: DirectoryLayout,
+  entry: HistoryEntry,
+  signal: AbortSignal,
+  onBytes: OnBytes,
+): Promise<WholeEntry> {
+  const name = `history/${entry.path}/${entry.name}`;
+  const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
+  if (manifest === null || !entry.treePresent) {
+    const problem = manifest === null ? await manifestProblem(entry.manifest) : null;
+    throw new MirrorError(
+      'history.damaged',
+      problem === null ? `${name} has no tree.` : `The manifest of ${name} cannot be used: ${problem}.`,
+      { hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.` },
+    );
+  }
+  const totalBytes = sizeOf(manifest);
+  const { differences } = await examineTree(entry.tree, manifest.files, {
+    depth: 'bytes',
+    signal,
+    onBytes: (bytes) => onBytes(bytes, totalBytes),
+  });
+  const isTrusted = trustOf(differences);
+  const findCopy = await findCopies(layout, entry.path);
+  const sources = new Map<string, { file: string; isLinkable: boolean }>();
+  const lost: string[] = [];
+  for (const { path, sha256 } of manifest.files) {
+    const isLinkable = isTrusted(path);
+    const file = isLinkable ? join(entry.tree, path) : await findCopy(sha256);
+    if (file === null) lost.push(path);
+    else sources.set(path, { file, isLinkable });
+  }
+  const [first] = lost;
+  if (first === undefined) return { entry, manifest, sources };
+  throw new MirrorError(
+    'history.damaged',
+    `${name} is not what its manifest says: the bytes of ${counted(lost.length, 'file')} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
+    { hint: 'Someone or the disk changed it. Its other files can be copied by hand.' },
+  );
+}
+
+/**
+ * Copies a tree into a folder of its own, which appears whole or not at all. Until every copy was checked nobody else can read it.
+ * @param folder must not exist, or be empty
+ * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`
+ */
+export async function restoreInto(folder: string, whole: WholeEntry, onBytes: OnBytes): Promise<void> {
+  await onDisk(`restoring into ${folder}`, async () => {
+    const present = await unlessMissing(readdir(folder));
+    if (present !== null && present.length > 0) {
+      throw new MirrorError('history.occupied', `${folder} is not empty.`, {
+        hint: 'Give a folder that does not exist yet.',
+      });
+    }
+    await mkdir(dirname(folder), { recursive: true });
+    const partial = join(dirname(folder), `.${basename(folder)}.${randomUUID()}`);
+    try {
+      await mkdir(partial, { mode: 0o700 });
+      const tree = join(partial, 'tree');
+      await copyTree(tree, whole, onBytes);
+      await rename(tree, folder);
+      await syncDirectory(dirname(folder));
+    } finally {
+      await rm(partial, { recursive: true, force: true });
+    }
+  });
+}
+
+/**
+ * Copies the files of a tree, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
+ * history may have put something else into a file's place since it was looked at, a link to what only this user may read above all.
+ */
+async function copyTree(
+  to: string,
+  { entry, manifest, sources }: WholeEntry,
+  onBytes: OnBytes,
+): Promise<void> {
+  const totalBytes = sizeOf(manifest);
+  await mkdir(to);
+  for (const { path, sha256, sizeBytes, mtimeMs, mode } of manifest.files) {
+    const copy = join(to, path);
+    await mkdir(dirname(copy), { recursive: true });
+    await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
+    if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(entry, path);
+    onBytes(sizeBytes, totalBytes);
+    await chmod(copy, mode);
+    await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
+  }
+  const folder = await open(to, 'r');
+  try {
+    await bindNativeCalls().syncFileSystem(folder.fd);
+  } finally {
+    await folder.close();
+  }
+}
+
+function changedMeanwhile({ path, name }: HistoryEntry, file: string): MirrorError {
+  const where = JSON.stringify(`history/${path}/${name}/${file}`);
+  return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
+    hint: 'Nothing was restored; try again.',
+  });
+}
+
+/** Whether a published tree stands at a path, around it or below it, or is the same target elsewhere. */
+function isInTheWay(tree: Published, path: string, { repository, branch }: Manifest): boolean {
+  const [one, other] = [foldName(tree.path), foldName(path)];
+  const meets = one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+  const isSameTarget = tree.repository.id === repository.id && tree.branch === branch;
+  return (meets && (tree.treePresent || one !== other)) || (isSameTarget && tree.treePresent);
+}
+
+/**
+ * Brings a tree back into the mirror, where its target is mirrored no longer. Its files are hard links: nothing is copied.
+ * @param nowMs milliseconds since the epoch
+ * @throws MirrorError `history.occupied`, `disk.*`
+ */
+export async function restoreToMirror(
+  store: MirrorStore,
+  { entry, manifest, sources }: WholeEntry,
+  nowMs: number,
+): Promise<void> {
+  const occupant = (await store.published()).find((tree) => isInTheWay(tree, entry.path, manifest));
+  if (occupant !== undefined) {
+    throw new MirrorError(
+      'history.occupied',
+      `${entry.path} cannot be restored into the mirror, where ${occupant.path} stands, which the service has.`,
+      { hint: 'Restore into another folder: --to FOLDER.' },
+    );
+  }
+  const stage = await store.stage(entry.path);
+  try {
+    const files: ManifestFile[] = [];
+    const linked: string[] = [];
+    for (const { workbook, ...file } of manifest.files) {
+      const source = sources.get(file.path);
+      if (source?.isLinkable === true) linked.push(file.path);
+      const here =
+        source?.isLinkable === true
+          ? file
+          : await stage.write(file.path, file.mtimeMs, createReadStream(source?.file ?? ''));
+      files.push({ ...here, ...(workbook === undefined ? {} : { workbook }) });
+    }
+    await stage.linkFrom(entry.tree, linked);
+    const restored = { ...manifest, files, restoredAtMs: nowMs, publishedAtMs: nowMs };
+    await store.publish(stage, entry.path, restored, { rewritten: [], isDamaged: false });
+  } finally {
+    await stage.discard();
+  }
+}

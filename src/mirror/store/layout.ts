@@ -1,0 +1,82 @@
+import { join } from 'node:path';
+
+import type { HistoryKind } from '../plan/retention.ts';
+
+/** The paths of everything that the program keeps below the setting `directory` (README, "On disk"). */
+export interface DirectoryLayout {
+  readonly root: string;
+  readonly mirror: string;
+  readonly manifests: string;
+  readonly history: string;
+  /** Names all targets, so that one is missed that is lost with its manifest. */
+  readonly targetList: string;
+  /** Private: lock, state, staging and trash; marked as not worth a backup. */
+  readonly internal: string;
+  readonly staging: string;
+  readonly trash: string;
+  /** What persons let through, one file each. */
+  readonly approvals: string;
+  /** What persons want tried at once, one file each. */
+  readonly retries: string;
+  /** What held deletions of files are about, one list a target. */
+  readonly heldFiles: string;
+  /** Names the trees that are to be put right. */
+  readonly driftNote: string;
+  /** Promises that nothing is published for a while, one file each. */
+  readonly leases: string;
+  /** Locked by whoever publishes, and by whoever takes a lease, for as long as it takes. */
+  readonly gate: string;
+  readonly lockFile: string;
+  readonly stateFile: string;
+  /** What the manifests say as a whole; disposable, like the state. */
+  readonly summaries: string;
+}
+
+/** Names the paths below a root; touches nothing. */
+export function layoutOf(root: string): DirectoryLayout {
+  const internal = join(root, '.workbook-mirror');
+  return {
+    root,
+    mirror: join(root, 'mirror'),
+    manifests: join(root, 'manifests'),
+    history: join(root, 'history'),
+    targetList: join(root, 'inventory.json'),
+    internal,
+    staging: join(internal, 'staging'),
+    trash: join(internal, 'trash'),
+    approvals: join(internal, 'approvals'),
+    retries: join(internal, 'retries'),
+    heldFiles: join(internal, 'held'),
+    driftNote: join(internal, 'drifted.json'),
+    leases: join(internal, 'leases'),
+    gate: join(internal, 'publish.lock'),
+    lockFile: join(internal, 'lock'),
+    stateFile: join(internal, 'state.db'),
+    summaries: join(internal, 'summaries'),
+  };
+}
+
+/** Where a target's tree stands. `path` is `<repository>/<branch>`. */
+export function treePath(layout: DirectoryLayout, path: string): string {
+  return join(layout.mirror, path);
+}
+
+/** Where a target's manifest stands. `path` is `<repository>/<branch>`. */
+export function manifestPath(layout: DirectoryLayout, path: string): string {
+  return join(layout.manifests, `${path}.json`);
+}
+
+const HISTORY_NAME = /^(\d{4})(\d{2})(\d{2}T\d{2})(\d{2})(\d{2}\.\d{3}Z)(-replaced)?$/;
+
+/** The name under which the history keeps a tree that left the mirror; its manifest lies beside it as `….json`. */
+export function historyName(atMs: number, kind: HistoryKind): string {
+  const stamp = new Date(atMs).toISOString().replace(/[-:]/g, '');
+  return kind === 'replaced' ? `${stamp}-replaced` : stamp;
+}
+
+/** Reads a name of {@link historyName}; null when it is none. */
+export function parseHistoryName(name: string): { readonly atMs: number; readonly kind: HistoryKind } | null {
+  const [, year, month, dayHour, minute, second, suffix] = HISTORY_NAME.exec(name) ?? [];
+  const atMs = Date.parse(`${year}-${month}-${dayHour}:${minute}:${second}`);
+  return Number.isNaN(atMs) ? null : { atMs, kind: suffix === undefined ? 'retired' : 'replaced' };
+}

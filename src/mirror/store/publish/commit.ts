@@ -1,0 +1,106 @@
+import { lstat, open } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { LeasedError } from '../leases/lease.ts';
+import type { PublishMode } from './publishing.ts';
+import type { HistoryKind } from '../../plan/retention.ts';
+import type { PublishActivity } from './activity.ts';
+import { type Intent, removeIntent, touchedBy, writeIntent } from './intent.ts';
+import { historyName } from '../layout.ts';
+import type { PublishGate } from './gate.ts';
+import { foldersOfIntent, refuseLinks } from '../links.ts';
+import type { Twins } from './dedup.ts';
+import { finishIntent, type SettleContext, takeStep, wasTaken } from './recover.ts';
+
+/** What publishing works with. */
+export interface PublishContext extends SettleContext {
+  readonly mode: PublishMode;
+  readonly canExchange: boolean;
+  /** Whether the history keeps trees that a newer state replaces. */
+  readonly keepsReplaced: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** What everything passes that readers may notice. */
+  readonly gate: PublishGate;
+  /** Runs one at a time what makes and removes folders that several targets share. */
+  readonly exclusively: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Targets whose last publish could not be completed, with why. */
+  readonly unsettled: Map<string, unknown>;
+  /** What is being published. */
+  readonly activity: PublishActivity;
+  readonly twins: Twins;
+  /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
+  readonly checkDirectory: () => Promise<void>;
+}
+
+/** Makes a queue for {@link PublishContext.exclusively}. */
+export function createExclusion(): PublishContext['exclusively'] {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
+  };
+}
+
+/**
+ * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
+ * after it the stage stays, to be brought to its end before anything else happens to the target. Only who has passed the
+ * gate may call this.
+ * @throws MirrorError `directory.replaced`, `disk.*`
+ */
+export async function commit(context: PublishContext, stage: string, intent: Intent): Promise<void> {
+  const folder = await open(stage, 'r');
+  try {
+    await context.native.syncFileSystem(folder.fd);
+  } finally {
+    await folder.close();
+  }
+  await context.checkDirectory();
+  await refuseLinks(context.layout, foldersOfIntent(intent));
+  await writeIntent(stage, intent);
+  await context.exclusively(async () => {
+    const touched = touchedBy(intent);
+    const end = context.activity.begin(touched);
+    try {
+      await context.checkDirectory();
+      await takeStep(context, stage, intent);
+      await finishIntent(context, stage, intent);
+    } catch (error) {
+      const isTaken = await wasTaken(context, stage, intent).catch(() => true);
+      if (isTaken) for (const path of touched) context.unsettled.set(path, error);
+      else await removeIntent(stage);
+      throw error;
+    } finally {
+      end();
+    }
+  });
+}
+
+/** A target whose last publish is still to be completed takes no other one. */
+export function refuseUnsettled(context: PublishContext, path: string): void {
+  const cause = context.unsettled.get(path);
+  if (cause === undefined) return;
+  if (cause instanceof LeasedError) throw cause;
+  const why = cause instanceof Error ? cause.message : 'for an unknown reason';
+  throw new MirrorError('disk.failed', `An earlier publish of ${path} could not be completed: ${why}.`, {
+    cause,
+    hint: 'It is tried again at every pass. Check the file system of the setting directory.',
+  });
+}
+
+/** A place in the history that nothing holds yet, below the root: clocks go back, and are coarse. */
+export async function freeHistoryPath(
+  context: PublishContext,
+  path: string,
+  kind: HistoryKind,
+): Promise<string> {
+  const { layout } = context;
+  for (let atMs = context.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    const taken = await Promise.all([place, `${place}.json`].map((each) => unlessMissing(lstat(each))));
+    if (taken.every((each) => each === null)) return relative(layout.root, place);
+  }
+}

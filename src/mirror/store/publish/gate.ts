@@ -1,0 +1,134 @@
+import { constants, open } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { diskError, onDisk } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { lastLease, LeasedError } from '../leases/lease.ts';
+import type { NativeCalls } from '../../../lib/native/file-calls.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { readLeases, surelyInForce } from '../leases/lease-files.ts';
+
+/**
+ * What everything passes that readers of the mirror may notice, or that takes away what they may still read: nothing begins while
+ * a lease holds, and what has begun comes to its end before a lease is given.
+ *
+ * Whoever publishes takes a shared lock first and then looks for leases; whoever takes a lease writes it first and then has the
+ * exclusive lock for an instant. So either the publish sees the lease, or the taker waits for the end of the publish. The kernel frees a
+ * lock when its holder ends, however it ends (flock(2)).
+ */
+export interface PublishGate {
+  /**
+   * Runs a step; many at once may.
+   * @param signal ends the wait for the lock; a step that was begun goes on
+   * @throws MirrorError `publish.leased` and `disk.*` before it, and whatever the step throws
+   */
+  readonly pass: <T>(step: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+}
+
+/** Somebody has the lock on publishing and does not let go of it. */
+export class GateBlockedError extends MirrorError {
+  constructor({ gate }: DirectoryLayout) {
+    super('disk.failed', `Another program holds the lock on ${gate} and does not let go.`, {
+      hint: `Nothing can be published meanwhile. \`fuser ${gate}\` names the program; it is tried again by itself.`,
+    });
+  }
+}
+
+/** How long the lock is tried for again, in milliseconds: it is free within moments, unless its holder hangs. */
+const GATE_PATIENCE_MS = 60_000;
+
+/** How long it is tried for again after that was in vain, in milliseconds, until it was free once. */
+const BLOCKED_PATIENCE_MS = 500;
+
+const TRY_EVERY_MS = 10;
+
+/**
+ * Opens the gate of a directory.
+ * @param now milliseconds since the epoch
+ * @param firstPatienceMs how long the lock is waited for, in milliseconds
+ */
+export function createGate(
+  layout: DirectoryLayout,
+  native: NativeCalls,
+  now: () => number,
+  firstPatienceMs = GATE_PATIENCE_MS,
+): PublishGate {
+  let patienceMs = firstPatienceMs;
+  const refuseLeased = async (): Promise<void> => {
+    const lease = lastLease(
+      await onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, now()))),
+    );
+    if (lease !== null) throw new LeasedError(lease);
+  };
+  return {
+    pass: async (step, signal) => {
+      // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
+      const handle = await onDisk('opening the lock on publishing', () =>
+        open(layout.gate, constants.O_RDWR | constants.O_NOFOLLOW),
+      );
+      try {
+        const isLocked = await lockWithin(() => native.tryLockShared(handle.fd), patienceMs, signal);
+        patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);
+        if (!isLocked) throw new GateBlockedError(layout);
+        await refuseLeased();
+        return await step();
+      } finally {
+        await handle.close();
+      }
+    },
+  };
+}
+
+/**
+ * Tries for a lock until it is free or the patience is at an end.
+ * @param patienceMs milliseconds
+ * @throws AbortError when `signal` fires meanwhile; MirrorError `disk.*` where the file system takes no locks
+ */
+export async function lockWithin(
+  tryOnce: () => boolean,
+  patienceMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const startedAtMs = performance.now();
+  while (!tryLock(tryOnce)) {
+    if (performance.now() - startedAtMs > patienceMs) return false;
+    await sleep(TRY_EVERY_MS, undefined, signal === undefined ? {} : { signal });
+  }
+  return true;
+}
+
+function tryLock(tryOnce: () => boolean): boolean {
+  try {
+    return tryOnce();
+  } catch (error) {
+    throw diskError(error, 'locking publish.lock');
+  }
+}
+
+/**
+ * Passes the gate if it can be passed.
+ * @returns what the step gives, or, where it was not even begun, why
+ * @throws what the step throws
+ */
+export async function tryToPass<T>(
+  gate: PublishGate,
+  step: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<{ readonly done: T } | { readonly obstacle: unknown }> {
+  const progress = { isBegun: false };
+  const begin = (): Promise<T> => {
+    progress.isBegun = true;
+    return step();
+  };
+  try {
+    return { done: await gate.pass(begin, signal) };
+  } catch (error) {
+    if (progress.isBegun) throw error;
+    return { obstacle: error };
+  }
+}
+
+/** Removes what holds links to published files. What is not let through now stays: it is settled before the next pass. */
+export async function removeLinked(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
+  await tryToPass(gate, remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS));
+}

@@ -1,0 +1,126 @@
+import { access, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+
+import { z } from 'zod';
+
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isTargetPath, leadsBelow, nameFault } from '../../../lib/paths/file-name.ts';
+import { syncDirectory, writeNewFile } from '../durable.ts';
+import { parseHistoryName } from '../layout.ts';
+import { readOwnText } from '../own-file.ts';
+
+const MIRROR = 'mirror/';
+const HISTORY = 'history/';
+
+const target = z.string().refine(isTargetPath);
+const file = z.string().refine((path) => nameFault(path) === null);
+/** A tree of the history, or its place in it, below the directory: `history/<repository>/<branch>/<time>`. */
+const historyPlace = z.string().refine(isHistoryPlace);
+
+/** Where the manifest of a tree goes, both below the directory; null for where no tree goes. */
+function manifestPlace(tree: string): string | null {
+  if (isHistoryPlace(tree)) return `${tree}.json`;
+  const path = tree.startsWith(MIRROR) ? tree.slice(MIRROR.length) : '';
+  return isTargetPath(path) ? `manifests/${path}.json` : null;
+}
+
+function isHistoryPlace(path: string): boolean {
+  const isBelow = path.startsWith(HISTORY) && isTargetPath(dirname(path).slice(HISTORY.length));
+  return isBelow && parseHistoryName(basename(path)) !== null;
+}
+
+/**
+ * What a stage is about to do to the published trees, written down before it begins. After a crash it tells whether the
+ * one decisive step was taken: then the rest is done, otherwise the stage is thrown away. Every path leads where the program
+ * itself would have had it lead.
+ */
+const intentSchema = z.discriminatedUnion('how', [
+  /** The staged tree takes a place that is free. */
+  z.object({ how: z.literal('first'), path: target }),
+  /** The staged tree changes places with the published one. `displacedTo`: the replaced tree's place in the history. */
+  z.object({
+    how: z.literal('exchange'),
+    path: target,
+    stagedInode: z.number(),
+    displacedTo: historyPlace.nullable(),
+  }),
+  /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
+  z.object({ how: z.literal('in-place'), path: target, file, isRemoval: z.boolean() }),
+  /** File after file, for file systems without exchange. */
+  z.object({
+    how: z.literal('rename'),
+    path: target,
+    /** Files of the tree, and whatever else someone put into it. */
+    removed: z.array(z.string().refine(leadsBelow)).readonly(),
+    /** Where the links to the files as they were before go in the history. */
+    keptTo: historyPlace.nullable().default(null),
+  }),
+  /** Only the manifest changes. */
+  z.object({ how: z.literal('manifest'), path: target }),
+  /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
+  z
+    .object({
+      how: z.literal('relocate'),
+      path: target,
+      treeTo: z.string(),
+      manifestTo: z.string(),
+      /** The tree that is meant; another one that stands there meanwhile stays. Null when there is none. */
+      treeInode: z.number().nullable(),
+      /** Whose manifest is meant. Null when there is none. */
+      repositoryId: z.string().nullable(),
+    })
+    .refine(({ treeTo, manifestTo }) => manifestTo === manifestPlace(treeTo)),
+]);
+
+/** One of the forms of {@link intentSchema}. */
+export type Intent = z.infer<typeof intentSchema>;
+
+/** The targets whose trees or manifests an intent changes, as below `mirror/`. */
+export function touchedBy(intent: Intent): string[] {
+  if (intent.how !== 'relocate' || !intent.treeTo.startsWith(MIRROR)) return [intent.path];
+  return [intent.path, intent.treeTo.slice(MIRROR.length)];
+}
+
+const INTENT_FILE = 'intent.json';
+
+/** Room for the names of all the files that a publish in mode `rename` removes. */
+const MAX_INTENT_BYTES = 512 * 1024 ** 2;
+
+/** Names of what lies in a stage. */
+export const STAGED = {
+  tree: 'tree',
+  manifest: 'manifest.json',
+  archive: 'archive.zip',
+  /** Links to the published tree as it was, where the history is to keep it. */
+  kept: 'kept',
+  keptManifest: 'kept.json',
+  /** The whole new tree as someone is shown it before it is published. */
+  view: 'view',
+} as const;
+
+/** Writes a stage's intent, flushed. All that it vouches for must be durable before. One that nobody could read is a defect. */
+export async function writeIntent(stage: string, intent: Intent): Promise<void> {
+  await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intentSchema.parse(intent)));
+  await syncDirectory(stage);
+}
+
+/** Takes an intent back whose decisive step was not taken. */
+export async function removeIntent(stage: string): Promise<void> {
+  await unlink(join(stage, INTENT_FILE));
+}
+
+/** Whether a stage has an intent, whole or not: then it is the store's to settle, and nobody else's to remove. */
+export async function hasIntent(stage: string): Promise<boolean> {
+  return (await unlessMissing(access(join(stage, INTENT_FILE)).then(() => true))) ?? false;
+}
+
+/** Reads a stage's intent; null where none was written whole, and so nothing was begun. */
+export async function readIntent(stage: string): Promise<Intent | null> {
+  const text = await readOwnText(join(stage, INTENT_FILE), MAX_INTENT_BYTES);
+  if (text === null) return null;
+  try {
+    return intentSchema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

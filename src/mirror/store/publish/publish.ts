@@ -1,0 +1,230 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import { ownCommand } from '../../../lib/text/own-command.ts';
+import { choosePublishMethod, type PublishMethod } from './publishing.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
+import { writeNewFile } from '../durable.ts';
+import { examinePublished, examineTree } from '../verify/examine.ts';
+import { type Intent, STAGED } from './intent.ts';
+import { manifestPath, treePath } from '../layout.ts';
+import { formatManifest, readManifest } from '../manifest-file.ts';
+import { refuseLinks } from '../links.ts';
+import { retireTree } from './relocate.ts';
+import type { Stage } from './stage.ts';
+
+/** How the step from what is published to a new state is special. */
+export interface Repair {
+  /** Paths whose published copy is to be replaced, because someone changed it. */
+  readonly rewritten: readonly string[];
+  /** Whether the tree holds anything else than its manifest says: then it is replaced as a whole. */
+  readonly isDamaged: boolean;
+  /** Whether a person approved what it deletes: then the tree before is kept as what is gone from the service is. */
+  readonly isApprovedDeletion?: boolean;
+}
+
+/** What a publish did. */
+export interface PublishResult {
+  readonly method: PublishMethod['kind'];
+}
+
+/**
+ * Makes a stage the published state of a target: first everything is made durable, then one step makes it visible, then
+ * the manifest follows. Readers see the state before or the state after, never anything between (README, "On disk").
+ * @param path where the tree belongs, `<repository>/<branch>`
+ * @param repair what of the published tree is to be replaced although the inventory did not change
+ */
+export async function publishStage(
+  context: PublishContext,
+  stage: Stage,
+  path: string,
+  manifest: Manifest,
+  { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
+): Promise<PublishResult> {
+  return onDisk(`publishing ${path}`, async () => {
+    refuseUnsettled(context, path);
+    await refuseLinks(context.layout, [join('mirror', path)]);
+    const { present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
+    const differences = treeChanges(before, manifest.files);
+    const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
+    if (treePresent && !isOurs) await refuseNested(context, path);
+    const isPublished = isOurs && treePresent;
+    const isEmptied = before.length > 0 && manifest.files.length === 0;
+    // A repair alone replaces no state: what someone wrote into the tree is none.
+    const isNewState = differences.added.length + differences.changed.length + differences.removed.length > 0;
+    const isReplaced = isPublished && (context.keepsReplaced || isApprovedDeletion) && isNewState;
+    const method = choosePublishMethod({
+      mode: context.mode,
+      canExchange: context.canExchange,
+      isPublished,
+      isOccupied: treePresent && !isOurs,
+      changes,
+      isDamaged,
+      keepsOld: isReplaced || isEmptied,
+      files: manifest.files,
+    });
+    const isRetired = !isOurs || isEmptied || isApprovedDeletion;
+    const keptTo = await placeForOld(context, path, { isRetired, isReplaced });
+    await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
+    const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
+    const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
+    if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
+    else await refuseChangedShares(stage, path, manifest);
+    await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
+    await commit(context, stage.folder, intent);
+    context.twins.note(path, manifest);
+    return { method: method.kind };
+  });
+}
+
+/** What stands where a tree is to be published. */
+async function lookAtPlace(
+  { layout }: PublishContext,
+  path: string,
+  { repository, branch }: Manifest,
+): Promise<{
+  readonly present: Manifest | null;
+  /** Whether it belongs to the same target. */
+  readonly isOurs: boolean;
+  readonly treePresent: boolean;
+  /** The files that are published there. */
+  readonly before: Manifest['files'];
+}> {
+  const present = await readManifest(manifestPath(layout, path));
+  const isOurs = present?.repository.id === repository.id && present.branch === branch;
+  const treePresent = (await unlessMissing(lstat(treePath(layout, path)))) !== null;
+  return { present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
+}
+
+/** Where in the history the tree goes that is replaced, if it is to be kept. */
+async function placeForOld(
+  context: PublishContext,
+  path: string,
+  { isRetired, isReplaced }: Readonly<Record<'isRetired' | 'isReplaced', boolean>>,
+): Promise<string | null> {
+  if (isRetired) return freeHistoryPath(context, path, 'retired');
+  return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
+}
+
+/** Refuses to take the place of a folder in which other targets are published. */
+async function refuseNested({ layout }: PublishContext, path: string): Promise<void> {
+  const below = (await unlessMissing(readdir(join(layout.manifests, path), { recursive: true }))) ?? [];
+  const nested = below.find((name) => name.endsWith('.json'));
+  if (nested === undefined) return;
+  throw new MirrorError(
+    'disk.changed',
+    `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
+    {
+      hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
+    },
+  );
+}
+
+/** Makes sure that the new tree is what its manifest says: someone may have changed what it was linked from meanwhile. */
+async function refuseChanged(stage: Stage, path: string, { files }: Manifest): Promise<void> {
+  const { signal } = new AbortController();
+  const tree = join(stage.folder, STAGED.tree);
+  const [first] = (await examineTree(tree, files, { depth: 'facts', signal })).differences;
+  if (first !== undefined) throw changedMeanwhile(first.path, path);
+}
+
+/** As {@link refuseChanged}, for the files alone that someone can change through the tree of another target. */
+async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
+  if (stage.shared.size === 0) return;
+  for (const file of files.filter((each) => stage.shared.has(each.path))) {
+    const found = await lstat(stage.placeOf(file.path));
+    const isSame =
+      found.size === file.sizeBytes &&
+      Math.round(found.mtimeMs) === file.mtimeMs &&
+      (found.mode & 0o7777) === file.mode;
+    if (!isSame) throw changedMeanwhile(file.path, path);
+  }
+}
+
+function changedMeanwhile(file: string, path: string): MirrorError {
+  return new MirrorError(
+    'disk.changed',
+    `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published; it is tried again by itself.' },
+  );
+}
+
+/** What someone put into a published tree. */
+async function foreignPaths(
+  { layout }: PublishContext,
+  path: string,
+  { files }: Manifest,
+): Promise<readonly string[]> {
+  const { signal } = new AbortController();
+  const { differences } = await examinePublished(layout, path, files, { depth: 'facts', signal });
+  const unreadable = differences.find((each) => each.kind === 'unreadable');
+  if (unreadable !== undefined) {
+    const where = JSON.stringify(join('mirror', path, unreadable.path));
+    throw new MirrorError('disk.failed', `What stands at ${where} cannot be read: ${unreadable.problem}.`, {
+      hint: 'Check the file system of the setting directory, and the permissions there; it is tried again by itself.',
+    });
+  }
+  return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
+}
+
+/** Makes ready what a method needs beside the staged files. */
+async function prepareStage(
+  context: PublishContext,
+  stage: Stage,
+  path: string,
+  wanted: {
+    readonly method: PublishMethod;
+    readonly changes: TreeChanges;
+    readonly manifest: Manifest;
+    readonly present: Manifest | null;
+    readonly keptTo: string | null;
+  },
+): Promise<void> {
+  const { method, changes, manifest, present, keptTo } = wanted;
+  const isThere = (await unlessMissing(lstat(treePath(context.layout, path)))) !== null;
+  if (method.kind === 'first' && isThere) await retireTree(context, path);
+  if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
+  if (method.kind === 'in-place' || method.kind === 'rename') {
+    const { added, changed, removed } = changes;
+    const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
+    await refuseLinks(context.layout, folders);
+  }
+  if (method.kind === 'rename' && keptTo !== null && present !== null) {
+    await stage.keepPublished(present.files.map((file) => file.path));
+    await writeNewFile(join(stage.folder, STAGED.keptManifest), formatManifest(present));
+  }
+}
+
+async function linkUnchanged(
+  stage: Stage,
+  manifest: Manifest,
+  changes: { added: readonly string[]; changed: readonly string[] },
+): Promise<void> {
+  const staged = new Set([...changes.added, ...changes.changed]);
+  await stage.linkPublished(manifest.files.map((file) => file.path).filter((path) => !staged.has(path)));
+}
+
+async function intentFor(
+  method: PublishMethod,
+  path: string,
+  stage: Stage,
+  removed: readonly string[],
+  keptTo: string | null,
+): Promise<Intent> {
+  switch (method.kind) {
+    case 'manifest':
+    case 'first':
+      return { how: method.kind, path };
+    case 'in-place':
+      return { how: 'in-place', path, file: method.file, isRemoval: method.isRemoval };
+    case 'exchange': {
+      const { ino } = await lstat(join(stage.folder, STAGED.tree));
+      return { how: 'exchange', path, stagedInode: ino, displacedTo: keptTo };
+    }
+    case 'rename':
+      return { how: 'rename', path, removed, keptTo };
+  }
+}

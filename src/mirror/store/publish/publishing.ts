@@ -1,0 +1,63 @@
+import type { ManifestFile, TreeChanges } from '../manifest.ts';
+
+/** The setting `publish`. */
+export type PublishMode = 'auto' | 'exchange' | 'rename';
+
+/** How a change reaches a published tree. */
+export type PublishMethod =
+  /** Nothing but the manifest changes. */
+  | { readonly kind: 'manifest' }
+  /** The tree is not there yet. */
+  | { readonly kind: 'first' }
+  /** One rename or unlink, which is atomic by itself. */
+  | { readonly kind: 'in-place'; readonly file: string; readonly isRemoval: boolean }
+  /** A new tree changes places with the old one. */
+  | { readonly kind: 'exchange' }
+  /** File after file. */
+  | { readonly kind: 'rename' };
+
+/** What the choice of a method depends on. */
+export interface PublishSituation {
+  readonly mode: PublishMode;
+  /** Whether the file system swaps directories. */
+  readonly canExchange: boolean;
+  /** Whether a tree with its manifest stands at the path already. */
+  readonly isPublished: boolean;
+  /** Whether something else stands there: a tree without manifest, or another repository's. */
+  readonly isOccupied: boolean;
+  readonly changes: TreeChanges;
+  /** Whether someone changed the tree, so that more than the changes must be put right. */
+  readonly isDamaged: boolean;
+  /** Whether the tree as it was is to be kept: then it is not changed in place. */
+  readonly keepsOld: boolean;
+  /** The new inventory. */
+  readonly files: readonly ManifestFile[];
+}
+
+/** Chooses the least intrusive way to publish that is atomic for readers, as far as the file system lets it. */
+export function choosePublishMethod(situation: PublishSituation): PublishMethod {
+  const { mode, changes, canExchange } = situation;
+  const canSwap = canExchange && mode !== 'rename';
+  if (situation.isOccupied) return canSwap ? { kind: 'exchange' } : { kind: 'first' };
+  if (!situation.isPublished) return { kind: 'first' };
+  const count = changes.added.length + changes.changed.length + changes.removed.length;
+  if (count === 0 && !situation.isDamaged) return { kind: 'manifest' };
+  if (count === 1 && mode === 'auto' && !situation.isDamaged && !situation.keepsOld) {
+    const inPlace = singleStep(changes, situation.files);
+    if (inPlace !== null) return inPlace;
+  }
+  return canSwap ? { kind: 'exchange' } : { kind: 'rename' };
+}
+
+/** A change that one system call makes: its folder must be there before, and not be empty after. */
+function singleStep(changes: TreeChanges, files: readonly ManifestFile[]): PublishMethod | null {
+  const [changed] = changes.changed;
+  if (changed !== undefined) return { kind: 'in-place', file: changed, isRemoval: false };
+  const file = changes.added[0] ?? changes.removed[0];
+  if (file === undefined) return null;
+  const isRemoval = changes.added.length === 0;
+  const folder = file.slice(0, file.lastIndexOf('/') + 1);
+  const hasNeighbour =
+    folder === '' || files.some((other) => other.path !== file && other.path.startsWith(folder));
+  return hasNeighbour ? { kind: 'in-place', file, isRemoval } : null;
+}

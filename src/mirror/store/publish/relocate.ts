@@ -1,0 +1,77 @@
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import type { Manifest } from '../manifest.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
+import { writeNewFile } from '../durable.ts';
+import { type Intent, STAGED } from './intent.ts';
+import { manifestPath, treePath } from '../layout.ts';
+import { formatManifest, readManifest } from '../manifest-file.ts';
+import { openStage } from './stage.ts';
+
+/** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
+export async function retireTree(context: PublishContext, path: string): Promise<void> {
+  const to = await freeHistoryPath(context, path, 'retired');
+  await relocateTree(context, path, to, `${to}.json`, null);
+}
+
+/** Moves a tree to the path of its renamed repository, and makes its manifest say so. */
+export async function moveTree(
+  context: PublishContext,
+  from: string,
+  to: string,
+  manifest: Manifest,
+): Promise<void> {
+  for (const path of [from, to]) refuseUnsettled(context, path);
+  if (from === to) {
+    await commitAlone(context, { how: 'manifest', path: to }, manifest);
+    return;
+  }
+  const isOccupied = (await unlessMissing(lstat(treePath(context.layout, to)))) !== null;
+  if (isOccupied) await retireTree(context, to);
+  await relocateTree(context, from, `mirror/${to}`, `manifests/${to}.json`, manifest);
+}
+
+async function relocateTree(
+  context: PublishContext,
+  path: string,
+  treeTo: string,
+  manifestTo: string,
+  manifest: Manifest | null,
+): Promise<void> {
+  refuseUnsettled(context, path);
+  await onDisk(`moving ${path}`, async () => {
+    const tree = await unlessMissing(lstat(treePath(context.layout, path)));
+    const present = await readManifest(manifestPath(context.layout, path));
+    const intent: Intent = {
+      how: 'relocate',
+      path,
+      treeTo,
+      manifestTo,
+      treeInode: tree?.ino ?? null,
+      repositoryId: present?.repository.id ?? null,
+    };
+    await commitAlone(context, intent, manifest);
+  });
+}
+
+/** Carries out an intent that needs no staged files, but perhaps a manifest. */
+async function commitAlone(
+  context: PublishContext,
+  intent: Intent,
+  manifest: Manifest | null,
+): Promise<void> {
+  await context.checkDirectory();
+  await onDisk(`moving ${intent.path}`, async () => {
+    const stage = await openStage(context.layout, intent.path, { inUse: context.inUse });
+    try {
+      if (manifest !== null) {
+        await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
+      }
+      await commit(context, stage.folder, intent);
+    } finally {
+      await stage.discard();
+    }
+  });
+}

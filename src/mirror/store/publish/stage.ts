@@ -1,0 +1,213 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Sharing } from '../../file-work/tasks.ts';
+import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { hasIntent, STAGED } from './intent.ts';
+import { type DirectoryLayout, treePath } from '../layout.ts';
+import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
+import type { Twins } from './dedup.ts';
+
+/** A file that was staged. */
+export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
+
+/** A private place on the mirror's file system in which a target's new state is made ready. */
+export interface Stage {
+  readonly folder: string;
+  /** Where the archive is downloaded to. */
+  readonly archivePath: string;
+  /** Writes a file of the new tree. */
+  readonly write: (
+    path: string,
+    mtimeMs: number,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ) => Promise<StagedFile>;
+  /** Where a file of the new tree is to be made: an absolute path. */
+  readonly placeOf: (path: string) => string;
+  /** Where the published file of a path stands: an absolute path. */
+  readonly publishedPlaceOf: (path: string) => string;
+  /** Makes the folders around the place of a file. */
+  readonly makeRoom: (path: string) => Promise<void>;
+  /** Removes what was made at the place of a file, if anything was. */
+  readonly drop: (path: string) => Promise<void>;
+  /** Removes all that was made for the new tree. */
+  readonly startAnew: () => Promise<void>;
+  /** Takes a file into the new tree that was made at its place. @param isShared whether it is a name of another target's file */
+  readonly adopt: (path: string, isShared?: boolean) => void;
+  /** Paths of staged files that are names of other targets' files. */
+  readonly shared: ReadonlySet<string>;
+  /** Gives an adopted file its time. @returns its permission bits */
+  readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
+  /** Removes the archive, of which nothing is needed any more: so it need not be flushed with what came from it. */
+  readonly dropArchive: () => Promise<void>;
+  /** See `Twins`. */
+  readonly twinsOf: Twins['twinsOf'];
+  readonly sharing: Sharing;
+  /** Hard-links the published copies of files into the new tree. */
+  readonly linkPublished: (paths: readonly string[]) => Promise<void>;
+  /** Hard-links the files of a tree elsewhere into the new tree. */
+  readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
+  /** Makes a tree of hard links to the published files, beside the new tree. */
+  readonly keepPublished: (paths: readonly string[]) => Promise<void>;
+  /** Makes the whole new tree of hard links beside it, to be looked at: staged files, and published ones where none is staged. */
+  readonly makeView: (paths: readonly string[]) => Promise<string>;
+  /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
+  readonly discard: () => Promise<void>;
+}
+
+/** What a stage has to do with. */
+export interface StageSurroundings {
+  /** Called whenever bytes were written, or a link was made. */
+  readonly onProgress?: () => void;
+  /** Runs what removes links to published files, when it may; what it does not run is left for the store to settle. */
+  readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
+  readonly twins?: Pick<Twins, 'twinsOf' | 'sharing'>;
+  /** The names of the stages that are in use: it is among them until it is discarded. */
+  readonly inUse?: Set<string>;
+}
+
+const NO_TWINS: Pick<Twins, 'twinsOf' | 'sharing'> = {
+  sharing: 'none',
+  twinsOf: (contents) => Promise.resolve(contents.map(() => [])),
+};
+
+/**
+ * Opens a stage for a target.
+ * @param currentPath where the target's published tree stands, below `mirror/`
+ */
+export async function openStage(
+  layout: DirectoryLayout,
+  currentPath: string,
+  {
+    onProgress = () => {},
+    removeLinked = (remove) => remove(),
+    inUse = new Set(),
+    twins = NO_TWINS,
+  }: StageSurroundings = {},
+): Promise<Stage> {
+  const name = randomUUID();
+  const folder = join(layout.staging, name);
+  const tree = join(folder, STAGED.tree);
+  const published = treePath(layout, currentPath);
+  // Before it is there: whoever settles what was left behind may look at any time.
+  inUse.add(name);
+  await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
+  const staged = new Set<string>();
+  const files = stagedFiles({ folder, published, staged, onProgress });
+  const links = linkedTrees({ folder, published, staged, onProgress });
+  return {
+    folder,
+    archivePath: join(folder, STAGED.archive),
+    ...files,
+    dropArchive: () =>
+      onDisk('removing the archive', () => rm(join(folder, STAGED.archive), { force: true })),
+    twinsOf: twins.twinsOf,
+    sharing: twins.sharing,
+    linkPublished: links.linkPublished,
+    linkFrom: links.linkFrom,
+    keepPublished: links.keepPublished,
+    makeView: links.makeView,
+    discard: async () => {
+      try {
+        if (await hasIntent(folder)) return;
+        const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+        const isLinked =
+          (links.exist() || files.shared.size > 0) && (await unlessMissing(lstat(folder))) !== null;
+        await (isLinked ? removeLinked(remove) : remove());
+      } finally {
+        inUse.delete(name);
+      }
+    },
+  };
+}
+
+/** The files of a stage's new tree. */
+function stagedFiles({
+  folder,
+  published,
+  staged,
+  onProgress,
+}: StagePlaces): Pick<
+  Stage,
+  | 'write'
+  | 'placeOf'
+  | 'publishedPlaceOf'
+  | 'makeRoom'
+  | 'drop'
+  | 'startAnew'
+  | 'adopt'
+  | 'shared'
+  | 'setTime'
+> {
+  const tree = join(folder, STAGED.tree);
+  let ensureParent = parentMaker(tree);
+  const shared = new Set<string>();
+  return {
+    shared,
+    startAnew: () =>
+      onDisk('starting a stage anew', async () => {
+        await rm(tree, { recursive: true, force: true });
+        await mkdir(tree);
+        ensureParent = parentMaker(tree);
+        staged.clear();
+        shared.clear();
+      }),
+    write: (path, mtimeMs, chunks) =>
+      onDisk(`writing ${path}`, async () => {
+        const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
+        staged.add(path);
+        return { path, mtimeMs, ...written };
+      }),
+    placeOf: (path) => join(tree, path),
+    publishedPlaceOf: (path) => join(published, path),
+    makeRoom: (path) => onDisk(`making room for ${path}`, async () => void (await ensureParent(path))),
+    drop: (path) =>
+      onDisk(`dropping ${path}`, async () => {
+        await rm(join(tree, path), { force: true });
+        staged.delete(path);
+      }),
+    adopt: (path, isShared = false) => {
+      staged.add(path);
+      if (isShared) shared.add(path);
+    },
+    setTime: (path, mtimeMs) =>
+      onDisk(`writing ${path}`, async () => {
+        const mtime = new Date(mtimeMs);
+        await utimes(join(tree, path), mtime, mtime);
+        return (await lstat(join(tree, path))).mode & PERMISSION_BITS;
+      }),
+  };
+}
+
+async function writeFile(
+  destination: string,
+  mtimeMs: number,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  onBytes: () => void,
+): Promise<{ sizeBytes: number; sha256: string; mode: number }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  const handle = await open(destination, 'wx', 0o644);
+  try {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      sizeBytes += chunk.byteLength;
+      await writeAll(handle, chunk);
+      onBytes();
+    }
+    const mtime = new Date(mtimeMs);
+    await handle.utimes(mtime, mtime);
+    const { mode } = await handle.stat();
+    return { sizeBytes, sha256: hash.digest('hex'), mode: mode & PERMISSION_BITS };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeAll(handle: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < chunk.byteLength;) {
+    offset += (await handle.write(chunk, offset)).bytesWritten;
+  }
+}

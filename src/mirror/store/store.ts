@@ -1,0 +1,353 @@
+import type { Difference } from './verify/drift.ts';
+import type { Approval, Approvals } from '../plan/guard.ts';
+import type { Lease } from './leases/lease.ts';
+import type { Manifest } from './manifest.ts';
+import type { PublishMode } from './publish/publishing.ts';
+import type { RetentionPolicy } from '../plan/retention.ts';
+import type { TargetId } from '../upstream/listing.ts';
+import type { ListedTarget, Published } from '../plan/targets.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { createActivity } from './publish/activity.ts';
+import { readApprovals, removeApprovals } from './approvals.ts';
+import {
+  exchangeMissing,
+  knownDirectoryId,
+  makeDirectoryId,
+  prepareDirectory,
+  probeExchange,
+  usable,
+} from './directory.ts';
+import { refuseForeignDirectory } from './first-start.ts';
+import { readDriftNote, writeDriftNote } from './verify/drift-note.ts';
+import type { ExamineDepth } from './verify/examine.ts';
+import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
+import { createGate, removeLinked, tryToPass } from './publish/gate.ts';
+import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
+import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
+import { readLeases, surelyInForce } from './leases/lease-files.ts';
+import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
+import { type DirectoryLock, lockDirectory } from './lock.ts';
+import { readManifest } from './manifest-file.ts';
+import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
+import { createExclusion, type PublishContext } from './publish/commit.ts';
+import { type PublishResult, publishStage, type Repair } from './publish/publish.ts';
+import { moveTree, retireTree } from './publish/relocate.ts';
+import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './publish/recover.ts';
+import { readRetries, removeRetries } from './retries.ts';
+import { type ShowStage, showStage } from './publish/show.ts';
+import { openStage, type Stage } from './publish/stage.ts';
+import { sweep } from './publish/sweep.ts';
+import { findLost, readTargetList, writeTargetList } from './target-list.ts';
+import { createTwins, type Twins } from './publish/dedup.ts';
+
+/** The mirror directory, locked by this process and writable. */
+export interface MirrorStore {
+  readonly layout: DirectoryLayout;
+  /** Tells this directory apart from others, for stores that several share. */
+  readonly id: string;
+  /** Whether the file system swaps directories in one step; where not, publishing goes file by file. */
+  readonly canExchange: boolean;
+  /** The targets whose publish a crash had interrupted and that was completed at opening. */
+  readonly recovered: readonly string[];
+  /** Completes what errors interrupted, and leaves alone the stages that are in use; gives the targets that it completed. */
+  readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
+  readonly published: () => Promise<readonly Published[]>;
+  readonly inventory: () => Promise<InventoryReading>;
+  /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
+  readonly lostTargets: () => Promise<{
+    readonly lost: readonly ListedTarget[];
+    readonly problem: string | null;
+  }>;
+  /** Makes the inventory name what is published. @param awaited lost targets that are to stay in it */
+  readonly saveTargets: (awaited: readonly ListedTarget[]) => Promise<void>;
+  readonly manifest: (path: string) => Promise<Manifest | null>;
+  /**
+   * How a published tree differs from a manifest; null when it is not there at all.
+   * @param depth by `lstat` alone, or also by every byte
+   */
+  readonly examine: (
+    path: string,
+    manifest: Manifest,
+    depth: ExamineDepth,
+    signal: AbortSignal,
+  ) => Promise<readonly Difference[] | null>;
+  /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
+  readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
+  readonly sharersOf: Twins['sharersOf'];
+  /** The target that a path below `mirror/` belongs to; null for none. */
+  readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
+  /**
+   * Paths of trees that differ from their manifests: noted before, or found at opening in a directory that was copied or
+   * restored, as a backup taken while something was published may hold a tree and a manifest that do not belong together.
+   */
+  readonly drifted: readonly string[];
+  /** Notes the trees that are still to be put right, so that the next process knows. */
+  readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
+  readonly stage: (currentPath: string) => Promise<Stage>;
+  /** See `showStage`. */
+  readonly show: ShowStage;
+  /** @param signal here and below: ends the wait for the lock on publishing, if somebody has it */
+  readonly publish: (
+    stage: Stage,
+    path: string,
+    manifest: Manifest,
+    repair: Repair,
+    signal?: AbortSignal,
+  ) => Promise<PublishResult>;
+  readonly move: (from: string, to: string, manifest: Manifest, signal?: AbortSignal) => Promise<void>;
+  readonly retire: (path: string, signal?: AbortSignal) => Promise<void>;
+  /**
+   * Removes replaced trees that no reader needs any more, and what the history keeps no longer.
+   * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
+   * @returns what the history lost, as `<target>/<name>`
+   */
+  readonly sweep: (historyNowMs: number, signal?: AbortSignal) => Promise<readonly string[]>;
+  /** The leases that publishing waits for. @throws MirrorError `disk.failed` */
+  readonly leases: () => Promise<readonly Lease[]>;
+  /** Notes all files that a held deletion of files is about; null when none is held any more. */
+  readonly noteHeldFiles: (target: TargetId, paths: readonly string[] | null) => Promise<void>;
+  /** The targets, as below `mirror/`, that a person wants tried at once. */
+  readonly retries: () => Promise<ReadonlySet<string>>;
+  readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
+  readonly approvals: () => Promise<Approvals>;
+  readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** What the setting `dedup` means. */
+const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as const;
+
+/** How a store is opened. */
+export interface StoreOptions {
+  readonly directory: string;
+  readonly publish: PublishMode;
+  /** How long a replaced tree stays whole, in milliseconds. */
+  readonly readerGraceMs: number;
+  readonly retention: RetentionPolicy;
+  /** How files that several targets have in common are stored; each for itself unless told. */
+  readonly dedup?: keyof typeof SHARING;
+  /** Whether a first mirror may be made beside what is there already; not unless told. */
+  readonly adopt?: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
+  readonly gatePatienceMs?: number;
+  /** Is told of a look at all trees, as a directory that was copied or restored needs one. */
+  readonly onScanned?: (doneTargets: number, targets: number) => void;
+  /** Called whenever bytes were read or written for a pass. */
+  readonly onProgress?: () => void;
+}
+
+/**
+ * Opens the directory for writing: makes its folders, takes its lock, and settles what a crash left.
+ * @throws MirrorError `directory.unusable`, `directory.locked`
+ */
+export async function openStore(options: StoreOptions): Promise<MirrorStore> {
+  const layout = layoutOf(options.directory);
+  const native = bindNativeCalls();
+  const onBytes = options.onProgress ?? (() => {});
+  await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
+  await prepareDirectory(layout);
+  const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
+  try {
+    const context = await publishContext(options, layout, native, lock);
+    const recovered = await settle(context);
+    const inventory = createInventory(layout);
+    const { id, drifted } = await identify(context, inventory, options.onScanned);
+    await usable(layout.root, () => listTargetsOnce(context, inventory));
+    return {
+      layout,
+      id,
+      drifted,
+      canExchange: context.canExchange,
+      recovered,
+      settle: (signal) => settle(context, signal),
+      published: async () => (await inventory.read()).published,
+      inventory: () => readForPass(lock, inventory),
+      manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+      examine: (path, manifest, depth, signal) =>
+        examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
+      targetOf: (path) => targetOf(layout, path),
+      sharersOf: context.twins.sharersOf,
+      findDrift: (path, signal) => findDrift(context, path, signal),
+      stage: async (currentPath) => {
+        await lock.check();
+        return openStage(layout, currentPath, {
+          onProgress: onBytes,
+          removeLinked: (remove) => removeLinked(context.gate, remove),
+          twins: unlessLeased(context),
+          inUse: context.inUse,
+        });
+      },
+      show: (...args) => showStage(context.gate, ...args),
+      publish: (stage, path, manifest, repair, signal) =>
+        throughGate(context, () => publishStage(context, stage, path, manifest, repair), signal),
+      move: (from, to, manifest, signal) =>
+        throughGate(context, () => moveTree(context, from, to, manifest), signal),
+      retire: (path, signal) => throughGate(context, () => retireTree(context, path), signal),
+      sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
+      leases: () =>
+        onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
+      ...targetsOf(context, inventory),
+      ...notesOf(layout, lock),
+      close: lock.release,
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** What is noted for persons and for the next process. */
+function notesOf(
+  layout: DirectoryLayout,
+  lock: DirectoryLock,
+): Pick<
+  MirrorStore,
+  'noteDrifted' | 'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals'
+> {
+  return {
+    noteDrifted: async (paths) => {
+      await lock.check();
+      await onDisk('noting what differs', () => writeDriftNote(layout, paths));
+    },
+    noteHeldFiles: async (target, paths) => {
+      await lock.check();
+      await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));
+    },
+    retries: () => readRetries(layout),
+    withdrawRetries: async (targets) => {
+      await lock.check();
+      await removeRetries(layout, targets);
+    },
+    approvals: () => readApprovals(layout),
+    withdrawApprovals: async (approvals) => {
+      await lock.check();
+      await removeApprovals(layout, approvals);
+    },
+  };
+}
+
+/** The list of the targets: what of it is lost, and how it is written anew. */
+function targetsOf(
+  { layout, checkDirectory, now }: PublishContext,
+  inventory: Inventory,
+): Pick<MirrorStore, 'lostTargets' | 'saveTargets'> {
+  const published = async (): Promise<readonly Published[]> => (await inventory.read()).published;
+  return {
+    lostTargets: () =>
+      onDisk('reading the inventory', async () => {
+        const found = await readTargetList(layout);
+        const lost = found.kind === 'list' ? await findLost(layout, found.list, published) : [];
+        return { lost, problem: found.kind === 'damaged' ? found.problem : null };
+      }),
+    saveTargets: async (awaited) => {
+      await checkDirectory();
+      await onDisk('writing the inventory', async () =>
+        writeTargetList(layout, await published(), awaited, now()),
+      );
+    },
+  };
+}
+
+/** Makes the inventory of a directory that has targets, but was filled before there were inventories. */
+async function listTargetsOnce({ layout, now }: PublishContext, inventory: Inventory): Promise<void> {
+  if ((await readTargetList(layout)).kind !== 'missing') return;
+  const { published } = await inventory.read();
+  if (published.length > 0) await writeTargetList(layout, published, [], now());
+}
+
+/** No twins while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
+function unlessLeased({ layout, twins, now }: PublishContext): Pick<Twins, 'sharing' | 'twinsOf'> {
+  return {
+    sharing: twins.sharing,
+    twinsOf: async (contents) => {
+      const { inForce } = await onDisk('reading the leases', () => readLeases(layout, now()));
+      return inForce.length === 0 ? twins.twinsOf(contents) : contents.map(() => []);
+    },
+  };
+}
+
+/** Reads what is published, and writes down what it comes to for the next process. */
+async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<InventoryReading> {
+  await lock.check();
+  const reading = await inventory.read();
+  await inventory.save();
+  return reading;
+}
+
+async function throughGate<T>(
+  { gate, checkDirectory }: PublishContext,
+  step: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  await checkDirectory();
+  return gate.pass(step, signal);
+}
+
+/**
+ * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
+ * publishing, it waits, and so does whatever else is to be published there.
+ */
+function settle(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
+  return onDisk('settling interrupted work', async () => {
+    await context.checkDirectory();
+    // What a publish that goes on beside this leaves behind meanwhile stays as it says.
+    const known = [...context.unsettled.keys()];
+    const { completed, unsettled } = await settleBehindGate(context, signal);
+    for (const path of known) context.unsettled.delete(path);
+    for (const [path, error] of unsettled) context.unsettled.set(path, error);
+    return completed;
+  });
+}
+
+async function settleBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Settled> {
+  const { gate, exclusively } = context;
+  if ((await stagesLeft(context)).length === 0) return { completed: [], unsettled: new Map() };
+  const settled = await tryToPass(gate, () => exclusively(() => settleStages(context)), signal);
+  if ('done' in settled) return settled.done;
+  const paths = await interruptedPublishes(context);
+  return { completed: [], unsettled: new Map(paths.map((path) => [path, settled.obstacle])) };
+}
+
+/** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
+async function identify(
+  context: PublishContext,
+  inventory: Inventory,
+  onScanned: StoreOptions['onScanned'],
+): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
+  const { layout } = context;
+  const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+  const noted = await usable(layout.root, () => readDriftNote(layout));
+  const found =
+    knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
+  const drifted = [...new Set([...noted, ...found])];
+  await usable(layout.root, () => writeDriftNote(layout, drifted));
+  return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
+}
+
+async function publishContext(
+  { publish, directory, retention, readerGraceMs, now, gatePatienceMs, dedup = 'off' }: StoreOptions,
+  layout: DirectoryLayout,
+  native: NativeCalls,
+  lock: DirectoryLock,
+): Promise<PublishContext> {
+  const canExchange = await probeExchange(layout, native);
+  if (!canExchange && publish === 'exchange') throw exchangeMissing(directory);
+  return {
+    layout,
+    native,
+    mode: publish,
+    canExchange,
+    keepsReplaced: retention.replaced.kind !== 'off',
+    now,
+    gate: createGate(layout, native, now, gatePatienceMs),
+    exclusively: createExclusion(),
+    unsettled: new Map(),
+    inUse: new Set(),
+    activity: createActivity(),
+    twins: createTwins(layout, SHARING[dedup]),
+    checkDirectory: lock.check,
+    trashUntilMs: () => now() + readerGraceMs,
+  };
+}

@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+
+import { z } from 'zod';
+
+import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { byCodeUnits } from './manifest.ts';
+import { targetKey } from '../upstream/listing.ts';
+import type { ListedTarget, Published } from '../plan/targets.ts';
+import { replaceFile } from './durable.ts';
+import { readHistory } from './history/history.ts';
+import { manifestPaths } from './inventory.ts';
+import type { DirectoryLayout } from './layout.ts';
+import { readManifest } from './manifest-file.ts';
+import { readOwnFile } from './own-file.ts';
+
+/**
+ * The list of a directory's targets, `inventory.json` (README, "On disk"): it tells that a target is missing of which neither the
+ * tree nor the manifest is left. Backups bring it along.
+ */
+export interface TargetList {
+  /** Milliseconds since the epoch. */
+  readonly writtenAtMs: number;
+  /** Sorted by path. */
+  readonly targets: readonly ListedTarget[];
+}
+
+/** What stands where the list belongs. `problem`: a sentence without its end. */
+export type TargetListFound =
+  | { readonly kind: 'list'; readonly list: TargetList }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'damaged'; readonly problem: string };
+
+const FORMAT = 1;
+
+/** Room for a million targets. */
+const MAX_LIST_BYTES = 512 * 1024 ** 2;
+
+const listSchema = z.strictObject({
+  format: z.literal(FORMAT),
+  sha256: z.string(),
+  targets: z.array(
+    z.strictObject({
+      branch: z.string().min(1),
+      path: z.string().refine(isTargetPath),
+      repository: z.string().min(1),
+    }),
+  ),
+  written_at: z.iso.datetime(),
+});
+
+/** What the digest is of: everything else, its keys sorted, without any space. */
+function bodyOf({ writtenAtMs, targets }: TargetList): Omit<z.infer<typeof listSchema>, 'sha256'> {
+  return {
+    format: FORMAT,
+    targets: targets.map(({ branch, path, repositoryId }) => ({ branch, path, repository: repositoryId })),
+    written_at: new Date(writtenAtMs).toISOString(),
+  };
+}
+
+function digestOf(list: TargetList): string {
+  return createHash('sha256')
+    .update(JSON.stringify(bodyOf(list)))
+    .digest('hex');
+}
+
+/** Reads the list. Whoever can write the directory, or a backup of it, may have written it. @throws what the system does not let us read */
+export async function readTargetList(layout: DirectoryLayout): Promise<TargetListFound> {
+  const found = await readOwnFile(layout.targetList, MAX_LIST_BYTES);
+  if (found.kind === 'missing') return { kind: 'missing' };
+  if (found.kind !== 'text')
+    return { kind: 'damaged', problem: 'it is not a plain file, or it is too large' };
+  let json: unknown;
+  try {
+    json = JSON.parse(found.text);
+  } catch {
+    return { kind: 'damaged', problem: 'it is not JSON' };
+  }
+  const parsed = listSchema.safeParse(json);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const field = JSON.stringify(issue?.path.join('.') ?? '');
+    return { kind: 'damaged', problem: `its field ${field} is not what an inventory has there` };
+  }
+  const { written_at: writtenAt, targets, sha256 } = parsed.data;
+  const list: TargetList = {
+    writtenAtMs: Date.parse(writtenAt),
+    targets: targets.map(({ branch, path, repository }) => ({ path, repositoryId: repository, branch })),
+  };
+  if (digestOf(list) !== sha256) return { kind: 'damaged', problem: 'its checksum does not match' };
+  return { kind: 'list', list };
+}
+
+/**
+ * Makes the list name what is mirrored, if it does not already.
+ * @param awaited targets of the list that are lost and are to stay in it until they are back
+ * @param nowMs milliseconds since the epoch
+ */
+export async function writeTargetList(
+  layout: DirectoryLayout,
+  published: readonly Published[],
+  awaited: readonly ListedTarget[],
+  nowMs: number,
+): Promise<void> {
+  const found = await readTargetList(layout);
+  const before = found.kind === 'list' ? found.list.targets : [];
+  const mirrored = published.map(listedTarget);
+  const keys = new Set(mirrored.map(targetKey));
+  const manifests = new Set(await manifestPaths(layout));
+  // Whose the tree of a manifest is that cannot be read now, the list alone knows.
+  const kept = before.filter(({ path }) => manifests.has(path));
+  const stillLost = awaited.filter((target) => !keys.has(targetKey(target)));
+  const byPath = new Map([...stillLost, ...kept, ...mirrored].map((target) => [target.path, target]));
+  const targets = [...byPath.values()].sort((a, b) => byCodeUnits(a.path, b.path));
+  if (found.kind === 'list' && isSame(targets, before)) return;
+  const list = { writtenAtMs: nowMs, targets };
+  const { format, ...rest } = bodyOf(list);
+  const text = JSON.stringify({ format, sha256: digestOf(list), ...rest }, null, 1);
+  await replaceFile(layout.targetList, `${text}\n`, layout.staging);
+}
+
+function listedTarget({ path, repository, branch }: Published): ListedTarget {
+  return { path, repositoryId: repository.id, branch };
+}
+
+function isSame(one: readonly ListedTarget[], other: readonly ListedTarget[]): boolean {
+  const isEqual = (target: ListedTarget, at: number): boolean =>
+    target.path === other[at]?.path && targetKey(target) === targetKey(other[at]);
+  return one.length === other.length && one.every(isEqual);
+}
+
+/**
+ * The targets of the list that have no manifest and did not leave the mirror either: the same target is mirrored nowhere else, and
+ * the history has nothing of it that left since the list was written. What was killed before it wrote the list loses nothing so.
+ * @param readPublished reads what is mirrored; asked only where a manifest is missing
+ */
+export async function findLost(
+  layout: DirectoryLayout,
+  list: TargetList,
+  readPublished: () => Promise<readonly Published[]>,
+): Promise<readonly ListedTarget[]> {
+  const manifests = new Set(await manifestPaths(layout));
+  const missing = list.targets.filter(({ path }) => !manifests.has(path));
+  if (missing.length === 0) return [];
+  const departed = await departedSince(layout, list.writtenAtMs);
+  // After the history: what moves or is retired meanwhile is seen in one of them.
+  const mirrored = new Set((await readPublished()).map((tree) => targetKey(listedTarget(tree))));
+  return missing.filter(
+    (target) =>
+      !mirrored.has(targetKey(target)) &&
+      !departed.paths.has(target.path) &&
+      !departed.keys.has(targetKey(target)),
+  );
+}
+
+/** What left the mirror since a time, by its last path and by whose it was: a tree may have moved before it was retired. */
+async function departedSince(
+  layout: DirectoryLayout,
+  sinceMs: number,
+): Promise<{ readonly paths: ReadonlySet<string>; readonly keys: ReadonlySet<string> }> {
+  const paths = new Set<string>();
+  const keys = new Set<string>();
+  for (const { path, kind, atMs, manifest: file } of await readHistory(layout)) {
+    if (kind !== 'retired' || atMs < sinceMs) continue;
+    paths.add(path);
+    const manifest = await readManifest(file);
+    if (manifest !== null)
+      keys.add(targetKey({ repositoryId: manifest.repository.id, branch: manifest.branch }));
+  }
+  return { paths, keys };
+}

@@ -1,0 +1,132 @@
+import { byCodeUnits, type ManifestFile } from '../manifest.ts';
+
+/** What can stand at a path: `special` is anything that is no file, folder or symbolic link (inode(7)). */
+export type EntryKind = 'file' | 'folder' | 'link' | 'special';
+
+/** What stands at a path of a tree, itself and not what it may lead to. Paths are below the tree, with slashes. */
+export type FoundEntry =
+  | FoundFile
+  | { readonly kind: Exclude<EntryKind, 'file'>; readonly path: string }
+  /** Something that could not be looked at; with everything below it, if it is a folder. */
+  | { readonly kind: 'unreadable'; readonly path: string; readonly problem: string };
+
+/** A regular file as it was found. */
+export interface FoundFile {
+  readonly kind: 'file';
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Permission bits, as `chmod` takes them. */
+  readonly mode: number;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimeMs: number;
+  /** SHA-256 in hexadecimal digits; null where the bytes were not read. */
+  readonly sha256: string | null;
+}
+
+/** What of a file is not as its manifest says. */
+export type Modification = 'size' | 'mode' | 'mtime' | 'bytes' | 'not a file';
+
+/** One way in which a tree is not what its manifest says. */
+export type Difference =
+  | { readonly path: string; readonly kind: 'added'; readonly entry: EntryKind }
+  | { readonly path: string; readonly kind: 'missing' }
+  | { readonly path: string; readonly kind: 'modified'; readonly what: readonly Modification[] }
+  /** Whether it is as it should be cannot be said; `problem` is the system's reason. */
+  | { readonly path: string; readonly kind: 'unreadable'; readonly problem: string };
+
+/**
+ * Holds what was found of a tree against the files of its manifest. Folders are implied by files: one that is wanted for no
+ * file and holds nothing counts as added, and one that holds something is told by what it holds.
+ * @returns the differences, sorted by path
+ */
+export function differencesOf(
+  files: readonly ManifestFile[],
+  found: readonly FoundEntry[],
+): readonly Difference[] {
+  const foundAt = new Map(found.map((entry) => [entry.path, entry]));
+  const wanted = new Set(files.map((file) => file.path));
+  const isUnreadable = (path: string): boolean => foundAt.get(path)?.kind === 'unreadable';
+  const differences: Difference[] = [];
+  for (const file of files) {
+    const entry = foundAt.get(file.path);
+    if (entry === undefined) {
+      if (!foldersOf(file.path).some(isUnreadable)) differences.push({ path: file.path, kind: 'missing' });
+      continue;
+    }
+    if (entry.kind === 'unreadable') continue;
+    const what = modificationsOf(file, entry);
+    if (what.length > 0) differences.push({ path: file.path, kind: 'modified', what });
+  }
+  const needed = foldersWith([...wanted, ...found.map((entry) => entry.path)]);
+  for (const entry of found) {
+    const { path, kind } = entry;
+    if (kind === 'unreadable') differences.push({ path, kind, problem: entry.problem });
+    else if (!wanted.has(path) && !(kind === 'folder' && needed.has(path)))
+      differences.push({ path, kind: 'added', entry: kind });
+  }
+  return differences.sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+function modificationsOf(
+  file: ManifestFile,
+  entry: Exclude<FoundEntry, { kind: 'unreadable' }>,
+): Modification[] {
+  if (entry.kind !== 'file') return ['not a file'];
+  const differs: Record<Exclude<Modification, 'not a file'>, boolean> = {
+    size: entry.sizeBytes !== file.sizeBytes,
+    mode: entry.mode !== file.mode,
+    mtime: entry.mtimeMs !== file.mtimeMs,
+    bytes: entry.sha256 !== null && entry.sha256 !== file.sha256,
+  };
+  return (['size', 'mode', 'mtime', 'bytes'] as const).filter((each) => differs[each]);
+}
+
+/** The folders that a path lies in, the nearest last. */
+export function foldersOf(path: string): string[] {
+  const folders: string[] = [];
+  for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
+    folders.push(path.slice(0, slash));
+  return folders;
+}
+
+/** The folders that any of the paths lies in. */
+export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
+  const folders = new Set<string>();
+  for (const path of paths) {
+    let slash = path.lastIndexOf('/');
+    // A folder that is known has its own folders known.
+    while (slash > 0 && !folders.has(path.slice(0, slash))) {
+      folders.add(path.slice(0, slash));
+      slash = path.lastIndexOf('/', slash - 1);
+    }
+  }
+  return folders;
+}
+
+/** How much of a tree is not as its manifest says. */
+export interface DriftSummary {
+  readonly added: number;
+  readonly missing: number;
+  readonly modified: number;
+  /** The path of the first difference. */
+  readonly first: string;
+}
+
+/** Counts differences; what cannot be read counts as modified. */
+export function summariseDrift(differences: readonly Difference[]): DriftSummary {
+  const count = (...kinds: readonly Difference['kind'][]): number =>
+    differences.filter(({ kind }) => kinds.includes(kind)).length;
+  return {
+    added: count('added'),
+    missing: count('missing'),
+    modified: count('modified', 'unreadable'),
+    first: differences[0]?.path ?? '',
+  };
+}
+
+/** Whether a file may be taken for what its manifest says, by the differences of its tree: neither it nor a folder around it is among them. */
+export function trustOf(differences: readonly Difference[]): (path: string) => boolean {
+  const suspects = new Set(differences.map(({ path }) => path));
+  if (suspects.has('.')) return () => false;
+  return (path) => ![path, ...foldersOf(path)].some((each) => suspects.has(each));
+}

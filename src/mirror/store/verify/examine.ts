@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
+import { type FileHandle, lstat, open } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { stopFlagOf, walkInBulk } from '../../file-work/pool.ts';
+import { WALKED_KINDS, type Walked } from '../../file-work/tasks.ts';
+import { kindOf, problemOf } from '../../file-work/walk.ts';
+import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
+import type { ManifestFile } from '../manifest.ts';
+import { type DirectoryLayout, treePath } from '../layout.ts';
+import { READ_FLAGS } from '../own-file.ts';
+
+/** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
+export type ExamineDepth = 'facts' | 'bytes';
+
+/** How a tree is examined. */
+export interface ExamineOptions {
+  readonly depth: ExamineDepth;
+  /** Ends the examination; its reason is thrown. */
+  readonly signal: AbortSignal;
+  /** Is told of bytes as they are read. */
+  readonly onBytes?: (bytes: number) => void;
+  /** Digests of files that an earlier examination of the same tree read; taken on trust only where they agree. */
+  readonly known?: Map<string, string>;
+}
+
+/** What an examination found. */
+export interface Examination {
+  /** Whether no folder stands where the tree belongs; then there are no differences to tell. */
+  readonly isGone: boolean;
+  readonly differences: readonly Difference[];
+}
+
+/** Files that are read at a time: while one is hashed, others are on their way from the disk. */
+const READS = 16;
+
+/** Bytes of a file that are in memory at a time. */
+const CHUNK_BYTES = 512 * 1024;
+
+/**
+ * Holds a tree against the files of its manifest. Follows no link, changes nothing, and is stopped by no single file: what
+ * cannot be read is a difference. A tree that changes meanwhile may look like a mixture.
+ * @param tree where the tree stands; what leads there is not looked at
+ * @param files the files of its manifest
+ * @throws the reason of `signal`
+ */
+export async function examineTree(
+  tree: string,
+  files: readonly ManifestFile[],
+  options: ExamineOptions,
+): Promise<Examination> {
+  const { root, found } = await entriesBelow(tree, options.signal);
+  if (root?.kind === 'gone') return { isGone: true, differences: [] };
+  if (root !== null) {
+    return { isGone: false, differences: [{ path: '.', kind: 'unreadable', problem: root.problem }] };
+  }
+  if (options.depth === 'bytes')
+    await addDigests(tree, found, new Map(files.map((file) => [file.path, file])), options);
+  options.signal.throwIfAborted();
+  return { isGone: false, differences: differencesOf(files, found) };
+}
+
+/**
+ * As {@link examineTree}, for a target; one that can only be reached through a link is gone, as the link may lead anywhere.
+ * @param path `<repository>/<branch>`, below `mirror/`
+ */
+export async function examinePublished(
+  layout: DirectoryLayout,
+  path: string,
+  files: readonly ManifestFile[],
+  options: ExamineOptions,
+): Promise<Examination> {
+  for (const folder of foldersOf(path)) {
+    const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
+    if (found?.isSymbolicLink() === true) return { isGone: true, differences: [] };
+  }
+  return examineTree(treePath(layout, path), files, options);
+}
+
+/** Everything below a tree. What vanishes while it is looked at is not there. */
+async function entriesBelow(
+  tree: string,
+  signal: AbortSignal,
+): Promise<{ root: Walked['root']; found: FoundEntry[] }> {
+  const { stop, release } = stopFlagOf(signal);
+  try {
+    const walked = await walkInBulk({ tree, stop });
+    return { root: walked.root, found: [...foundIn(walked)] };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+function* foundIn(walked: Walked): Generator<FoundEntry> {
+  for (const [index, path] of walked.paths.entries()) {
+    const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
+    if (kind !== 'file') yield { kind, path };
+    else yield { kind, path, ...factsAt(walked, index), sha256: null };
+  }
+  for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
+}
+
+function factsAt(
+  { sizesBytes, modes, mtimesMs }: Walked,
+  index: number,
+): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
+  return {
+    sizeBytes: sizesBytes[index] ?? 0,
+    mode: modes[index] ?? 0,
+    mtimeMs: mtimesMs[index] ?? 0,
+  };
+}
+
+function factsOf(stats: Stats): Pick<FoundFile, 'sizeBytes' | 'mode' | 'mtimeMs'> {
+  return { sizeBytes: stats.size, mode: stats.mode & 0o7777, mtimeMs: Math.round(stats.mtimeMs) };
+}
+
+/** Reads the files whose size is as it should be; with another size their bytes differ anyway. */
+async function addDigests(
+  tree: string,
+  found: FoundEntry[],
+  wanted: ReadonlyMap<string, ManifestFile>,
+  options: ExamineOptions,
+): Promise<void> {
+  const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
+  await forEachConcurrently(found.keys(), READS, async (index) => {
+    options.signal.throwIfAborted();
+    const entry = found[index];
+    if (entry?.kind !== 'file') return;
+    const file = wanted.get(entry.path);
+    if (file?.sizeBytes !== entry.sizeBytes) return;
+    const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
+    found[index] = await digested(join(tree, entry.path), entry.path, file.sha256, buffer, options);
+    buffers.push(buffer);
+  });
+}
+
+async function digested(
+  absolutePath: string,
+  path: string,
+  wantedSha256: string,
+  buffer: Buffer,
+  options: ExamineOptions,
+): Promise<FoundEntry> {
+  try {
+    const handle = await open(absolutePath, READ_FLAGS);
+    try {
+      const stats = await handle.stat();
+      const kind = kindOf(stats);
+      if (kind !== 'file') return { kind, path };
+      const identity = `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
+      const known = options.known?.get(identity);
+      if (known === wantedSha256) return { kind, path, ...factsOf(stats), sha256: known };
+      const sha256 = await digestOf(handle, stats.size, buffer, options);
+      options.known?.set(identity, sha256);
+      return { kind, path, ...factsOf(stats), sha256 };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    options.signal.throwIfAborted();
+    return { kind: 'unreadable', path, problem: problemOf(error) };
+  }
+}
+
+async function digestOf(
+  handle: FileHandle,
+  sizeBytes: number,
+  buffer: Buffer,
+  options: ExamineOptions,
+): Promise<string> {
+  const hash = createHash('sha256');
+  let total = 0;
+  for (;;) {
+    options.signal.throwIfAborted();
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+    hash.update(buffer.subarray(0, bytesRead));
+    options.onBytes?.(bytesRead);
+    total += bytesRead;
+    // Where all is read that the file had, a part of the buffer left free means that it did not grow.
+    if (bytesRead === 0 || (total === sizeBytes && bytesRead < buffer.length)) return hash.digest('hex');
+  }
+}

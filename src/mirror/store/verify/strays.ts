@@ -1,0 +1,98 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { type EntryKind, foldersWith } from './drift.ts';
+import { byCodeUnits, type Manifest } from '../manifest.ts';
+import { kindOf } from '../../file-work/walk.ts';
+import { readIntent, touchedBy } from '../publish/intent.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { manifestStamp } from '../inventory.ts';
+import { manifestProblem, readManifest } from '../manifest-file.ts';
+
+/** A manifest as it is on disk now. */
+export interface ManifestOnDisk {
+  /** Changes with every replacement of the file. */
+  readonly stamp: string;
+  /** Null where it cannot be understood or read; then `problem` says why. */
+  readonly manifest: Manifest | null;
+  readonly problem: string | null;
+}
+
+/** Something below `mirror/` that belongs to no manifest; where it is a folder, with everything in it. */
+export interface Stray {
+  /** Below `mirror/`. */
+  readonly path: string;
+  readonly entry: EntryKind | 'unreadable';
+}
+
+/** Reads a target's manifest; null where there is none. The stamp is never younger than what was read. */
+export async function readStampedManifest(
+  layout: DirectoryLayout,
+  path: string,
+): Promise<ManifestOnDisk | null> {
+  for (;;) {
+    const stamp = await manifestStamp(layout, path);
+    if (stamp === null) return null;
+    try {
+      const manifest = await readManifest(manifestPath(layout, path));
+      if (manifest !== null) return { stamp, manifest, problem: null };
+      // One that was moved away since the look at it is none, and so cannot be understood.
+      const problem = await manifestProblem(manifestPath(layout, path));
+      if (problem !== null && (await manifestStamp(layout, path)) === stamp)
+        return { stamp, manifest, problem };
+    } catch (error) {
+      return { stamp, manifest: null, problem: systemCode(error) ?? 'unknown error' };
+    }
+  }
+}
+
+/**
+ * Finds what stands below `mirror/` and belongs to no manifest: the topmost of it, sorted. Trees are not looked into.
+ * @param targets paths of the targets that have a manifest
+ */
+export async function findStrays(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
+  const trees = new Set(targets);
+  const leading = foldersWith(targets);
+  const strays: Stray[] = [];
+  const folders = [''];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const name of await namesIn(layout, folder, strays)) {
+      const path = folder === '' ? name : `${folder}/${name}`;
+      const stats = await unlessMissing(lstat(join(layout.mirror, path))).catch(() => undefined);
+      if (stats === null) continue;
+      const entry = stats === undefined ? 'unreadable' : kindOf(stats);
+      if (entry === 'folder' && leading.has(path) && !trees.has(path)) folders.push(path);
+      else if (!trees.has(path)) strays.push({ path, entry });
+    }
+  }
+  return strays.sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+async function namesIn(layout: DirectoryLayout, folder: string, strays: Stray[]): Promise<string[]> {
+  try {
+    return (await unlessMissing(readdir(join(layout.mirror, folder)))) ?? [];
+  } catch {
+    strays.push({ path: folder === '' ? '.' : folder, entry: 'unreadable' });
+    return [];
+  }
+}
+
+/** Whether something still stands at a path below `mirror/`. */
+export async function isStanding(layout: DirectoryLayout, path: string): Promise<boolean> {
+  return (await unlessMissing(lstat(join(layout.mirror, path))).catch(() => undefined)) !== null;
+}
+
+/**
+ * The paths below `mirror/` that a publish has begun to change and not yet brought to its end: between its step and the
+ * removal of its intent a tree and its manifest may disagree.
+ */
+export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
+  const names = await readdir(layout.staging).catch(() => []);
+  const paths = new Set<string>();
+  for (const name of names) {
+    const intent = await readIntent(join(layout.staging, name)).catch(() => null);
+    for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
+  }
+  return paths;
+}

@@ -1,0 +1,113 @@
+import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { countNames } from './reference-forms.ts';
+import type { Listing, Repository } from './listing.ts';
+import {
+  type ContentsAnswer,
+  type ContentsContext,
+  type ContentsRequest,
+  contentsExist,
+  downloadContents,
+  downloadFile,
+  type FileAnswer,
+  type FileRequest,
+} from './download-contents.ts';
+import { createRepository, type NewRepository } from './creation.ts';
+import { RowJoiner } from './join.ts';
+import { ListMemory } from './page-cache.ts';
+import type { ReferenceMemory } from './references.ts';
+import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
+import type { Transport } from './transport.ts';
+import { readWorkbooks, type WorkbookList } from './workbooks.ts';
+
+/** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
+export interface ServiceClient {
+  readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
+  /** Creates a repository. Nothing is created twice; where it may have been created, the error's hint says so. */
+  readonly createRepository: (repository: NewRepository, signal: AbortSignal) => Promise<Repository>;
+  /** Null where the service has no v1. */
+  readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
+  /**
+   * The complete answer of a poll.
+   * @param isUrgent a person waits: keys that the service refused, and that therefore wait, are tried once more
+   */
+  readonly poll: (signal: AbortSignal, isUrgent?: boolean) => Promise<Listing>;
+  readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
+  readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
+  readonly exists: (
+    request: Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & { readonly path: string },
+  ) => Promise<boolean>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Makes a client over a transport.
+ * @param memory what is known of this installation; written to as it is found out
+ */
+export function createClient(
+  transport: Transport,
+  memory: ReferenceMemory,
+  limits: Pick<ContentsContext, 'maxArchiveBytes'>,
+): ServiceClient {
+  let nameCounts: ReadonlyMap<string, number> = new Map();
+  let v1Absences = 0;
+  let hasV1 = false;
+  const believeAbsence = (workbooks: WorkbookList | null): void => {
+    hasV1 ||= workbooks !== null;
+    v1Absences = workbooks === null ? v1Absences + 1 : 0;
+    if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
+  };
+  const listMemory = new ListMemory();
+  const repositoryMemory: RepositoryMemory = {};
+  const joiner = new RowJoiner();
+  const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
+  return {
+    repositories: (signal) => readRepositories(transport, signal),
+    createRepository: (repository, signal) => createRepository(transport, repository, signal),
+    workbooks: (signal, status) => readWorkbooks(transport, signal, status),
+    poll: async (signal, isUrgent = false) => {
+      transport.admit(isUrgent);
+      const takenAtMs = Date.now();
+      const repositories = await readRepositories(transport, signal, repositoryMemory);
+      const workbooks = await readWorkbooks(transport, signal, undefined, listMemory);
+      believeAbsence(workbooks);
+      nameCounts = countNames(repositories.repositories);
+      return combine(takenAtMs, repositories, workbooks, joiner);
+    },
+    download: (request) => downloadContents(context, request),
+    downloadFile: (request) => downloadFile(context, request),
+    exists: (request) => contentsExist(context, request),
+    close: transport.close,
+  };
+}
+
+/** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */
+const ABSENCES_OF_V1 = 2;
+
+function v1Vanished(): MirrorError {
+  return new MirrorError(
+    'service.not_found',
+    'The list of workbooks (v1), which was there before, answers 404.',
+    {
+      hint: 'If it stays away, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
+    },
+  );
+}
+
+function combine(
+  takenAtMs: number,
+  repositories: RepositoryList,
+  workbooks: WorkbookList | null,
+  joiner: RowJoiner,
+): Listing {
+  const joined = workbooks === null ? null : joiner.join(repositories.repositories, workbooks);
+  return {
+    takenAtMs,
+    serviceTimeMs: repositories.serviceTimeMs,
+    repositories: repositories.repositories,
+    repositoriesComplete: repositories.isComplete,
+    workbooks: joined?.rows ?? null,
+    workbooksComplete: workbooks?.isComplete ?? false,
+    problems: [...repositories.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
+  };
+}

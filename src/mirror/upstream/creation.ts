@@ -1,0 +1,111 @@
+import { z } from 'zod';
+
+import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { beginningOf, oneLine, printable } from '../../lib/text/humanize.ts';
+import { scrub } from '../../lib/text/scrub.ts';
+import type { Repository } from './listing.ts';
+import { addressHint, credentialRefused, statusError } from './failures.ts';
+import { readJson, wrongKind } from './json.ts';
+import { readRows } from './repository-rows.ts';
+import type { Answer, AnswerLimits, Transport } from './transport.ts';
+
+/** A repository to be created (service specification, section 4.1). */
+export type NewRepository =
+  | { readonly name: string }
+  | { readonly url: string; readonly username?: string; readonly password?: string };
+
+/** The embedded service's errors; the specification shows no shape (section 7), and others may send something else. */
+const errorSchema = z.looseObject({
+  error: z.looseObject({ code: z.string().catch(''), message: z.string() }),
+});
+
+/**
+ * Creates a repository: `POST /repos`. It is sent again only where the service has certainly not taken it.
+ * @throws MirrorError `usage.invalid` when the service does not want it, `credentials.refused`, `service.*`, `pass.abandoned`;
+ *   its hint says so where nobody knows whether the repository was created
+ */
+export function createRepository(
+  transport: Transport,
+  repository: NewRepository,
+  signal: AbortSignal,
+): Promise<Repository> {
+  const request = {
+    generation: 'current',
+    judgesKey: true,
+    target: REPOSITORIES_PATH,
+    body: JSON.stringify(repository),
+    signal,
+  } as const;
+  const password = 'password' in repository ? [repository.password ?? ''] : [];
+  const hints = hintsFor(repository);
+  return transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
+}
+
+/** What helps besides what the service says, by the code of its refusal. */
+type Hints = ReadonlyMap<string, string>;
+
+function hintsFor(repository: NewRepository): Hints {
+  const isBare = 'url' in repository && repository.username === undefined;
+  return new Map(isBare ? [['credentials_refused', 'Give --username and --password-file.']] : []);
+}
+
+async function readCreated(
+  answer: Answer,
+  limits: AnswerLimits,
+  secrets: readonly string[],
+  hints: Hints,
+): Promise<Repository> {
+  const { status } = answer;
+  if (status !== 200 && status !== 201) throw await refusal(answer, limits, secrets, hints);
+  const [repository] = readRows([await readJson(answer, limits)]).repositories;
+  if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
+  return repository;
+}
+
+/** Statuses by which a service says that it does not want what was sent (RFC 9110, section 15.5; RFC 4918 for 422). */
+const UNWANTED = new Set([400, 409, 413, 415, 422]);
+
+/** The error for an answer that created nothing. */
+async function refusal(
+  answer: Answer,
+  limits: AnswerLimits,
+  secrets: readonly string[],
+  hints: Hints,
+): Promise<MirrorError> {
+  const { status, url } = answer;
+  const { said, code: cause } = await refusalIn(answer, limits, secrets);
+  if (status === 404 || status === 405) {
+    const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
+    return new MirrorError('service.not_found', message, { hint: addressHint(url) });
+  }
+  if (status === 403 && said === null) return credentialRefused('current', 403, url, [answer.keyPlace]);
+  if (said !== null && (status === 403 || UNWANTED.has(status))) {
+    const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
+    const hint = hints.get(cause);
+    const message = `The service created nothing (status ${status}): ${said}`;
+    return new MirrorError(code, message, hint === undefined ? {} : { hint });
+  }
+  if (UNWANTED.has(status)) {
+    const message = `The service created nothing (status ${status}), and did not say why.`;
+    return new MirrorError('usage.invalid', message, {
+      hint: 'Check the name, or the address and the credentials.',
+    });
+  }
+  return statusError(status, url, undefined);
+}
+
+/** What the service says about its refusal, with the code of it; null where that cannot be read. */
+async function refusalIn(
+  answer: Answer,
+  limits: AnswerLimits,
+  secrets: readonly string[],
+): Promise<{ readonly said: string | null; readonly code: string }> {
+  try {
+    const { code, message } = errorSchema.parse(await readJson(answer, limits)).error;
+    // Cut last: a part of a secret is not known for one.
+    return { said: printable(oneLine(beginningOf(scrub(message, secrets)))), code };
+  } catch {
+    return { said: null, code: '' };
+  }
+}

@@ -1,0 +1,216 @@
+import { type FileHandle, open, rm } from 'node:fs/promises';
+
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { formatDuration } from '../../lib/text/units.ts';
+import type { Bandwidth } from './bandwidth.ts';
+import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
+import type { Digester } from './digester.ts';
+import { createFileWriter, type FileWriter } from './file-writer.ts';
+import { announcedBytes, type Part, readStep, restHeaders, resumesAtBytes, type Step } from './resume.ts';
+import type { Continuation } from './retries.ts';
+import type { Answer, AnswerLimits } from './transport.ts';
+
+/** What bounds a download, and where it goes. */
+export interface DownloadOptions {
+  /** The file that is made. What is there before is removed. */
+  readonly destination: string;
+  /** Entity tag of what is there already: the service may say that it has not changed. */
+  readonly knownTag: string | null;
+  /** Greatest size, after decoding. */
+  readonly maxBytes: number;
+  /** The error for what is greater. @param pathname of the address that was asked */
+  readonly tooLarge: (pathname: string) => MirrorError;
+  /** Is given all bytes that are written; null where nobody wants to know their digests. */
+  readonly digester: Digester | null;
+  /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
+  readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
+  readonly limits: AnswerLimits;
+  readonly bandwidth: Bandwidth;
+  readonly signal: AbortSignal;
+}
+
+/** What a finished download is of. */
+export interface Downloaded {
+  readonly sizeBytes: number;
+  /** Headers of the answer that began it. */
+  readonly headers: Answer['headers'];
+}
+
+/**
+ * A download of one thing in as many tries as it takes: what is on disk when one breaks off is kept for the next. Nothing is made on
+ * disk before the first bytes come.
+ */
+export class Download implements Continuation {
+  private readonly options: DownloadOptions;
+  private file: FileHandle | null = null;
+  /** What is on disk; null where nothing is. */
+  private part: Part | null = null;
+  /** Headers of the answer that began it. */
+  private firstHeaders: Answer['headers'] = {};
+  /** The greatest part that there ever was. */
+  private furthestBytes = 0;
+  private furtherTries = 0;
+  /** Whether the last try asked for nothing unless it has changed. */
+  isConditional = false;
+
+  constructor(options: DownloadOptions) {
+    this.options = options;
+  }
+
+  headers(): Readonly<Record<string, string>> {
+    const { knownTag } = this.options;
+    this.isConditional = knownTag !== null && this.resumesAtBytes() === 0;
+    return knownTag !== null && this.isConditional ? { 'if-none-match': knownTag } : restHeaders(this.part);
+  }
+
+  resumesAtBytes(): number {
+    return resumesAtBytes(this.part);
+  }
+
+  gains(): number {
+    return this.furtherTries;
+  }
+
+  /** Whether an answer with this status is about what was asked for: the whole, a part, or word that there is no such part. */
+  isAbout(status: number): boolean {
+    return status === 200 || (this.resumesAtBytes() > 0 && (status === 206 || status === 416));
+  }
+
+  /**
+   * Takes the body of such an answer.
+   * @throws MirrorError `contents.interrupted` when another try may do better, `disk.*`, as `tooLarge`
+   */
+  async receive(answer: Answer): Promise<Downloaded> {
+    const step = readStep(answer.status, answer.headers, this.part);
+    if (step.kind === 'unfit') {
+      await this.drop();
+      throw interrupted(answer, `the service answered ${step.reason}`);
+    }
+    const isContinued = step.kind === 'continues' && this.file !== null;
+    const file = isContinued && this.file !== null ? this.file : await this.begin(answer);
+    const writer = createFileWriter(file, isContinued ? this.resumesAtBytes() : 0);
+    try {
+      await takeBody(answer, writer, step.origin.totalBytes, this.options);
+    } finally {
+      this.note({ ...step.origin, sizeBytes: writer.endBytes() }, isContinued);
+    }
+    const sizeBytes = writer.endBytes();
+    if (sizeBytes > (endOf(step) ?? sizeBytes)) {
+      await this.drop();
+      throw interrupted(answer, 'more bytes came than the service said');
+    }
+    const { totalBytes } = step.origin;
+    if (totalBytes !== null && sizeBytes < totalBytes)
+      throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
+    return { sizeBytes, headers: this.firstHeaders };
+  }
+
+  /**
+   * Makes all the tries, and closes the file after the last of them.
+   * @param isKept whether the file stays, after what came of it; one that failed never does
+   */
+  async finish<T>(makeTries: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
+    let isWanted = false;
+    try {
+      const result = await makeTries();
+      isWanted = isKept(result);
+      return result;
+    } finally {
+      await this.close(isWanted);
+    }
+  }
+
+  private async begin(answer: Answer): Promise<FileHandle> {
+    const { destination, digester, maxBytes, tooLarge } = this.options;
+    await this.drop();
+    if ((announcedBytes(answer.headers) ?? 0) > maxBytes) throw tooLarge(answer.url.pathname);
+    this.file ??= await openNew(destination);
+    this.firstHeaders = answer.headers;
+    digester?.begin();
+    return this.file;
+  }
+
+  private async drop(): Promise<void> {
+    this.part = null;
+    await onDisk('writing the download', async () => this.file?.truncate(0));
+  }
+
+  /**
+   * Notes what a try came to, and whether it got further. One that began anew did not, nor one that brought hardly anything:
+   * otherwise a service that breaks off again and again would keep us for ever.
+   */
+  private note(part: Part, isContinued: boolean): void {
+    this.part = part;
+    const mayGain = isContinued || this.furthestBytes === 0;
+    if (mayGain && resumesAtBytes(part) >= this.furthestBytes + LEAST_PROGRESS_BYTES) this.furtherTries += 1;
+    this.furthestBytes = Math.max(this.furthestBytes, part.sizeBytes);
+  }
+
+  private async close(isKept: boolean): Promise<void> {
+    const { file } = this;
+    if (file === null) return;
+    try {
+      await onDisk('writing the download', () => file.close());
+    } finally {
+      if (!isKept) await rm(this.options.destination, { force: true });
+    }
+  }
+}
+
+/** How many bytes there may be on disk after a step; null where nobody said. */
+function endOf(step: Exclude<Step, { kind: 'unfit' }>): number | null {
+  return step.kind === 'continues' ? step.endBytes : step.origin.totalBytes;
+}
+
+async function openNew(destination: string): Promise<FileHandle> {
+  await rm(destination, { force: true });
+  return onDisk('writing the download', () => open(destination, 'wx'));
+}
+
+async function takeBody(
+  answer: Answer,
+  writer: FileWriter,
+  totalBytes: number | null,
+  { maxBytes, tooLarge, limits, digester, bandwidth, onArrived, signal }: DownloadOptions,
+): Promise<void> {
+  const { pathname } = answer.url;
+  const { stallTimeoutMs, onProgress } = limits;
+  const bounds = {
+    maxBytes,
+    stallTimeoutMs,
+    onProgress,
+    tooLarge: () => tooLarge(pathname),
+    tooSlow: (durationMs: number) => hardlyMoved(pathname, durationMs),
+  };
+  const meter = watchBody(answer.body, bounds, writer.endBytes());
+  try {
+    const pieces: AsyncIterable<unknown> = answer.body;
+    for await (const piece of pieces) {
+      if (!(piece instanceof Uint8Array)) continue;
+      meter.came(piece.length);
+      digester?.take(piece);
+      const written = writer.write(piece);
+      onArrived?.(writer.endBytes(), totalBytes);
+      if (written !== null) await meter.excuse(written);
+      if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
+    }
+  } catch (cause) {
+    if (cause instanceof MirrorError) throw cause;
+    throw interrupted(answer, cause instanceof Error ? cause.message : String(cause), cause);
+  } finally {
+    meter.stop();
+  }
+}
+
+function interrupted(answer: Answer, reason: string, cause?: unknown): MirrorError {
+  const message = `The download of ${answer.url.pathname} broke off: ${reason}.`;
+  return new MirrorError('contents.interrupted', message, { cause });
+}
+
+function hardlyMoved(pathname: string, durationMs: number): MirrorError {
+  return new MirrorError(
+    'contents.interrupted',
+    `The download of ${pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
+  );
+}

@@ -1,0 +1,208 @@
+import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { CredentialKind, CredentialPlace } from '../pass/events.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
+import { credentialSetting } from './key-refusals.ts';
+import { explainProxy } from './proxy-failures.ts';
+import { explainTls } from './tls-failures.ts';
+import type { NamedProxy } from './proxies.ts';
+
+const TIMEOUTS = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'ETIMEDOUT',
+]);
+
+const ABORTS = new Set(['UND_ERR_ABORTED', 'ABORT_ERR']);
+
+/** What an operator can do about the commonest reasons why a service cannot be reached. */
+const HINTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'Check host and port in the setting service.baseUrl, and that the service runs.',
+  ENOTFOUND: 'Check the host name in the setting service.baseUrl.',
+  EAI_AGAIN: 'Name resolution fails at the moment: check the DNS settings of this machine.',
+};
+
+/** What often is the reason where a connection by plain HTTP ends without an answer. */
+const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET']);
+
+/** An error that has a code. */
+interface Coded {
+  readonly error: Error;
+  readonly code: string;
+}
+
+/** The innermost error that has a code; a failed connection to several addresses wraps one error an address. */
+function innermost(error: unknown): Coded | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const inner =
+    innermost(error.cause) ?? (error instanceof AggregateError ? innermost(error.errors[0]) : undefined);
+  if (inner !== undefined) return inner;
+  const { code } = error as NodeJS.ErrnoException;
+  const known = typeof code === 'string' ? code : codeByName(error);
+  return known === undefined ? undefined : { error, code: known };
+}
+
+/** The innermost code of an error. */
+export function codeOf(error: unknown): string | undefined {
+  return innermost(error)?.code;
+}
+
+/** The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code. */
+function codeByName(error: Error): string | undefined {
+  return error.name === 'HTTPParserError' ? 'HPE_INVALID' : undefined;
+}
+
+/**
+ * Turns an error of the HTTP library into one of ours.
+ * @param url holds no secrets
+ * @param proxy that the request went through
+ */
+export function transportError(error: unknown, url: URL, proxy: NamedProxy | null = null): unknown {
+  if (error instanceof MirrorError) return error;
+  const found = innermost(error);
+  if (found === undefined || !(error instanceof Error)) return error;
+  const { code } = found;
+  const where = `${url.origin}${url.pathname}`;
+  const via = proxy === null ? '' : ` through the proxy ${proxy.origin} (${proxy.variable})`;
+  // What a proxy refuses has the code of an abandoned request.
+  const explained = explainProxy(error, code, url, proxy) ?? explainTls(found.error, code, url);
+  if (explained !== null) {
+    return new MirrorError('service.unreachable', explained.message, { cause: error, hint: explained.hint });
+  }
+  if (ABORTS.has(code)) {
+    return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
+  }
+  if (TIMEOUTS.has(code)) {
+    return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
+      cause: error,
+      hint: 'It is tried again by itself. If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
+    });
+  }
+  return new MirrorError(
+    'service.unreachable',
+    `${where} cannot be reached${via}: ${error.message} (${code}).`,
+    {
+      cause: error,
+      hint: HINTS[code] ?? unansweredHint(code, url),
+    },
+  );
+}
+
+function unansweredHint(code: string, { protocol, host }: URL): string {
+  const hint = 'Check the setting service.baseUrl and the network; it is tried again by itself.';
+  return protocol === 'http:' && MAYBE_TLS.has(code)
+    ? `${hint} Where TLS is spoken there, give https://${host}.`
+    : hint;
+}
+
+/** The error for an answer that broke off after it had begun, or whose content coding is damaged. */
+export function brokenOff(error: unknown, url: URL): unknown {
+  const code = codeOf(error);
+  const isKnown = error instanceof MirrorError || code === undefined || !(error instanceof Error);
+  if (isKnown || TIMEOUTS.has(code) || ABORTS.has(code)) return transportError(error, url);
+  return new MirrorError(
+    'service.unreachable',
+    `The answer of ${url.origin}${url.pathname} broke off: ${error.message} (${code}).`,
+    { cause: error, hint: 'It is tried again by itself.' },
+  );
+}
+
+const CREDENTIALS = {
+  current: { kind: 'apiKey', name: 'personal API key of the current API' },
+  v1: { kind: 'apiToken', name: 'personal API token of v1' },
+} as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
+
+/**
+ * The error for keys that the service refuses (service specification, section 5).
+ * @param places where the keys that were tried come from
+ * @param untilMs when they are tried again, in milliseconds since the epoch; null where nothing waits for it
+ */
+export function credentialRefused(
+  generation: Generation,
+  status: number,
+  url: URL,
+  places: readonly CredentialPlace[],
+  untilMs: number | null = null,
+): MirrorError {
+  return new MirrorError(
+    'credentials.refused',
+    `${url.origin}${url.pathname} refuses the ${CREDENTIALS[generation].name} (status ${status}): ${settingsOf(generation, places)}.`,
+    { hint: renewalHint(generation, places, untilMs) },
+  );
+}
+
+/** The error while keys that were refused wait: nothing was sent. Parameters as above. */
+export function credentialStalled(
+  generation: Generation,
+  places: readonly CredentialPlace[],
+  untilMs: number | null,
+): MirrorError {
+  return new MirrorError(
+    'credentials.refused',
+    `The service refused the ${CREDENTIALS[generation].name}, and was not asked again: ${settingsOf(generation, places)}.`,
+    { hint: renewalHint(generation, places, untilMs) },
+  );
+}
+
+function settingsOf(generation: Generation, places: readonly CredentialPlace[]): string {
+  const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
+  return `${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}`;
+}
+
+function renewalHint(
+  generation: Generation,
+  places: readonly CredentialPlace[],
+  untilMs: number | null,
+): string {
+  const setting = credentialSetting(CREDENTIALS[generation].kind, places[0] ?? 'first');
+  const renewal =
+    `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
+    ' the setting, its file, variable or credential. A group key will not do.';
+  if (untilMs === null) return renewal;
+  return `${renewal} A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
+}
+
+/** The error for contents that this person may not have, where the key is let in elsewhere. */
+export function contentsForbidden(url: URL): MirrorError {
+  return new MirrorError('contents.forbidden', `${url.pathname} is forbidden to this API key (status 403).`, {
+    hint: ACCESS_HINT,
+  });
+}
+
+/** Contents that no key is let in to, while nothing says that the keys themselves are refused. */
+export class ContentsRefusedError extends MirrorError {}
+
+/** The error for such contents. */
+export function contentsRefused(url: URL): ContentsRefusedError {
+  return new ContentsRefusedError(
+    'contents.forbidden',
+    `${url.pathname} refuses this API key, which the lists let in (status 401).`,
+    { hint: ACCESS_HINT },
+  );
+}
+
+const ACCESS_HINT =
+  'Give the person whose key it is access to the repository, or exclude it: the setting repositories.exclude.';
+
+/** The error for a status that is neither success nor one that the caller understands. */
+export function statusError(status: number, url: URL, retryAfterMs: number | undefined): MirrorError {
+  const where = `${url.origin}${url.pathname}`;
+  const options = retryAfterMs === undefined ? {} : { retryAfterMs };
+  if (status === 429) {
+    return new MirrorError('service.busy', `${where} asks for fewer requests (status 429).`, options);
+  }
+  if (status >= 500 || status === 408 || status === 425) {
+    return new MirrorError('service.failed', `${where} failed (status ${status}).`, options);
+  }
+  return new MirrorError('service.wrong_kind', `${where} answered with the unexpected status ${status}.`, {
+    hint: addressHint(url),
+  });
+}
+
+/** What to check when the address answers, but not as this API does. */
+export function addressHint(url: URL): string {
+  return /\/api(?:\/|$)/.test(url.pathname)
+    ? 'Check the setting service.baseUrl: it is the address of the application followed by /api.'
+    : `Check the setting service.baseUrl: it is the address of the application followed by /api, and this one has no /api.`;
+}

@@ -1,0 +1,95 @@
+import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { formatDuration, formatSize } from '../../lib/text/units.ts';
+import { readBounded } from './body.ts';
+import { addressHint, brokenOff } from './failures.ts';
+import { announcedBytes } from './resume.ts';
+import type { Answer, AnswerLimits } from './transport.ts';
+
+/**
+ * Reads a JSON answer.
+ * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; and as {@link readWhole}
+ */
+export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
+  return parseJson(answer, await readWhole(answer, limits));
+}
+
+/**
+ * Understands the bytes of a JSON answer.
+ * @throws MirrorError `service.wrong_kind` when they are something else, such as a login page
+ */
+export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknown {
+  const text = new TextDecoder().decode(Buffer.concat(pieces));
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw wrongKind(answer, kindOf(text, answer.headers['content-type']), cause);
+  }
+}
+
+/**
+ * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence (see `body.ts`).
+ * @throws MirrorError `service.answer_too_large`; `service.timeout`; `service.unreachable` when it breaks off
+ */
+export async function readWhole(
+  { body, headers, url }: Answer,
+  { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
+): Promise<Uint8Array[]> {
+  const where = `${url.origin}${url.pathname}`;
+  const tooLarge = (): MirrorError =>
+    new MirrorError(
+      'service.answer_too_large',
+      `The answer of ${where} is greater than ${formatSize(maxAnswerBytes)}: setting service.maxAnswerSize.`,
+      { hint: 'If so large an answer is right, raise service.maxAnswerSize.' },
+    );
+  const tooSlow = (durationMs: number): MirrorError =>
+    new MirrorError(
+      'service.timeout',
+      `The answer of ${where} was not whole after ${formatDuration(durationMs)}.`,
+      { hint: 'It is tried again by itself. If the connection is always slow, raise service.stallTimeout.' },
+    );
+  if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge();
+  try {
+    return await readBounded(body, {
+      maxBytes: maxAnswerBytes,
+      stallTimeoutMs,
+      onProgress,
+      tooLarge,
+      tooSlow,
+    });
+  } catch (error) {
+    throw brokenOff(error, url);
+  }
+}
+
+/** The error for an answer that is not of the kind that the API gives there. */
+export function wrongKind(answer: Answer, kind: string, cause?: unknown): MirrorError {
+  const { url } = answer;
+  const v1Hint = url.pathname.includes(WORKBOOKS_PATH)
+    ? ' If this installation has no v1, leave service.apiToken out.'
+    : '';
+  return new MirrorError(
+    'service.wrong_kind',
+    `${url.origin}${url.pathname} answered with ${kind} where the API gives JSON (status ${answer.status}).`,
+    {
+      cause,
+      hint:
+        kind === 'an HTML page'
+          ? `${addressHint(url)} An HTML page may also be a login page of the service or of a proxy before it.${v1Hint}`
+          : `${addressHint(url)}${v1Hint}`,
+    },
+  );
+}
+
+/** Names what an answer seems to be, for a person. */
+export function kindOf(start: string, contentType: string | undefined): string {
+  const text = start.trimStart();
+  if (text === '') return 'nothing';
+  if (/^<(?:!doctype html|html|head|body)/i.test(text) || contentType?.includes('text/html') === true) {
+    return 'an HTML page';
+  }
+  if (text.startsWith('<')) return 'XML';
+  if (text.startsWith('{') || text.startsWith('[')) return 'JSON';
+  if (text.startsWith('PK')) return 'a zip archive';
+  return 'something else';
+}

@@ -1,0 +1,136 @@
+import { request } from 'undici';
+
+import { retryAfterMs } from '../../lib/time/back-off.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { codeOf, transportError } from './failures.ts';
+import { isCertificateCode } from './tls-failures.ts';
+import { createWays, type NamedProxy } from './proxies.ts';
+
+/** A request to an address that may be a credential by itself. */
+export interface PostRequest {
+  readonly method: 'GET' | 'POST';
+  /** An http or https address. It reaches no error: only its origin does. */
+  readonly address: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
+/** What the other side said. */
+export interface PostAnswer {
+  readonly status: number;
+  /** How long it wants to be left alone (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** The way to addresses that are told or asked something. */
+export interface Poster {
+  /**
+   * Sends one request, once. No redirect is followed: it would carry what is sent to another place.
+   * @throws MirrorError `notification.failed` when there is no answer
+   */
+  readonly send: (request: PostRequest) => Promise<PostAnswer>;
+  readonly close: () => Promise<void>;
+}
+
+/** Bytes of an answer that are read, so that its connection can be used again; what is longer is cut off. */
+const ANSWER_BYTES_READ = 64 * 1024;
+
+/**
+ * Opens the way. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+ * @param timeoutMs how long a request may take from its beginning to the end of its answer, in milliseconds
+ */
+export function createPoster(timeoutMs: number): Poster {
+  const ways = createWays({
+    allowH2: false,
+    connections: 2,
+    connectTimeoutMs: timeoutMs,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  });
+  return {
+    send: async ({ method, address, headers, body, signal }) => {
+      const url = parsed(address);
+      const credentials = basicCredentials(url);
+      const limit = AbortSignal.timeout(timeoutMs);
+      let proxy: NamedProxy | null = null;
+      try {
+        const way = ways.to(url);
+        proxy = way.proxy;
+        const response = await request(withoutCredentials(url), {
+          dispatcher: way.dispatcher,
+          method,
+          headers: { ...(credentials === null ? {} : { authorization: credentials }), ...headers },
+          ...(body === undefined ? {} : { body }),
+          signal: AbortSignal.any([signal, limit]),
+        });
+        response.body.on('error', () => {});
+        await response.body.dump({ limit: ANSWER_BYTES_READ }).catch(() => {});
+        const wish = response.headers['retry-after'];
+        const text = Array.isArray(wish) ? wish[0] : wish;
+        return { status: response.statusCode, retryAfterMs: retryAfterMs(text, Date.now()) };
+      } catch (error) {
+        throw unanswered(error, url.origin, limit.aborted ? timeoutMs : null, proxy);
+      }
+    },
+    close: ways.close,
+  };
+}
+
+/** An address that came from a file may have become anything since it was checked. */
+function parsed(address: string): URL {
+  const url = URL.parse(address);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  throw new MirrorError('notification.failed', 'The address does not begin with http:// or https://.', {
+    hint: 'Check the file that holds it.',
+  });
+}
+
+/** The user name and password of an address as a header (RFC 7617); null where it has none. */
+function basicCredentials({ username, password }: URL): string | null {
+  if (username === '' && password === '') return null;
+  const text = `${unescaped(username)}:${unescaped(password)}`;
+  return `Basic ${Buffer.from(text).toString('base64')}`;
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function withoutCredentials(url: URL): URL {
+  const bare = new URL(url);
+  bare.username = '';
+  bare.password = '';
+  bare.hash = '';
+  return bare;
+}
+
+/** The error for a request without an answer, which tells nothing of the address but its origin. */
+function unanswered(
+  error: unknown,
+  origin: string,
+  timeoutMs: number | null,
+  proxy: NamedProxy | null,
+): MirrorError {
+  if (timeoutMs !== null) {
+    return new MirrorError(
+      'notification.failed',
+      `${origin} did not answer within ${Math.round(timeoutMs / 1000)} seconds.`,
+      {
+        hint: 'Check the address and the network.',
+      },
+    );
+  }
+  const known = transportError(error, new URL(origin), proxy);
+  const message = known instanceof Error ? known.message.replace(`${origin}/`, origin) : String(known);
+  const isCertificate = isCertificateCode(codeOf(error) ?? '');
+  return new MirrorError('notification.failed', message, {
+    hint: isCertificate
+      ? 'Check the certificate there; an authority of your own is named in the variable NODE_EXTRA_CA_CERTS.'
+      : 'Check the address, the network and the proxy settings.',
+  });
+}

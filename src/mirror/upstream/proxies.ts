@@ -1,0 +1,82 @@
+import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
+
+/** A proxy that requests go through. */
+export interface NamedProxy {
+  /** Scheme, host and port, without user name and password. */
+  readonly origin: string;
+  /** The variable that names it. */
+  readonly variable: string;
+}
+
+/** The way to an address. */
+export interface Way {
+  readonly dispatcher: Dispatcher;
+  /** Null where there is none. */
+  readonly proxy: NamedProxy | null;
+}
+
+/** The ways out of this machine, with connections that are kept. */
+export interface Ways {
+  /**
+   * Finds the way to an address: directly, or through the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for it.
+   * @throws MirrorError `service.unreachable` where what they name is no proxy
+   */
+  readonly to: (url: URL) => Way;
+  readonly close: () => Promise<void>;
+}
+
+/** How connections are made. */
+export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTimeout' | 'factory'> {
+  /** How long a connection may take, in milliseconds. */
+  readonly connectTimeoutMs: number;
+}
+
+const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'socks5:', 'socks:']);
+
+/** Creates the ways: one that connects directly, and one for each proxy once it is needed. */
+export function createWays({ connectTimeoutMs, ...options }: WayOptions): Ways {
+  const direct = new Agent({ ...options, connect: { timeout: connectTimeoutMs } });
+  const proxied = new Map<string, Way>();
+  const through = (address: string, variable: string): Way => {
+    const url = URL.parse(address);
+    if (url === null || url.host === '' || !SCHEMES.has(url.protocol)) throw noProxy(variable);
+    try {
+      const dispatcher = new ProxyAgent({ ...options, uri: url.href, connectTimeout: connectTimeoutMs });
+      return { dispatcher, proxy: { origin: `${url.protocol}//${url.host}`, variable } };
+    } catch {
+      // The cause would show a password.
+      throw noProxy(variable);
+    }
+  };
+  return {
+    to: (url) => {
+      const found = operatorsProxy(process.env, {
+        protocol: url.protocol === 'https:' ? 'https:' : 'http:',
+        host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+        port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+      });
+      if (found === null) return { dispatcher: direct, proxy: null };
+      const way = proxied.get(found.address) ?? through(found.address, found.variable);
+      proxied.set(found.address, way);
+      return way;
+    },
+    close: async () => {
+      await Promise.all(
+        [direct, ...[...proxied.values()].map((way) => way.dispatcher)].map((each) => each.destroy()),
+      );
+    },
+  };
+}
+
+function noProxy(variable: string): MirrorError {
+  return new MirrorError(
+    'service.unreachable',
+    `The variable ${variable} does not hold the address of a proxy.`,
+    {
+      hint: 'An address is http://proxy.example.com:3128, or http://user:password@proxy.example.com:3128, with special characters percent-encoded.',
+    },
+  );
+}
