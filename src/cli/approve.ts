@@ -11,7 +11,7 @@ import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { heldPaths } from './held-paths.ts';
-import { openReader, refuseMissing } from './reader.ts';
+import { openReader, refuseMissing } from '../daemon/start/open-reader.ts';
 import { tellEvent } from './output.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { namedPath } from './target-name.ts';

@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 
-import type { CommandNode, Flag, Value } from '../completion/tree.ts';
+import type { CommandNode, Flag, Value } from './completion/tree.ts';
 import { settingDescriptors } from '../config/descriptors.ts';
 
 const settingsByFlag = new Map(settingDescriptors.map((setting) => [setting.flag, setting]));

@@ -31,13 +31,13 @@ export function addConfigCommands(program: Command): void {
       const { settingsOf } = await import('./settings-flags.ts');
       if (options.for === 'serve') {
         const loaded = settingsOf(command, []);
-        const { requiredServeDirectory } = await import('./serve-directory.ts');
+        const { requiredServeDirectory } = await import('../server/start/directory.ts');
         requiredServeDirectory(loaded.settings.serve);
         printData(describeCheck(loaded, 'serve'));
         return;
       }
       const loaded = settingsOf(command, ['service', 'directory']);
-      const { checkCommands } = await import('./publish-gate.ts');
+      const { checkCommands } = await import('../daemon/hooks/publish-gate.ts');
       await checkCommands(loaded.settings);
       printData(describeCheck(loaded));
     });

@@ -62,7 +62,7 @@ function addCompletion(program: Command): void {
       }),
     )
     .action(async (asked: string, _options, command: Command) => {
-      const { completionFor, keysFor, namesFor } = await import('./completion.ts');
+      const { completionFor, keysFor, namesFor } = await import('./complete.ts');
       const shell = shells.find((each) => each === asked);
       if (shell !== undefined) {
         await addAllPendingFlags(program);

@@ -6,7 +6,7 @@ import { counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import { say } from '../lib/text/terminal-text.ts';
-import { createLiveLine } from '../observe/live-line.ts';
+import { createLiveLine } from './live-line.ts';
 import { declare, type SetExitCode } from './declare.ts';
 import { liveLineOptions, printData, printJson, tell } from './output.ts';
 

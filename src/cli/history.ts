@@ -13,7 +13,7 @@ import { type HistoryEntry, readHistory } from '../mirror/store/history/history.
 import { layoutOf, parseHistoryName } from '../mirror/store/layout.ts';
 import { readManifest } from '../mirror/store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../mirror/store/history/restore.ts';
-import { refuseMissing } from './reader.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { table } from './output.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
@@ -136,7 +136,7 @@ export async function restoreHistory(
     if (atMs !== null && whole.manifest.publishedAtMs > atMs) notKept(target, atMs);
     if (folder === null) {
       await becomeOwnerOf(settings.directory);
-      const { openMirrorStore } = await import('./compose.ts');
+      const { openMirrorStore } = await import('../daemon/start/open-mirror.ts');
       const store = await openMirrorStore(settings);
       try {
         await restoreToMirror(store, whole, Date.now());

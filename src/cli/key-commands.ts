@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 
 import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { say } from '../lib/text/terminal-text.ts';
-import { KEY_KINDS, type KeyKind } from '../service/keys.ts';
+import { KEY_KINDS, type KeyKind } from '../server/http/keys.ts';
 import { declare, type FlagSet, type SetExitCode } from './declare.ts';
 import { loudness } from './loudness.ts';
 import { jsonText, printData, printJson, tell } from './output.ts';
@@ -94,7 +94,7 @@ function addList(keys: Command, setExitCode: SetExitCode): void {
       const { settingsOf } = await import('./settings-flags.ts');
       const { settings } = settingsOf(command, []);
       const { describeKeys, keysOfSettings, listedKeys, listKeys } = await import('./keys.ts');
-      const { describeKeyProblem } = await import('./serve-keys.ts');
+      const { describeKeyProblem } = await import('../server/start/keys.ts');
       const content = await listKeys(settings);
       if (options.json) printJson(listedKeys(content));
       else printData(describeKeys(content));

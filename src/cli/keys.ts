@@ -1,17 +1,23 @@
 import { stat } from 'node:fs/promises';
 
 import type { Settings } from '../config/schema.ts';
-import { addKey, keyFolderOf, type KeyFolderContent, readKeyFolder, removeKey } from '../keys/key-folder.ts';
-import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../keys/stored-key.ts';
+import {
+  addKey,
+  keyFolderOf,
+  type KeyFolderContent,
+  readKeyFolder,
+  removeKey,
+} from '../server/keys/key-folder.ts';
+import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../server/keys/stored-key.ts';
 import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { utcTime } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { digestOfKey, type KeyKind } from '../service/keys.ts';
+import { digestOfKey, type KeyKind } from '../server/http/keys.ts';
 import { table } from './output.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { prepareServeDirectory, requiredServeDirectory } from './serve-directory.ts';
+import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
 
 /** A key for programs, without what could be used in its place. */
 export interface ListedKey {

@@ -14,7 +14,7 @@ import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../mirror/store/leases/acquire.ts';
 import { type LeaseFiles, readLeases } from '../mirror/store/leases/lease-files.ts';
-import { refuseMissing } from './reader.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { table, tell } from './output.ts';
 
 /** What `lease acquire` is asked for. */

@@ -6,7 +6,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import { connect } from './installation.ts';
+import { connect } from '../daemon/start/installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import type { Loudness } from '../model/loudness.ts';
+import type { Loudness } from './is-told.ts';
 
 let asked: Loudness = 'normal';
 

@@ -25,7 +25,7 @@ export function addMirrorCommands(program: Command, setExitCode: SetExitCode): v
       process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
       const { settingsOf } = await import('./settings-flags.ts');
       const load = () => settingsOf(command, ['service', 'directory']);
-      const { run } = await import('./run.ts');
+      const { run } = await import('../daemon/run.ts');
       setExitCode(await run(load, options.adopt));
     });
   declare(

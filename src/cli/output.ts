@@ -1,5 +1,5 @@
 import { EVENT_LEVELS, type EventSink } from '../mirror/pass/events.ts';
-import { isTold } from '../model/loudness.ts';
+import { isTold } from './is-told.ts';
 import {
   emphasised,
   escaped,
@@ -12,8 +12,8 @@ import {
   written,
 } from '../lib/text/terminal-text.ts';
 import type { LogLevel } from '../lib/process/journal.ts';
-import type { LiveLineOptions } from '../observe/live-line.ts';
-import { describeEvent } from '../observe/messages.ts';
+import type { LiveLineOptions } from './live-line.ts';
+import { describeEvent } from '../daemon/log/messages.ts';
 import { loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from '../lib/process/streams.ts';
 

@@ -4,9 +4,9 @@ import type { Action } from '../mirror/plan/actions.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
 import { planPass } from '../mirror/pass/pass.ts';
-import { policyOf } from './compose.ts';
-import { openReader } from './reader.ts';
-import { connect, recallInstallation } from './installation.ts';
+import { policyOf } from '../daemon/start/open-mirror.ts';
+import { openReader } from '../daemon/start/open-reader.ts';
+import { connect, recallInstallation } from '../daemon/start/installation.ts';
 import { table, tellEvent } from './output.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 

@@ -3,11 +3,11 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../mirror/plan/target-status.ts';
-import { readLockHolder } from '../mirror/store/lock-holder.ts';
+import { readLockHolder } from '../lib/disk/lock-holder.ts';
 import { requestRetry } from '../mirror/store/retries.ts';
 import { tellEvent } from './output.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { openReader, refuseMissing, statusPolicyOf } from './reader.ts';
+import { openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { namedPath } from './target-name.ts';
 
 /** What `retry` asked for. */

@@ -3,20 +3,26 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughDuration, utcTime } from '../lib/text/humanize.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { say } from '../lib/text/terminal-text.ts';
-import { createReplicaLibrary, type ReplicaTotals } from '../replica/library.ts';
-import type { MirrorPort, ReplicaTrouble } from '../replica/ports.ts';
-import { createService } from '../service/service.ts';
+import { createReplicaLibrary, type ReplicaTotals } from '../server/replica/library.ts';
+import type { MirrorPort, ReplicaTrouble } from '../server/replica/ports.ts';
+import { createService } from '../server/http/service.ts';
 import type { State, StoredPass } from '../mirror/state/state.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { parseManifest } from '../mirror/store/manifest-file.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
-import { openStateOf, refuseMissing, statusPolicyOf } from './reader.ts';
+import { openStateOf, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { printData, tellEvent } from './output.ts';
-import { refuseMissingServeDirectory, refuseNoMirror } from './serve-directory.ts';
-import { openServedKeys } from './serve-keys.ts';
-import { log, openServeLog } from './serve-log.ts';
-import { createTroubleTeller, listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
+import { refuseMissingServeDirectory, refuseNoMirror } from '../server/start/directory.ts';
+import { openServedKeys } from '../server/start/keys.ts';
+import { log, openServeLog } from '../server/start/log.ts';
+import {
+  createTroubleTeller,
+  listenForStop,
+  type Stop,
+  tellKeys,
+  tellRequest,
+} from '../server/start/start.ts';
 
 type ReplicaSettings = SettingsFor<'directory'>;
 

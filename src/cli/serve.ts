@@ -1,26 +1,34 @@
+import { join } from 'node:path';
+
+import { pageFolders } from '../lib/http/page-folders.ts';
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
-import { createSamples } from '../demo/samples.ts';
-import { createFetching } from '../git/fetching.ts';
-import { createGitLibrary } from '../git/library.ts';
-import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
+import { createSamples } from '../server/demo/samples.ts';
+import { createFetching } from '../server/git/fetching.ts';
+import { createGitLibrary } from '../server/git/library.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../server/git/registry.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { parseNetworkRules } from '../lib/net/networks.ts';
 import { say } from '../lib/text/terminal-text.ts';
-import { loadPage } from '../service/page.ts';
-import { createService } from '../service/service.ts';
-import { endOrphans } from './orphans.ts';
+import { loadPage } from '../server/http/page.ts';
+import { createService } from '../server/http/service.ts';
+import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
-import { UPLOAD_PAGE_FOLDERS } from './pages.ts';
-import { checkAhead, openChecks } from './serve-checks.ts';
-import { prepareServeDirectory, requiredServeDirectory } from './serve-directory.ts';
-import { tellFetch } from './serve-fetching.ts';
-import { openServedKeys } from './serve-keys.ts';
-import { lockServiceDirectory } from './serve-lock.ts';
-import { log, openServeLog } from './serve-log.ts';
-import { closeServeDirectory } from './serve-privacy.ts';
-import { tellOpening, tellReading } from './serve-notices.ts';
-import { createTroubleTeller, listenForStop, type Stop, tellKeys, tellRequest } from './serve-start.ts';
+import { checkAhead, openChecks } from '../server/start/checks.ts';
+import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
+import { tellFetch } from '../server/start/fetching.ts';
+import { openServedKeys } from '../server/start/keys.ts';
+import { lockServiceDirectory } from '../server/start/lock.ts';
+import { log, openServeLog } from '../server/start/log.ts';
+import { closeServeDirectory } from '../server/start/privacy.ts';
+import { tellOpening, tellReading } from '../server/start/notices.ts';
+import {
+  createTroubleTeller,
+  listenForStop,
+  type Stop,
+  tellKeys,
+  tellRequest,
+} from '../server/start/start.ts';
 
 /** How the embedded service is run. */
 export interface ServeOptions {
@@ -54,7 +62,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
   await prepareServeDirectory(directory);
   await closeServeDirectory(directory, log);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
-  const page = await loadPage(UPLOAD_PAGE_FOLDERS);
+  const page = await loadPage(pageFolders(join(import.meta.dirname, '../server/uploads/page')));
   const lock = await lockServiceDirectory(directory);
   await endLeftovers(directory);
   const opening = {

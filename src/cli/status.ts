@@ -9,9 +9,9 @@ import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
-import { type LockHolder, readLockHolder } from '../mirror/store/lock-holder.ts';
+import { type LockHolder, readLockHolder } from '../lib/disk/lock-holder.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { tableWithNotes, tellEvent } from './output.ts';
 
 /** How everything stands, from the disk. */

@@ -1,11 +1,11 @@
 import type { Difference } from '../mirror/store/verify/drift.ts';
 import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
 import { Gauge } from '../lib/time/gauge.ts';
-import type { Loudness } from '../model/loudness.ts';
+import type { Loudness } from './is-told.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { createLiveLine, type LiveLineOptions } from '../observe/live-line.ts';
+import { createLiveLine, type LiveLineOptions } from './live-line.ts';
 import {
   hasExpected,
   isClean,

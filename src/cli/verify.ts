@@ -17,9 +17,9 @@ import {
   type Stray,
 } from '../mirror/store/verify/strays.ts';
 import { findLost, readTargetList } from '../mirror/store/target-list.ts';
-import { readLockHolder } from '../mirror/store/lock-holder.ts';
+import { readLockHolder } from '../lib/disk/lock-holder.ts';
 import { openVerificationLog, type VerificationLog } from '../mirror/store/verify/verification-log.ts';
-import { refuseMissing } from './reader.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { namedPath } from './target-name.ts';
 
 /** How a target stands to its manifest. */

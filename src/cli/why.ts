@@ -11,10 +11,10 @@ import type { Published } from '../mirror/plan/targets.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
-import { startSchedule } from '../daemon/schedule.ts';
+import { startSchedule } from '../daemon/triggers/schedule.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { heldPaths } from './held-paths.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from './reader.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { tellEvent } from './output.ts';
 import { namedPath } from './target-name.ts';
 import {

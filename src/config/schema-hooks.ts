@@ -1,4 +1,4 @@
-import { isWebhookFilter } from '../model/notification-types.ts';
+import { isWebhookFilter } from './notification-types.ts';
 import { command, duration, list, path, secretAddress, secretKey } from './kinds.ts';
 import { section, setting } from './leaf.ts';
 

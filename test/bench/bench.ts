@@ -121,7 +121,7 @@ function compile(folder: string, say: (text: string) => void): string {
   say('compiling the program');
   const script = `set -e
 node_modules/.bin/tsc -p src/tsconfig.json --outDir "$1/dist"
-for page in page page-base upload-page; do cp -r "src/$page" "$1/dist/"; done
+for page in daemon/page lib/page server/uploads/page; do mkdir -p "$1/dist/$page" && cp -r "src/$page/." "$1/dist/$page/"; done
 cp package.json "$1/"
 ln -s "$PWD/node_modules" "$1/node_modules"`;
   const { status, stdout } = spawnSync('sh', ['-c', script, 'compile', folder], {

@@ -4,12 +4,12 @@ import { join, relative } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
-import { createGit } from '../../src/git/git.ts';
-import { createGitLibrary } from '../../src/git/library.ts';
-import { openRegistry } from '../../src/git/registry.ts';
-import { fixedKey } from '../../src/service/keys.ts';
-import { createService } from '../../src/service/service.ts';
+import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import { createGitLibrary } from '../../src/server/git/library.ts';
+import { openRegistry } from '../../src/server/git/registry.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import { createService } from '../../src/server/http/service.ts';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { startReplica } from '../support/replica.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { initialise } from '../../src/git/bare.ts';
-import { createGit } from '../../src/git/git.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import { createGit } from '../../src/server/git/git.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -9,11 +9,11 @@ import { promisify } from 'node:util';
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
-import { createSamples } from '../../src/demo/samples.ts';
-import { createGitLibrary } from '../../src/git/library.ts';
-import { fixedKey } from '../../src/service/keys.ts';
-import type { Standing, WorkbookRow } from '../../src/service/library.ts';
-import { createService } from '../../src/service/service.ts';
+import { createSamples } from '../../src/server/demo/samples.ts';
+import { createGitLibrary } from '../../src/server/git/library.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import type { Standing, WorkbookRow } from '../../src/server/http/library.ts';
+import { createService } from '../../src/server/http/service.ts';
 import { Subject, type SubjectOptions } from '../conformance/subject.ts';
 import { STATEMENTS, tryAll, tryStatement } from '../conformance/suite.ts';
 import {

@@ -7,11 +7,11 @@ import { fromBufferPromise } from 'yauzl';
 
 import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
 import { pageSchema, workbookSchema } from '../../src/lib/api/schemas.ts';
-import { compareWithGit, type PathOf } from '../../src/demo/compare.ts';
-import { createSamples, type Samples } from '../../src/demo/samples.ts';
-import { createWriter, type Edit } from '../../src/demo/writer.ts';
-import { createGit } from '../../src/git/git.ts';
-import { readHeads } from '../../src/git/refs.ts';
+import { compareWithGit, type PathOf } from '../../src/server/demo/compare.ts';
+import { createSamples, type Samples } from '../../src/server/demo/samples.ts';
+import { createWriter, type Edit } from '../../src/server/demo/writer.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import { readHeads } from '../../src/server/git/refs.ts';
 import { createGitService, type GitService } from '../support/git-service.ts';
 
 const KEY = 'key';

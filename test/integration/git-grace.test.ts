@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { initialise } from '../../src/git/bare.ts';
-import { createGit, type Git } from '../../src/git/git.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import { createGit, type Git } from '../../src/server/git/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 let git: Git;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type AfterPublish, createAfterPublish } from '../../src/hooks/after-publish.ts';
+import { type AfterPublish, createAfterPublish } from '../../src/daemon/hooks/after-publish.ts';
 import type { ToldTree } from '../../src/mirror/plan/due-hooks.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { MirrorEvent } from '../../src/mirror/pass/events.ts';

@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { createPoster } from '../../src/mirror/upstream/post.ts';
-import { createHeartbeat } from '../../src/hooks/heartbeat.ts';
-import { signatureOf } from '../../src/hooks/signature.ts';
-import { createWebhook, type Webhook, type WebhookTarget } from '../../src/hooks/webhook.ts';
+import { createHeartbeat } from '../../src/daemon/hooks/heartbeat.ts';
+import { signatureOf } from '../../src/daemon/hooks/signature.ts';
+import { createWebhook, type Webhook, type WebhookTarget } from '../../src/daemon/hooks/webhook.ts';
 import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
-import type { Notification } from '../../src/model/notifications.ts';
+import type { Notification } from '../../src/daemon/hooks/notifications.ts';
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { openMirror } from '../../src/cli/compose.ts';
-import { createHooks } from '../../src/cli/hooks-wiring.ts';
+import { openMirror } from '../../src/daemon/start/open-mirror.ts';
+import { createHooks } from '../../src/daemon/hooks/create-hooks.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { EventSink } from '../../src/mirror/pass/events.ts';
 import { runPass } from '../../src/mirror/pass/pass.ts';

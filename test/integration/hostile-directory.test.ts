@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { openMirrorStore } from '../../src/cli/compose.ts';
+import { openMirrorStore } from '../../src/daemon/start/open-mirror.ts';
 import { restoreHistory } from '../../src/cli/history.ts';
-import { openStateOf } from '../../src/cli/reader.ts';
+import { openStateOf } from '../../src/daemon/start/open-reader.ts';
 import { repair } from '../../src/cli/repair.ts';
 import { damagedTargets, verify } from '../../src/cli/verify.ts';
 import { loadSettings } from '../../src/config/load.ts';

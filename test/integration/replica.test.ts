@@ -17,7 +17,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import type { Content, Repository } from '../../src/service/library.ts';
+import type { Content, Repository } from '../../src/server/http/library.ts';
 import { emptyRecord } from '../../src/mirror/plan/record.ts';
 import { targetKey } from '../../src/mirror/upstream/listing.ts';
 import { startPair, type MirrorHarness } from '../support/mirror-harness.ts';

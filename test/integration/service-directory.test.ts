@@ -7,13 +7,13 @@ import { dirname, join, relative } from 'node:path';
 
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { endOrphans } from '../../src/cli/orphans.ts';
-import { lockServiceDirectory } from '../../src/cli/serve-lock.ts';
-import { initialise } from '../../src/git/bare.ts';
-import { createGit } from '../../src/git/git.ts';
-import type { OpeningEvent } from '../../src/git/opening.ts';
-import { readBranches } from '../../src/git/refs.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
+import { endOrphans } from '../../src/server/start/orphans.ts';
+import { lockServiceDirectory } from '../../src/server/start/lock.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import type { OpeningEvent } from '../../src/server/git/opening.ts';
+import { readBranches } from '../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -8,16 +8,16 @@ import { join } from 'node:path';
 
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
-import { initialise, keepExact } from '../../src/git/bare.ts';
-import type { FetchEvent } from '../../src/git/fetches.ts';
-import { createForwardProxy } from '../../src/git/forward-proxy.ts';
-import { createGit, type Git } from '../../src/git/git.ts';
-import { LASTING_SETTINGS } from '../../src/git/lasting.ts';
-import type { Remote } from '../../src/git/reach.ts';
-import { readBranches } from '../../src/git/refs.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import { askRemote, pull } from '../../src/git/remote.ts';
+import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
+import { initialise, keepExact } from '../../src/server/git/bare.ts';
+import type { FetchEvent } from '../../src/server/git/fetches.ts';
+import { createForwardProxy } from '../../src/server/git/forward-proxy.ts';
+import { createGit, type Git } from '../../src/server/git/git.ts';
+import { LASTING_SETTINGS } from '../../src/server/git/lasting.ts';
+import type { Remote } from '../../src/server/git/remote-errors.ts';
+import { readBranches } from '../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import { askRemote, pull } from '../../src/server/git/remote.ts';
 import { startGitHttpServer } from '../support/git-http-server.ts';
 import { createGitService } from '../support/git-service.ts';
 import { temporaryFolder } from '../support/temporary.ts';

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { packetLine } from '../../src/service/packets.ts';
+import { packetLine } from '../../src/server/http/packets.ts';
 import {
   git,
   type GitEnded,

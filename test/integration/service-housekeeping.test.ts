@@ -3,10 +3,10 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { makeCommits } from '../../src/demo/commits.ts';
-import { createGit } from '../../src/git/git.ts';
-import { createHousekeeping } from '../../src/git/housekeeping.ts';
-import { openRegistry } from '../../src/git/registry.ts';
+import { makeCommits } from '../../src/server/demo/commits.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import { createHousekeeping } from '../../src/server/git/housekeeping.ts';
+import { openRegistry } from '../../src/server/git/registry.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 it('packs a repository anew when it has grown, and leaves everything as it was', async () => {

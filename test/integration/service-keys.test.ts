@@ -19,10 +19,16 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-import { addKey, keyFolderOf, type KeyProblem, readKeyFolder, removeKey } from '../../src/keys/key-folder.ts';
-import { createKeyReader } from '../../src/keys/key-reader.ts';
-import { makeKey, type NewKey, renderKeyFile } from '../../src/keys/stored-key.ts';
-import { findKey, type KeyKind, type Keys } from '../../src/service/keys.ts';
+import {
+  addKey,
+  keyFolderOf,
+  type KeyProblem,
+  readKeyFolder,
+  removeKey,
+} from '../../src/server/keys/key-folder.ts';
+import { createKeyReader } from '../../src/server/keys/key-reader.ts';
+import { makeKey, type NewKey, renderKeyFile } from '../../src/server/keys/stored-key.ts';
+import { findKey, type KeyKind, type Keys } from '../../src/server/http/keys.ts';
 import { type Ended, run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { createGit } from '../../src/git/git.ts';
+import { createGit } from '../../src/server/git/git.ts';
 import { git, KEY, startUploadService, type UploadService } from '../support/upload-service.ts';
 
 const SIZE_BYTES = 150_000_000;

@@ -9,15 +9,15 @@ import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { describeFetch } from '../../src/cli/serve-fetching.ts';
-import { makeCommits } from '../../src/demo/commits.ts';
-import { initialise } from '../../src/git/bare.ts';
-import type { Lookup } from '../../src/git/dialing.ts';
-import type { FetchEvent } from '../../src/git/fetches.ts';
-import { createForwardProxy, type ForwardProxyOptions } from '../../src/git/forward-proxy.ts';
-import { createGit } from '../../src/git/git.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import { askRemote } from '../../src/git/remote.ts';
+import { describeFetch } from '../../src/server/start/fetching.ts';
+import { makeCommits } from '../../src/server/demo/commits.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import type { Lookup } from '../../src/server/git/dialing.ts';
+import type { FetchEvent } from '../../src/server/git/fetches.ts';
+import { createForwardProxy, type ForwardProxyOptions } from '../../src/server/git/forward-proxy.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import { askRemote } from '../../src/server/git/remote.ts';
 import { parseNetworkRules } from '../../src/lib/net/networks.ts';
 import { type GitHttpServer, startGitHttpServer } from '../support/git-http-server.ts';
 import { createGitService } from '../support/git-service.ts';

@@ -3,9 +3,9 @@ import { request } from 'node:http';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { fixedKey, type KnownKey } from '../../src/service/keys.ts';
-import type { Changes, Library, Repository } from '../../src/service/library.ts';
-import { createService } from '../../src/service/service.ts';
+import { fixedKey, type KnownKey } from '../../src/server/http/keys.ts';
+import type { Changes, Library, Repository } from '../../src/server/http/library.ts';
+import { createService } from '../../src/server/http/service.ts';
 import { GITEA_PUSH, giteaEvent, GITHUB_PING, GITHUB_PUSH, GITLAB_PUSH } from '../support/push-payloads.ts';
 
 const SECRET = 'wbs_for-signed-webhooks';

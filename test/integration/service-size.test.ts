@@ -6,15 +6,15 @@ import { createDeflate, deflateSync } from 'node:zlib';
 
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeFetch } from '../../src/cli/serve-fetching.ts';
-import { type FileChange, makeCommits } from '../../src/demo/commits.ts';
-import { initialise } from '../../src/git/bare.ts';
-import type { FetchEvent } from '../../src/git/fetches.ts';
-import { createForwardProxy } from '../../src/git/forward-proxy.ts';
-import { createGit } from '../../src/git/git.ts';
-import { OversizeError, type Remote } from '../../src/git/reach.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import { pull } from '../../src/git/remote.ts';
+import { describeFetch } from '../../src/server/start/fetching.ts';
+import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import type { FetchEvent } from '../../src/server/git/fetches.ts';
+import { createForwardProxy } from '../../src/server/git/forward-proxy.ts';
+import { createGit } from '../../src/server/git/git.ts';
+import { OversizeError, type Remote } from '../../src/server/git/remote-errors.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import { pull } from '../../src/server/git/remote.ts';
 import { type GitHttpServer, startGitHttpServer } from '../support/git-http-server.ts';
 import { createGitService } from '../support/git-service.ts';
 import { temporaryFolder } from '../support/temporary.ts';

@@ -4,9 +4,9 @@ import { connect, type Socket } from 'node:net';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { fixedKey } from '../../src/service/keys.ts';
-import type { Changes, Library } from '../../src/service/library.ts';
-import { createService, type ServiceOptions } from '../../src/service/service.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import type { Changes, Library } from '../../src/server/http/library.ts';
+import { createService, type ServiceOptions } from '../../src/server/http/service.ts';
 
 /** What strangers, who have no key, can have the service do. */
 

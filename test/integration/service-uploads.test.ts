@@ -8,8 +8,8 @@ import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-import { openRegistry } from '../../src/git/registry.ts';
-import { branchNameProblem, pathProblem } from '../../src/git/upload-rules.ts';
+import { openRegistry } from '../../src/server/git/registry.ts';
+import { branchNameProblem, pathProblem } from '../../src/server/git/upload-rules.ts';
 import { git, GROUP_KEY, KEY, startUploadService, type UploadService } from '../support/upload-service.ts';
 
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });

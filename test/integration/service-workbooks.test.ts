@@ -4,19 +4,19 @@ import { join } from 'node:path';
 
 import { onTestFinished, describe, expect, it } from 'vitest';
 
-import { createChecker } from '../../src/checker/checker.ts';
-import { openFindings } from '../../src/checker/findings.ts';
-import { createOpener, startProgram } from '../../src/checker/opener.ts';
-import { type CommitPlan, type FileChange, makeCommits } from '../../src/demo/commits.ts';
-import { readBlobs } from '../../src/git/blobs.ts';
-import { createBranchReader } from '../../src/git/branch-reader.ts';
-import { createGit, type Git } from '../../src/git/git.ts';
-import { createGitLibrary, type GitLibrary, type GitLibraryOptions } from '../../src/git/library.ts';
-import { createWorkbookListing } from '../../src/git/listing.ts';
-import { readRefFiles } from '../../src/git/ref-files.ts';
-import { readHeads } from '../../src/git/refs.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import { answerWorkbooks } from '../../src/service/workbooks.ts';
+import { createChecker } from '../../src/server/checker/checker.ts';
+import { openFindings } from '../../src/server/checker/findings.ts';
+import { createOpener, startProgram } from '../../src/server/checker/opener.ts';
+import { type CommitPlan, type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
+import { readBlobs } from '../../src/server/git/blobs.ts';
+import { createBranchReader } from '../../src/server/git/branch-reader.ts';
+import { createGit, type Git } from '../../src/server/git/git.ts';
+import { createGitLibrary, type GitLibrary, type GitLibraryOptions } from '../../src/server/git/library.ts';
+import { createWorkbookListing } from '../../src/server/git/listing.ts';
+import { readRefFiles } from '../../src/server/git/ref-files.ts';
+import { readHeads } from '../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import { answerWorkbooks } from '../../src/server/http/workbooks.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { bytesOf, makeBook, wholeFile } from '../support/workbooks.ts';
 

@@ -18,14 +18,14 @@ import {
   repositorySchema,
   workbookSchema,
 } from '../../src/lib/api/schemas.ts';
-import { type CommitPlan, type FileChange, makeCommits } from '../../src/demo/commits.ts';
-import { createFigures } from '../../src/demo/figures.ts';
-import { initialise } from '../../src/git/bare.ts';
-import { createGit, type Git } from '../../src/git/git.ts';
-import { createWorkbookListing } from '../../src/git/listing.ts';
-import { readBranches } from '../../src/git/refs.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import type { RequestInfo } from '../../src/service/service.ts';
+import { type CommitPlan, type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
+import { createFigures } from '../../src/server/demo/figures.ts';
+import { initialise } from '../../src/server/git/bare.ts';
+import { createGit, type Git } from '../../src/server/git/git.ts';
+import { createWorkbookListing } from '../../src/server/git/listing.ts';
+import { readBranches } from '../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import type { RequestInfo } from '../../src/server/http/service.ts';
 import { createGitService, type GitService } from '../support/git-service.ts';
 
 const KEY = 'key-1';

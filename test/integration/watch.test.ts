@@ -18,12 +18,12 @@ import { fileURLToPath } from 'node:url';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { watchTrees } from '../../src/daemon/watch.ts';
+import { watchTrees } from '../../src/daemon/drift/watch-trees.ts';
 import type { MirrorError } from '../../src/lib/errors/errors.ts';
 import { bindNativeCalls } from '../../src/lib/native/file-calls.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const WATCH_SOURCE = fileURLToPath(new URL('../../src/daemon/watch.ts', import.meta.url));
+const WATCH_SOURCE = fileURLToPath(new URL('../../src/daemon/drift/watch-trees.ts', import.meta.url));
 
 interface Watched {
   readonly root: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
 import { eventfulReport, targetStatus } from '../support/report.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -8,9 +8,9 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
-import type { DaemonReport } from '../../src/model/report.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
-import { createWebServer, type WebServer, type WebServerOptions } from '../../src/web/server.ts';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
+import { createWebServer, type WebServer, type WebServerOptions } from '../../src/daemon/web/server.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../support/report.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { parseMetrics } from '../support/text-format.ts';

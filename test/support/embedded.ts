@@ -2,9 +2,9 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-import { compareWithGit } from '../../src/demo/compare.ts';
-import { createSamples } from '../../src/demo/samples.ts';
-import { createWriter, type Writer } from '../../src/demo/writer.ts';
+import { compareWithGit } from '../../src/server/demo/compare.ts';
+import { createSamples } from '../../src/server/demo/samples.ts';
+import { createWriter, type Writer } from '../../src/server/demo/writer.ts';
 import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
 import { createGitService, type GitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';

@@ -1,8 +1,8 @@
-import { createGitLibrary } from '../../src/git/library.ts';
-import type { Registry } from '../../src/git/registry.ts';
-import { fixedKey } from '../../src/service/keys.ts';
-import type { Library, Standing } from '../../src/service/library.ts';
-import { createService, type RequestInfo, type Service } from '../../src/service/service.ts';
+import { createGitLibrary } from '../../src/server/git/library.ts';
+import type { Registry } from '../../src/server/git/registry.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import type { Library, Standing } from '../../src/server/http/library.ts';
+import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
 
 /** What the service is said to have made of a workbook. */
 export type Counters = Pick<Standing, 'processing' | 'failure'>;

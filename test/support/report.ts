@@ -1,5 +1,5 @@
-import { initialLive } from '../../src/model/live.ts';
-import type { DaemonReport } from '../../src/model/report.ts';
+import { initialLive } from '../../src/daemon/status/live.ts';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
 import type { TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 

@@ -4,12 +4,12 @@ import { promisify } from 'node:util';
 
 import { onTestFinished } from 'vitest';
 
-import { UPLOAD_PAGE_FOLDERS } from '../../src/cli/pages.ts';
-import { createGitLibrary } from '../../src/git/library.ts';
-import { openRegistry, type Registry } from '../../src/git/registry.ts';
-import { fixedKey } from '../../src/service/keys.ts';
-import { loadPage } from '../../src/service/page.ts';
-import { createService } from '../../src/service/service.ts';
+import { pageFolders } from '../../src/lib/http/page-folders.ts';
+import { createGitLibrary } from '../../src/server/git/library.ts';
+import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import { loadPage } from '../../src/server/http/page.ts';
+import { createService } from '../../src/server/http/service.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export const KEY = 'key-of-anna';
@@ -51,7 +51,7 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
     library,
     changes: library.changes,
     keys: () => Promise.resolve(keys),
-    page: await loadPage(UPLOAD_PAGE_FOLDERS),
+    page: await loadPage(pageFolders(join(import.meta.dirname, '../../src/server/uploads/page'))),
     onRequest: ({ error }) => {
       if (error !== undefined) failures.push(error);
     },

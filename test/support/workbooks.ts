@@ -1,7 +1,7 @@
 import { type BookType, type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
 import { ZipFile } from 'yazl';
 
-import type { FileBytes } from '../../src/model/workbook-check.ts';
+import type { FileBytes } from '../../src/server/checker/workbook-check.ts';
 
 /** A small workbook with some rows. */
 export function makeBook(rows: ReadonlyArray<ReadonlyArray<string | number>> = [['a', 1]]): WorkBook {

@@ -2,7 +2,7 @@ import { utils } from '@e965/xlsx';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { examine } from '../../src/checker/examine.ts';
+import { examine } from '../../src/server/checker/examine.ts';
 import { bytesOf, makeBook, partsWith, sheetOf, wholeFile, zipOf } from '../support/workbooks.ts';
 
 const CELL = '<sheetData><row r="1"><c r="A1"><v>1</v></c></row></sheetData>';

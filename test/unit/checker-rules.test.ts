@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { formatFindings, parseFindings } from '../../src/checker/findings.ts';
+import { formatFindings, parseFindings } from '../../src/server/checker/findings.ts';
 import {
   hasDocumentType,
   isEssentialXml,
@@ -10,10 +10,14 @@ import {
   isSpreadsheetMarkup,
   isWholeXml,
   methodFor,
-} from '../../src/checker/rules.ts';
-import { decodeText, sniff } from '../../src/checker/sniff.ts';
-import { compressedBytesOf, readZipDirectory, type ZipEntry } from '../../src/checker/zip-directory.ts';
-import { isLastingFinding, isSuccess, workbookKindOf } from '../../src/model/workbook-check.ts';
+} from '../../src/server/checker/rules.ts';
+import { decodeText, sniff } from '../../src/server/checker/sniff.ts';
+import {
+  compressedBytesOf,
+  readZipDirectory,
+  type ZipEntry,
+} from '../../src/server/checker/zip-directory.ts';
+import { isLastingFinding, isSuccess, workbookKindOf } from '../../src/server/checker/workbook-check.ts';
 import { zipOf } from '../support/workbooks.ts';
 
 function entry(sizeBytes: number, compressedBytes: number): ZipEntry {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBoard, roomOn } from '../../src/cli/board.ts';
-import type { Mirror } from '../../src/cli/compose.ts';
+import { createBoard, roomOn } from '../../src/daemon/status/status-service.ts';
+import type { Mirror } from '../../src/daemon/start/open-mirror.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import { createPulse } from '../../src/daemon/pulse.ts';
+import { createPulse } from '../../src/daemon/supervision/progress-monitor.ts';
 import { ProgressMonitor } from '../../src/mirror/pass/pull-monitor.ts';
 import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
 import { published } from '../support/builders.ts';

@@ -7,7 +7,7 @@ import { addHistoryCommands } from '../../src/cli/history-commands.ts';
 import { addMirrorCommands } from '../../src/cli/mirror-commands.ts';
 import { addListCommands } from '../../src/cli/service-commands.ts';
 import { commandTree } from '../../src/cli/command-tree.ts';
-import { everyNode, flagsByMeaning } from '../../src/completion/tree.ts';
+import { everyNode, flagsByMeaning } from '../../src/cli/completion/tree.ts';
 
 async function program(): Promise<Command> {
   const command = new Command('workbook-mirror').version('1', '-V, --version', 'print the version');

@@ -6,13 +6,13 @@ import { parse } from 'yaml';
 import { addAllPendingFlags } from '../../src/cli/declare.ts';
 import { addKeyCommands } from '../../src/cli/key-commands.ts';
 import { idMeant } from '../../src/cli/keys.ts';
-import { formatLine, isLogged } from '../../src/cli/serve-log.ts';
-import { describeNoToken, mirrorSettings } from '../../src/cli/serve-start.ts';
+import { formatLine, isLogged } from '../../src/server/start/log.ts';
+import { describeNoToken, mirrorSettings } from '../../src/server/start/start.ts';
 import { addListCommands, addProbeCommand, addServiceCommands } from '../../src/cli/service-commands.ts';
-import { lacksCredentials, reasonIn } from '../../src/git/complaint.ts';
+import { lacksCredentials, reasonIn } from '../../src/server/git/stderr.ts';
 import { listenError } from '../../src/lib/http/listen-error.ts';
 import { say } from '../../src/lib/text/terminal-text.ts';
-import { reachableHost } from '../../src/service/service.ts';
+import { reachableHost } from '../../src/server/http/service.ts';
 import { hostileText, UNFIT } from '../support/hostile-text.ts';
 
 const AT = new Date('2026-01-02T03:04:05.678Z');

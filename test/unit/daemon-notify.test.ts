@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createNotifier } from '../../src/daemon/notify.ts';
+import { createNotifier } from '../../src/daemon/supervision/notify.ts';
 import { say } from '../../src/lib/text/terminal-text.ts';
 
 /** A notifier in an environment, what it sent, and to which sockets. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { createPulse } from '../../src/daemon/pulse.ts';
-import { startTicker } from '../../src/daemon/ticker.ts';
-import { startWatchdog } from '../../src/daemon/watchdog.ts';
+import { createPulse } from '../../src/daemon/supervision/progress-monitor.ts';
+import { startTicker } from '../../src/daemon/triggers/ticker.ts';
+import { startWatchdog } from '../../src/daemon/supervision/watchdog.ts';
 
 describe('a pulse', () => {
   let nowMs = 0;

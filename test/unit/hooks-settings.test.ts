@@ -5,7 +5,7 @@ import { fileLayer } from '../../src/config/file.ts';
 import { environmentLayer, flagLayer } from '../../src/config/layers.ts';
 import { resolveSettings } from '../../src/config/resolve.ts';
 import { inlineSecret } from '../../src/config/secret.ts';
-import { cleanEnvironment, hookEnvironment } from '../../src/hooks/environment.ts';
+import { cleanEnvironment, hookEnvironment } from '../../src/daemon/hooks/environment.ts';
 
 interface Sources {
   readonly text?: string;

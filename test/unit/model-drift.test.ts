@@ -6,9 +6,9 @@ import {
   differencesOf,
   type FoundEntry,
   foldersOf,
-  foldersWith,
   type FoundFile,
 } from '../../src/mirror/store/verify/drift.ts';
+import { foldersWith } from '../../src/mirror/store/manifest.ts';
 import { byCodeUnits, type ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../support/builders.ts';
 

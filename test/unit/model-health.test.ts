@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { livenessOf, readinessOf } from '../../src/model/health.ts';
+import { livenessOf, readinessOf } from '../../src/daemon/status/readiness.ts';
 import type { TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import { NOW_MS } from '../support/builders.ts';
 import { targetStatus } from '../support/report.ts';

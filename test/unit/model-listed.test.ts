@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { MirrorEvent } from '../../src/mirror/pass/events.ts';
-import { type Listed, nextListed, NOT_LISTED } from '../../src/model/listed.ts';
+import { type Listed, nextListed, NOT_LISTED } from '../../src/daemon/status/listed.ts';
 
 const NONE = { count: 0, first: [] };
 const STARTED: MirrorEvent = { name: 'pass.started', trigger: 'schedule' };

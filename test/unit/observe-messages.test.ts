@@ -8,9 +8,9 @@ import {
   type MirrorEvent,
 } from '../../src/mirror/pass/events.ts';
 import { ERASE_LINE } from '../../src/lib/text/terminal-text.ts';
-import { createEventLog } from '../../src/observe/logger.ts';
-import { describeEvent } from '../../src/observe/messages.ts';
-import { createProgress } from '../../src/observe/progress.ts';
+import { createEventLog } from '../../src/daemon/log/logger.ts';
+import { describeEvent } from '../../src/daemon/log/messages.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 import { NOW_MS } from '../support/builders.ts';
 import { hostileText, UNFIT } from '../support/hostile-text.ts';
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { createMetrics } from '../../src/observe/metrics.ts';
-import type { DaemonReport } from '../../src/model/report.ts';
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
 import type { TargetStatus } from '../../src/mirror/plan/target-status.ts';
 import { HOUR_MS, NOW_MS } from '../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../support/report.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { EventSink, MirrorEvent } from '../../src/mirror/pass/events.ts';
 import type { PullProgress } from '../../src/mirror/pass/pull-progress.ts';
-import { createProgress, type ProgressOptions } from '../../src/observe/progress.ts';
+import { createProgress, type ProgressOptions } from '../../src/cli/progress.ts';
 import { NOW_MS } from '../support/builders.ts';
 
 const CLEAR = '\r\u001b[K';

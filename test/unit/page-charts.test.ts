@@ -9,7 +9,7 @@ import {
   passBars,
   passClause,
   passesSentence,
-} from '../../src/page/charts.js';
+} from '../../src/daemon/page/charts.js';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../support/builders.ts';
 import { daemonReport, passHistory, passNote, targetStatus } from '../support/page-reports.ts';
 

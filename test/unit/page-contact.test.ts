@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { contactNotice, isOld, leastGapMs, nextPollMs } from '../../src/page/contact.js';
+import { contactNotice, isOld, leastGapMs, nextPollMs } from '../../src/daemon/page/contact.js';
 import { NOW_MS } from '../support/builders.ts';
 
 const stateOf = (

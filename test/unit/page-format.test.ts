@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { printable, roughDuration, roughSize } from '../../src/lib/text/humanize.ts';
-import * as page from '../../src/page/format.js';
+import * as page from '../../src/daemon/page/format.js';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../support/builders.ts';
 
 describe('the words of the page', () => {

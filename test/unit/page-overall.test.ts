@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import type { DaemonReport } from '../../src/model/report.ts';
-import { mattersOf } from '../../src/page/attention.js';
-import { overallOf, unknownState } from '../../src/page/overall.js';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import { mattersOf } from '../../src/daemon/page/attention.js';
+import { overallOf, unknownState } from '../../src/daemon/page/overall.js';
 import { MINUTE_MS, NOW_MS } from '../support/builders.ts';
 import {
   daemonReport,

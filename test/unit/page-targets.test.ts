@@ -11,7 +11,7 @@ import {
   heldClause,
   nextOrder,
   troubleOf,
-} from '../../src/page/targets.js';
+} from '../../src/daemon/page/targets.js';
 import { HOUR_MS, NOW_MS } from '../support/builders.ts';
 import { failingTarget, heldTarget, manyTargets, targetStatus } from '../support/page-reports.ts';
 

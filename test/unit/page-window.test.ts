@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { offsetOf, piecesOf, rowAt } from '../../src/page/window.js';
+import { offsetOf, piecesOf, rowAt } from '../../src/daemon/page/window.js';
 
 const formOf = (count: number, open: readonly (readonly [number, number])[] = []) => ({
   count,

@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
-import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../src/replica/catalogue.ts';
-import { findPlace, tagOf } from '../../src/replica/contents.ts';
+import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../src/server/replica/catalogue.ts';
+import { findPlace, tagOf } from '../../src/server/replica/mirror-contents.ts';
 import { manifestWith, repository as repositoryWith } from '../support/builders.ts';
 
 function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createProofs, createSampledSet } from '../../src/replica/proofs.ts';
+import { createProofs, createSampledSet } from '../../src/server/replica/proofs.ts';
 
 const SHA = 'a'.repeat(64);
 

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
 import { openArchive } from '../../src/mirror/archive/archive.ts';
-import { WHOLE_BYTES, zipOf, type ZipSource } from '../../src/replica/zip.ts';
+import { WHOLE_BYTES, zipOf, type ZipSource } from '../../src/server/replica/zip.ts';
 import {
   dataDescriptor,
   DEFLATED,
@@ -16,7 +16,7 @@ import {
   localHeader,
   needsZip64,
   type ZipEntryFacts,
-} from '../../src/replica/zip-records.ts';
+} from '../../src/server/replica/zip-records.ts';
 import { DEFAULT_LIMITS } from '../support/archive-limits.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { bytesOfEntries } from '../support/unpacked.ts';

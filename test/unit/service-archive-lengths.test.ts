@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { type Archive, createArchiveLengths } from '../../src/service/archive-lengths.ts';
-import { countBytes, partOf } from '../../src/service/byte-ranges.ts';
-import type { Bytes } from '../../src/service/library.ts';
+import { type Archive, createArchiveLengths } from '../../src/server/http/archive-lengths.ts';
+import { countBytes, partOf } from '../../src/server/http/byte-ranges.ts';
+import type { Bytes } from '../../src/server/http/library.ts';
 
 const NEVER = new AbortController().signal;
 

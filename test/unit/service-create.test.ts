@@ -2,14 +2,14 @@ import { array, assert, constantFrom, jsonValue, option, property, record, strin
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { repositoryOf } from '../../src/cli/repos-create.ts';
-import { describeFetch } from '../../src/cli/serve-fetching.ts';
-import { type Address, readAddress } from '../../src/git/addresses.ts';
-import { formatCredentials, secretsOf } from '../../src/git/credentials.ts';
-import { createFetchQueue, type FetchQueue } from '../../src/git/fetch-queue.ts';
-import { createFetching, nextTurn } from '../../src/git/fetching.ts';
-import { networkEnvironment } from '../../src/git/git-environment.ts';
-import { credentialsOf } from '../../src/git/registrar.ts';
-import type { RegisteredRepository } from '../../src/git/registry-index.ts';
+import { describeFetch } from '../../src/server/start/fetching.ts';
+import { type Address, readAddress } from '../../src/server/git/addresses.ts';
+import { formatCredentials, secretsOf } from '../../src/server/git/credentials.ts';
+import { createFetchQueue, type FetchQueue } from '../../src/server/git/fetch-queue.ts';
+import { createFetching, nextTurn } from '../../src/server/git/fetching.ts';
+import { networkEnvironment } from '../../src/server/git/git-environment.ts';
+import { credentialsOf } from '../../src/server/git/registrar.ts';
+import type { RegisteredRepository } from '../../src/server/git/registry-index.ts';
 import {
   isInStep,
   isReferenceName,
@@ -19,9 +19,9 @@ import {
   planReferences,
   type ReferencePlan,
   type References,
-} from '../../src/git/remote-refs.ts';
-import { describeComplaint, troubleOf } from '../../src/git/reach.ts';
-import { readCreation } from '../../src/service/create.ts';
+} from '../../src/server/git/remote-refs.ts';
+import { describeComplaint, troubleOf } from '../../src/server/git/remote-errors.ts';
+import { readCreation } from '../../src/server/http/create.ts';
 
 describe('the address of an external repository', () => {
   it.each<[string, Address]>([

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { isDamagedExit } from '../../src/git/damage.ts';
-import { createDoubts } from '../../src/git/doubts.ts';
-import { CrowdedError, createLimitWithSeats, createYieldingLimit } from '../../src/git/limit.ts';
-import { orderOfArrival } from '../../src/git/quarantine.ts';
+import { isDamagedExit } from '../../src/server/git/damage.ts';
+import { createDoubts } from '../../src/server/git/doubts.ts';
+import { CrowdedError, createLimitWithSeats, createYieldingLimit } from '../../src/server/git/limit.ts';
+import { orderOfArrival } from '../../src/server/git/quarantine.ts';
 
 describe('an end of git fsck', () => {
   it.each<[number | null, string, boolean]>([

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { basicPassword, findGitRepository, wantsVersion2 } from '../../src/service/git-http.ts';
-import type { Repository } from '../../src/service/library.ts';
-import { packetLine } from '../../src/service/packets.ts';
+import { basicPassword, findGitRepository, wantsVersion2 } from '../../src/server/http/git-http.ts';
+import type { Repository } from '../../src/server/http/library.ts';
+import { packetLine } from '../../src/server/http/packets.ts';
 
 describe('Git over HTTP', () => {
   it('writes packets with their whole length in bytes', () => {

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { requestLines, showTarget } from '../../src/cli/request-log.ts';
-import { describeKeyProblem, temporaryKinds } from '../../src/cli/serve-keys.ts';
-import { holds } from '../../src/keys/key-reader.ts';
-import { looksLikeKey, makeKey, parseKeyFile, renderKeyFile } from '../../src/keys/stored-key.ts';
-import { authorise } from '../../src/service/auth.ts';
+import { requestLines, showTarget } from '../../src/server/start/request-log.ts';
+import { describeKeyProblem, temporaryKinds } from '../../src/server/start/keys.ts';
+import { holds } from '../../src/server/keys/key-reader.ts';
+import { looksLikeKey, makeKey, parseKeyFile, renderKeyFile } from '../../src/server/keys/stored-key.ts';
+import { authorise } from '../../src/server/http/auth.ts';
 import {
   digestOfKey,
   findKey,
@@ -13,7 +13,7 @@ import {
   fixedKey,
   KEY_KINDS,
   type KeyKind,
-} from '../../src/service/keys.ts';
+} from '../../src/server/http/keys.ts';
 
 const PERSONAL = fixedKey('personal', 'Anna', 'p');
 const GROUP = fixedKey('group', 'forge', 'g');

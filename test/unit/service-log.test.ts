@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { createFold, type History } from '../../src/git/history.ts';
-import { type Commit, createLogReader, type PathChange } from '../../src/git/log.ts';
+import { createFold, type History } from '../../src/server/git/history.ts';
+import { type Commit, createLogReader, type PathChange } from '../../src/server/git/log.ts';
 
 const ZERO = '0'.repeat(40);
 const BLOB = '1'.repeat(40);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { checkRepositoryName, formatCreatedAt, formatVersionTime } from '../../src/git/names.ts';
+import { checkRepositoryName, formatCreatedAt, formatVersionTime } from '../../src/server/git/names.ts';
 
 describe('names of repositories', () => {
   it('takes any visible name without slashes', () => {

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import type { Bytes } from '../../src/service/library.ts';
-import { FLUSH, inSideBand, packetLine, packetOf, readPackets } from '../../src/service/packets.ts';
-import { hasStrangeName, parseCommands, readPush, refusedPush } from '../../src/service/push-commands.ts';
-import { RequestError } from '../../src/service/request-error.ts';
+import type { Bytes } from '../../src/server/http/library.ts';
+import { FLUSH, inSideBand, packetLine, packetOf, readPackets } from '../../src/server/http/packets.ts';
+import { hasStrangeName, parseCommands, readPush, refusedPush } from '../../src/server/http/push-commands.ts';
+import { RequestError } from '../../src/server/http/request-error.ts';
 
 const NEW = 'a'.repeat(40);
 const NONE = '0'.repeat(40);

@@ -3,17 +3,17 @@ import { createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { comparableAddress, findMeant } from '../../src/service/git-address.ts';
-import { fixedKey, type KnownKey } from '../../src/service/keys.ts';
-import type { Repository } from '../../src/service/library.ts';
-import { payloadOfForm, readPushEvent, unwrapPayload } from '../../src/service/push-payload.ts';
+import { comparableAddress, findMeant } from '../../src/server/http/git-address.ts';
+import { fixedKey, type KnownKey } from '../../src/server/http/keys.ts';
+import type { Repository } from '../../src/server/http/library.ts';
+import { payloadOfForm, readPushEvent, unwrapPayload } from '../../src/server/http/push-payload.ts';
 import {
   canBeSigned,
   carriesGroupKey,
   carriesSignature,
   unauthorizedWebhook,
   webhookCredentials,
-} from '../../src/service/webhook-auth.ts';
+} from '../../src/server/http/webhook-auth.ts';
 import {
   GITEA_PUSH,
   giteaEvent,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { createReaders } from '../../src/git/readers.ts';
-import type { Bytes } from '../../src/service/library.ts';
+import { createReaders } from '../../src/server/git/readers.ts';
+import type { Bytes } from '../../src/server/http/library.ts';
 
 const FOREVER = new AbortController().signal;
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../src/lib/api/schemas.ts';
-import { authorise } from '../../src/service/auth.ts';
-import { chooseRange, matchesTag, missesTag } from '../../src/service/conditions.ts';
-import { fixedKey } from '../../src/service/keys.ts';
-import { parseTreeRecord } from '../../src/git/objects.ts';
-import { parseHeads } from '../../src/git/refs.ts';
-import type { Repository } from '../../src/service/library.ts';
-import { chooseReading, findRepository } from '../../src/service/repository-reference.ts';
+import { authorise } from '../../src/server/http/auth.ts';
+import { chooseRange, matchesTag, missesTag } from '../../src/server/http/conditions.ts';
+import { fixedKey } from '../../src/server/http/keys.ts';
+import { parseTreeRecord } from '../../src/server/git/objects.ts';
+import { parseHeads } from '../../src/server/git/refs.ts';
+import type { Repository } from '../../src/server/http/library.ts';
+import { chooseReading, findRepository } from '../../src/server/http/repository-reference.ts';
 
 const CREDENTIALS = [fixedKey('personal', 'Anna', 'key'), fixedKey('token', 'Anna', 'token')];
 

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../src/lib/api/requests.ts';
-import { RequestError } from '../../src/service/request-error.ts';
-import type { Repository } from '../../src/service/library.ts';
-import { chooseReading } from '../../src/service/repository-reference.ts';
-import { type ContentsReading, findRoute, readContents, splitTarget } from '../../src/service/routes.ts';
+import { RequestError } from '../../src/server/http/request-error.ts';
+import type { Repository } from '../../src/server/http/library.ts';
+import { chooseReading } from '../../src/server/http/repository-reference.ts';
+import { type ContentsReading, findRoute, readContents, splitTarget } from '../../src/server/http/routes.ts';
 
 function refusal(path: string): number {
   try {

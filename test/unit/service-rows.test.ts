@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { compareRows, mergeRows } from '../../src/git/merge-rows.ts';
-import { pendingChecks, putBack, takeBatch } from '../../src/git/pending-checks.ts';
-import { isSettled, type Stamp } from '../../src/git/ref-files.ts';
-import { createShared } from '../../src/git/share.ts';
-import type { WorkbookRow } from '../../src/service/library.ts';
+import { compareRows, mergeRows } from '../../src/server/git/merge-rows.ts';
+import { pendingChecks, putBack, takeBatch } from '../../src/server/git/pending-checks.ts';
+import { isSettled, type Stamp } from '../../src/server/git/ref-files.ts';
+import { createShared } from '../../src/server/git/share.ts';
+import type { WorkbookRow } from '../../src/server/http/library.ts';
 
 function row(
   integration: string,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { createLimit } from '../../src/git/limit.ts';
-import { splitTokens } from '../../src/git/tokens.ts';
+import { createLimit } from '../../src/server/git/limit.ts';
+import { splitTokens } from '../../src/server/git/tokens.ts';
 
 describe('tokens', () => {
   it('are the same however the output is cut', () => {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseDefaultBranch } from '../../src/git/default-branch.ts';
-import { parseFolderRecord } from '../../src/git/folders.ts';
+import { chooseDefaultBranch } from '../../src/server/git/default-branch.ts';
+import { parseFolderRecord } from '../../src/server/git/folders.ts';
 import {
   authorName,
   branchInTheWay,
@@ -10,7 +10,7 @@ import {
   messageProblem,
   pathProblem,
   wholeMessage,
-} from '../../src/git/upload-rules.ts';
+} from '../../src/server/git/upload-rules.ts';
 
 describe('the name of a branch', () => {
   it.each(['main', 'a/b', 'feature/2026-Ü', "it's", 'a.b', 'a@b', 'x'.repeat(250)])('can be %s', (name) => {

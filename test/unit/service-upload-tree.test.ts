@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { createUploadTree, type UploadTree } from '../../src/git/upload-tree.ts';
+import { createUploadTree, type UploadTree } from '../../src/server/git/upload-tree.ts';
 import { foldName } from '../../src/lib/paths/safe-path.ts';
 
 function treeOf(paths: readonly string[], existing: readonly string[] = []): UploadTree {

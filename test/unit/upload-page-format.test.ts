@@ -14,7 +14,7 @@ import {
   sizeText,
   sortEntries,
   writePlace,
-} from '../../src/upload-page/format.js';
+} from '../../src/server/uploads/page/format.js';
 
 describe('the page for uploads', () => {
   it('proposes a message', () => {

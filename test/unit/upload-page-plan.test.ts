@@ -9,8 +9,8 @@ import {
   surpriseText,
   targetOf,
   targetText,
-} from '../../src/upload-page/plan.js';
-import { someAtOnce } from '../../src/upload-page/pool.js';
+} from '../../src/server/uploads/page/plan.js';
+import { someAtOnce } from '../../src/server/uploads/page/pool.js';
 
 const repository = { id: 'id', name: 'Plans', full_name: 'Plans', url: null, takesFiles: true };
 const view = { repository, branch: 'main', commitId: 'c1', path: 'sales' };

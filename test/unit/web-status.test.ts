@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 
 import { describe, expect, it } from 'vitest';
 
-import type { DaemonReport } from '../../src/model/report.ts';
-import { acceptsGzip } from '../../src/web/send.ts';
-import { statusJsonSchema, statusSchema, type StatusReport } from '../../src/web/status-schema.ts';
-import { statusBody, statusOf } from '../../src/web/status.ts';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import { acceptsGzip } from '../../src/daemon/web/send.ts';
+import { statusJsonSchema, statusSchema, type StatusReport } from '../../src/daemon/web/status-schema.ts';
+import { statusBody, statusOf } from '../../src/daemon/web/status.ts';
 import { MINUTE_MS, NOW_MS } from '../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../support/report.ts';
 

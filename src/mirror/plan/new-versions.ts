@@ -1,5 +1,5 @@
 import { nameFault } from '../../lib/paths/file-name.ts';
-import { foldersWith } from '../store/verify/drift.ts';
+import { foldersWith } from '../store/manifest.ts';
 import type { Manifest, ManifestFile } from '../store/manifest.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';

@@ -7,10 +7,10 @@ import { z } from 'zod';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import type { Approval, Approvals } from '../plan/guard.ts';
 import { targetKey } from '../upstream/listing.ts';
-import { ensureFolder, replaceFile } from './durable.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';
-import { readOwnText } from './own-file.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
 
 const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),

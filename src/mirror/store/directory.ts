@@ -6,11 +6,11 @@ import { z } from 'zod';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { ensureFolder, replaceFile } from './durable.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { refuseLinks } from './links.ts';
-import { openOwnFile, readOwnText, restrict } from './own-file.ts';
+import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 
 /** The standard mark of a folder that backups may leave out (https://bford.info/cachedir/). */
 const CACHEDIR_TAG =

@@ -7,9 +7,9 @@ import { z } from 'zod';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { digestOfPaths } from '../plan/guard.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import { ensureFolder, replaceFile } from './durable.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
-import { readOwnText } from './own-file.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
 
 /**
  * The files that a held deletion of files is about, all of them: one list a target. The record of a target has the first of them and

@@ -6,10 +6,10 @@ import { z } from 'zod';
 
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
-import { ensureFolder, replaceFile } from './durable.ts';
+import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';
-import { readOwnText } from './own-file.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
 
 /** Targets that a person wants tried at once, one file each: so that it can be asked beside a running daemon. */
 

@@ -26,7 +26,7 @@ import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
-import { type DirectoryLock, lockDirectory } from './lock.ts';
+import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import { createExclusion, type PublishContext } from './publish/commit.ts';

@@ -4,9 +4,9 @@ import { z } from 'zod';
 
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Published } from '../plan/targets.ts';
-import { replaceFile } from './durable.ts';
+import { replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
-import { readOwnText } from './own-file.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
 
 /** What a manifest says of its tree as a whole. */
 export type Summary = Omit<Published, 'treePresent'>;

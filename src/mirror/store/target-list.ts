@@ -6,12 +6,12 @@ import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { byCodeUnits } from './manifest.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { ListedTarget, Published } from '../plan/targets.ts';
-import { replaceFile } from './durable.ts';
+import { replaceFile } from '../../lib/disk/durable.ts';
 import { readHistory } from './history/history.ts';
 import { manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
-import { readOwnFile } from './own-file.ts';
+import { readOwnFile } from '../../lib/disk/own-file.ts';
 
 /**
  * The list of a directory's targets, `inventory.json` (README, "On disk"): it tells that a target is missing of which neither the

@@ -1,12 +1,13 @@
+import { join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
-import { STATUS_PAGE_FOLDERS } from '../../../src/cli/pages.ts';
-import type { DaemonReport } from '../../../src/model/report.ts';
-import { createWebServer } from '../../../src/web/server.ts';
+import { pageFolders } from '../../../src/lib/http/page-folders.ts';
+import type { DaemonReport } from '../../../src/daemon/status/report.ts';
+import { createWebServer } from '../../../src/daemon/web/server.ts';
 
 /** Where Debian has it. */
 const CHROMIUM = '/usr/bin/chromium';
@@ -79,7 +80,7 @@ export async function openPage(
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
       allowedHosts: () => [],
-      pageFolders: STATUS_PAGE_FOLDERS,
+      pageFolders: pageFolders(join(import.meta.dirname, '../../../src/daemon/page')),
       now: () => performance.now(),
       emit: () => {},
     });

@@ -6,7 +6,7 @@ import type { ManifestFile } from '../manifest.ts';
 import { type HistoryEntry, readHistory } from './history.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
-import { READ_FLAGS } from '../own-file.ts';
+import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
 /** Finds files that hold certain bytes; what is found was read, every byte. */
 export type FindCopy = (sha256: string) => Promise<string | null>;

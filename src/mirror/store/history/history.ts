@@ -5,7 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { LeasedError } from '../leases/lease.ts';
 import { type Kept, prunable, type RetentionPolicy } from '../../plan/retention.ts';
-import { removeEmptyFolders } from '../durable.ts';
+import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import type { PublishContext } from '../publish/commit.ts';
 import { GateBlockedError } from '../publish/gate.ts';
 import { refuseLinks } from '../links.ts';

@@ -9,7 +9,7 @@ import { trustOf } from '../verify/drift.ts';
 import { counted } from '../../../lib/text/humanize.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
-import { syncDirectory } from '../durable.ts';
+import { syncDirectory } from '../../../lib/disk/durable.ts';
 import { examineTree } from '../verify/examine.ts';
 import { digestOf, findCopies } from './copies.ts';
 import type { HistoryEntry } from './history.ts';

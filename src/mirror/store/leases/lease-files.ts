@@ -6,9 +6,9 @@ import { z } from 'zod';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Lease, leasesInForce, LONGEST_LEASE_MS } from './lease.ts';
-import { syncDirectory, writeNewFile } from '../durable.ts';
+import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { readOwnFile } from '../own-file.ts';
+import { readOwnFile } from '../../../lib/disk/own-file.ts';
 
 const leaseSchema = z.object({
   id: z.uuid(),

@@ -5,9 +5,9 @@ import { z } from 'zod';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath, leadsBelow, nameFault } from '../../../lib/paths/file-name.ts';
-import { syncDirectory, writeNewFile } from '../durable.ts';
+import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
 import { parseHistoryName } from '../layout.ts';
-import { readOwnText } from '../own-file.ts';
+import { readOwnText } from '../../../lib/disk/own-file.ts';
 
 const MIRROR = 'mirror/';
 const HISTORY = 'history/';

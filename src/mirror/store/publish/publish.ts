@@ -7,7 +7,7 @@ import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
-import { writeNewFile } from '../durable.ts';
+import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { examinePublished, examineTree } from '../verify/examine.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';

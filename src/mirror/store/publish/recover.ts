@@ -2,7 +2,7 @@ import { access, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from '../durable.ts';
+import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from '../../../lib/disk/durable.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
-import { writeNewFile } from '../durable.ts';
+import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest, readManifest } from '../manifest-file.ts';

@@ -3,9 +3,9 @@ import { rm } from 'node:fs/promises';
 import { z } from 'zod';
 
 import { isTargetPath } from '../../../lib/paths/file-name.ts';
-import { replaceFile } from '../durable.ts';
+import { replaceFile } from '../../../lib/disk/durable.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { readOwnText } from '../own-file.ts';
+import { readOwnText } from '../../../lib/disk/own-file.ts';
 
 const noteSchema = z.array(z.string().refine(isTargetPath));
 

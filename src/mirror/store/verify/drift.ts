@@ -1,4 +1,4 @@
-import { byCodeUnits, type ManifestFile } from '../manifest.ts';
+import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
 
 /** What can stand at a path: `special` is anything that is no file, folder or symbolic link (inode(7)). */
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
@@ -86,20 +86,6 @@ export function foldersOf(path: string): string[] {
   const folders: string[] = [];
   for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
     folders.push(path.slice(0, slash));
-  return folders;
-}
-
-/** The folders that any of the paths lies in. */
-export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
-  const folders = new Set<string>();
-  for (const path of paths) {
-    let slash = path.lastIndexOf('/');
-    // A folder that is known has its own folders known.
-    while (slash > 0 && !folders.has(path.slice(0, slash))) {
-      folders.add(path.slice(0, slash));
-      slash = path.lastIndexOf('/', slash - 1);
-    }
-  }
   return folders;
 }
 

@@ -11,7 +11,7 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
 import type { ManifestFile } from '../manifest.ts';
 import { type DirectoryLayout, treePath } from '../layout.ts';
-import { READ_FLAGS } from '../own-file.ts';
+import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
 /** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
 export type ExamineDepth = 'facts' | 'bytes';

@@ -2,7 +2,8 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { type EntryKind, foldersWith } from './drift.ts';
+import { type EntryKind } from './drift.ts';
+import { foldersWith } from '../manifest.ts';
 import { byCodeUnits, type Manifest } from '../manifest.ts';
 import { kindOf } from '../../file-work/walk.ts';
 import { readIntent, touchedBy } from '../publish/intent.ts';

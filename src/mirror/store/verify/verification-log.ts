@@ -3,10 +3,10 @@ import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { writeNewFile } from '../durable.ts';
+import { writeNewFile } from '../../../lib/disk/durable.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { refuseLinks } from '../links.ts';
-import { readOwnText } from '../own-file.ts';
+import { readOwnText } from '../../../lib/disk/own-file.ts';
 
 /** What an interrupted verification found to be as it should be, so that another one can go on from there. */
 export interface VerificationLog {

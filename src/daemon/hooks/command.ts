@@ -1,0 +1,202 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { pipeline, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { roughDuration } from '../../lib/text/humanize.ts';
+import { findProgram } from './find-program.ts';
+
+/** A program to run to its end. */
+export interface CommandRequest {
+  /** The program and its arguments; no shell reads them. */
+  readonly words: readonly string[];
+  readonly cwd: string;
+  /** The whole environment of the program. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** What it can read on standard input; it need not. */
+  readonly input: Iterable<string>;
+  /** How long it may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Stops it at once. */
+  readonly signal: AbortSignal;
+}
+
+/** How a program ended by itself. */
+export interface CommandEnd {
+  readonly exitCode: number;
+  /** The last line that it wrote to standard error, bounded; null for none. */
+  readonly lastLine: string | null;
+  readonly durationMs: number;
+}
+
+/** How long a program that was asked to end (SIGTERM) has for it, in milliseconds, before it is made to (SIGKILL). */
+export const KILL_GRACE_MS = 3000;
+
+/** How long the end of what it wrote is waited for after a program ended: a child of its may hold the pipe open. */
+const DRAIN_MS = 500;
+
+/**
+ * Runs a program to its end, in a process group of its own, so that its children end with it when it is stopped. What it writes to
+ * standard output is thrown away.
+ * @throws MirrorError `hook.failed` when it cannot be started, takes too long, or is ended by a signal; `pass.abandoned` when
+ *   `signal` stopped it
+ */
+export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
+  const { words, cwd, environment, timeoutMs, signal } = request;
+  const [program = '', ...args] = words;
+  const path = await findProgram(program, environment['PATH'] ?? '');
+  const startedAtMs = performance.now();
+  const child = spawnIn(path, args, cwd, environment);
+  const forget = endWithProgram(child);
+  const tail = keepTail(child);
+  feed(child, request.input);
+  const limit = AbortSignal.timeout(timeoutMs);
+  const stop = stopOn(child, AbortSignal.any([signal, limit]));
+  try {
+    const { exitCode, endedBy } = await endOf(child);
+    await drained(child);
+    const lastLine = tail();
+    if (signal.aborted) throw abandoned();
+    if (limit.aborted) {
+      throw failure(`It did not end within ${roughDuration(timeoutMs)} and was stopped`, lastLine);
+    }
+    if (exitCode === null) throw failure(`It was ended by ${endedBy ?? 'a signal'}`, lastLine);
+    return { exitCode, lastLine, durationMs: performance.now() - startedAtMs };
+  } finally {
+    await stop();
+    forget();
+  }
+}
+
+function spawnIn(
+  path: string,
+  args: readonly string[],
+  cwd: string,
+  environment: Readonly<Record<string, string>>,
+): ChildProcess {
+  try {
+    return spawn(path, args, {
+      cwd,
+      env: environment,
+      detached: true,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+/** Programs that run, by the number of their process group. */
+const running = new Set<number>();
+
+/** Has a program not outlive this one, if that ends before it could wait. Gives what forgets it. */
+function endWithProgram({ pid }: ChildProcess): () => void {
+  if (pid === undefined) return () => {};
+  if (running.size === 0) process.on('exit', killRunning);
+  running.add(pid);
+  return () => {
+    running.delete(pid);
+    if (running.size === 0) process.off('exit', killRunning);
+  };
+}
+
+function killRunning(): void {
+  for (const pid of running) send(pid, 'SIGKILL');
+}
+
+/** Waits for the end of the process itself. @throws MirrorError `hook.failed` when it never began */
+function endOf(
+  child: ChildProcess,
+): Promise<{ readonly exitCode: number | null; readonly endedBy: NodeJS.Signals | null }> {
+  return new Promise((resolve, reject) => {
+    child.once('error', (error) => {
+      if (child.pid === undefined) reject(notStarted(error));
+    });
+    child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy }));
+  });
+}
+
+async function drained({ stderr }: ChildProcess): Promise<void> {
+  if (stderr === null || stderr.readableEnded || stderr.destroyed) return;
+  const ended = Promise.withResolvers<void>();
+  stderr.once('close', ended.resolve).once('end', ended.resolve);
+  await Promise.race([ended.promise, sleep(DRAIN_MS)]);
+  stderr.destroy();
+}
+
+/** Gives the program its input. One that does not read it to the end has read enough. */
+function feed({ stdin }: ChildProcess, input: Iterable<string>): void {
+  if (stdin !== null) pipeline(Readable.from(input), stdin, () => {});
+}
+
+/** Bytes of standard error that are kept: enough for its last line. */
+const TAIL_BYTES = 4096;
+
+/** The longest line that is told, in characters. */
+const LINE_CHARACTERS = 500;
+
+/** Keeps the end of what a program writes to standard error; gives what gives its last line. */
+function keepTail({ stderr }: ChildProcess): () => string | null {
+  let tail = Buffer.alloc(0);
+  stderr?.on('data', (chunk: Buffer) => {
+    tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES);
+  });
+  stderr?.on('error', () => {});
+  return () => {
+    const line = tail.toString('utf8').trimEnd().split('\n').at(-1)?.trim() ?? '';
+    return line === '' ? null : line.slice(0, LINE_CHARACTERS);
+  };
+}
+
+/** Stops a program and its children when a signal says so; gives what ends the watch. */
+function stopOn(child: ChildProcess, signal: AbortSignal): () => Promise<void> {
+  let killing: Promise<void> | null = null;
+  const over = new AbortController();
+  const stop = (): void => {
+    killing = killGroup(child, over.signal);
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  return async () => {
+    signal.removeEventListener('abort', stop);
+    over.abort();
+    await killing;
+  };
+}
+
+/** Asks a process group to end, and makes it when it does not, or when the program itself has ended and others remain. */
+async function killGroup({ pid }: ChildProcess, hasEnded: AbortSignal): Promise<void> {
+  if (pid === undefined) return;
+  send(pid, 'SIGTERM');
+  await sleep(KILL_GRACE_MS, undefined, { signal: hasEnded }).catch(() => {});
+  send(pid, 'SIGKILL');
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function notStarted(error: unknown): MirrorError {
+  const why = error instanceof Error ? error.message : String(error);
+  return new MirrorError('hook.failed', `It cannot be started: ${why}.`, {
+    cause: error,
+    hint: 'Check the program, the interpreter that its first line names, and the permissions.',
+  });
+}
+
+function abandoned(): MirrorError {
+  return new MirrorError('pass.abandoned', 'The command was stopped, as the program is to end.');
+}
+
+function failure(what: string, lastLine: string | null): MirrorError {
+  return new MirrorError('hook.failed', withLine(what, lastLine), { hint: 'It is run again by itself.' });
+}
+
+/** A sentence about a program's end with the last line that it wrote. */
+export function withLine(sentence: string, lastLine: string | null): string {
+  return lastLine === null ? `${sentence}.` : `${sentence}: ${lastLine}`;
+}

@@ -1,0 +1,148 @@
+import type { EventFields, EventName, PassFinished, TargetPulled } from '../../mirror/pass/events.ts';
+import { counted, roughDuration, roughSize, utcTime, withHint } from '../../lib/text/humanize.ts';
+import {
+  driftSentence,
+  heldFilesSentence,
+  heldSentence,
+  holdSentence,
+  unmatchedSentence,
+} from '../../mirror/plan/sentences.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import { credentialSetting } from '../../mirror/upstream/key-refusals.ts';
+import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
+
+/** A sentence for every event: the compiler sees to it that none is forgotten. */
+const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {
+  'daemon.started': (event) =>
+    `workbook-mirror ${event.version} mirrors ${event.service} into ${event.directory}, on the schedule ${event.schedule} (${event.timezone})`,
+  'daemon.scheduled': (event) => `next pass at ${utcTime(event.nextPassAtMs)}`,
+  'daemon.stopping': (event) => `stopping on ${event.signal}`,
+  'daemon.stopped': () => 'stopped',
+  'pass.started': (event) => `pass started (${event.trigger})`,
+  'pass.planned': (event) =>
+    `plan: pull ${event.pull}, keep ${event.keep}, hold ${event.hold}, retire ${event.retire}`,
+  'pass.finished': describePass,
+  'pass.failed': (event) => `pass failed: ${withHint(event)}`,
+  'pass.abandoned': () => 'pass abandoned',
+  'listing.read': (event) =>
+    `the service lists ${counted(event.repositories, 'repository', 'repositories')}${event.workbooks === null ? '' : ` and ${counted(event.workbooks, 'workbook')}`}`,
+  'listing.problem': (event) => event.problem,
+  'selection.checked': (event) =>
+    `the settings select ${counted(event.selected, 'target')} of ${counted(event.repositories, 'repository', 'repositories')}`,
+  'selection.unmatched': unmatchedSentence,
+  'selection.empty': (event) =>
+    `the settings select nothing of the ${counted(event.repositories, 'repository', 'repositories')} that the service lists: the mirror is not ready. Check repositories, branches and targets.`,
+  'target.started': (event) => `${event.target}: pulling (${event.reason})`,
+  'target.slow': (event) =>
+    `${event.target}: takes long, being pulled since ${utcTime(event.startedAtMs)}; the others do not wait for it`,
+  'target.slow_ended': (event) =>
+    `${event.target}: the pull that took long is over (${event.result}), after ${roughDuration(event.durationMs)}`,
+  'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
+  'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
+  'target.retired': (event) =>
+    `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
+  'target.held': (event) =>
+    `${event.target}: ${holdSentence(event.reason)}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
+  'deletion.held': describeHeldDeletion,
+  'deletion.approved': (event) =>
+    `${event.target}: the deletion of ${event.subject === 'files' ? 'its files' : 'the target'} that was approved goes through`,
+  'target.missing': (event) =>
+    `${event.target}: missing from ${counted(event.passes, 'answer')} of the service in a row; kept for now`,
+  'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
+  'target.failed': (event) => `${event.target}: ${withHint(event)}`,
+  'target.drifted': ({ target, ...drift }) =>
+    `${target}: someone changed the published tree: ${driftSentence(drift)}`,
+  'target.whole': (event) => `${event.target}: the published tree is what its manifest says again`,
+  'target.lost': (event) =>
+    `${event.target}: its tree and its manifest are gone, and it did not leave the mirror: someone removed both; it is pulled again if the service has it`,
+  'inventory.damaged': (event) =>
+    `inventory.json cannot be used: ${event.problem}; it is written anew, and it cannot be told whether targets were lost`,
+  'drift.unwatched': (event) =>
+    `some published trees cannot be watched; they are looked at after the passes: ${withHint(event)}`,
+  'target.skipped_entries': (event) =>
+    `${event.target}: left out ${counted(event.count, 'entry', 'entries')} that are symbolic links or special files, the first is ${JSON.stringify(event.first)}`,
+  'upstream.workbook_failed': (event) =>
+    `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
+  'upstream.workbook_recovered': (event) =>
+    `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
+  'history.pruned': (event) => `history/${event.entry}: removed, as it is kept no longer`,
+  'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
+  'publish.fallback': (event) =>
+    `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant`,
+  'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
+  'service.retry': (event) => {
+    const from = event.fromBytes === 0 ? '' : `, going on after ${roughSize(event.fromBytes)}`;
+    return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
+  },
+  'credentials.refused': (event) =>
+    `the service refuses the key of ${credentialSetting(event.credential, event.place)}; it is tried again at ${utcTime(event.nextAttemptAtMs)}, or as soon as the key changes`,
+  'credentials.accepted': (event) =>
+    `the service accepts the key of ${credentialSetting(event.credential, event.place)}`,
+  'settings.reloaded': (event) =>
+    event.changed.length === 0
+      ? 'settings read again: nothing changed'
+      : `settings read again, in force now: ${event.changed.join(', ')}`,
+  'settings.refused': (event) => `the new settings are refused, the old ones stay: ${withHint(event)}`,
+  'settings.restart_needed': (event) =>
+    `these settings changed, but need a restart: ${event.settings.join(', ')}`,
+  'settings.restart_unneeded': () => 'no changed setting waits for a restart any more',
+  'log.level_changed': (event) => `the log level is ${event.level} now`,
+  'http.listening': (event) => `status page, health and metrics at ${event.address}`,
+  'http.unavailable': (event) =>
+    `mirroring without status page, health and metrics, which are tried again: ${withHint(event)}`,
+  'http.failed': (event) => `answering ${event.path ?? 'a connection'} failed: ${withHint(event)}`,
+  'http.unprotected': (event) =>
+    `everybody who reaches ${event.address} can read names, times and errors of targets: set http.token, or listen on loopback`,
+  'lease.waited': (event) =>
+    `publishing waits for the lease of ${event.holder}, at most until ${utcTime(event.untilMs)}`,
+  'hook.finished': (event) =>
+    `${event.target}: the hook ${event.hook} is done, in ${roughDuration(event.durationMs)}`,
+  'hook.failed': (event) =>
+    `${event.target === null ? '' : `${event.target}: `}the hook ${event.hook} failed: ${withHint(event)}`,
+  'notification.failed': (event) =>
+    `the ${event.to} was not reached, attempt ${event.attempts}: ${withHint(event)}`,
+  'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
+  'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
+  'state.failed': withHint,
+};
+
+/** One readable sentence for an event. */
+export function describeEvent<Name extends EventName>(
+  event: { readonly name: Name } & EventFields[Name],
+): TerminalText {
+  return escaped(SENTENCES[event.name](event));
+}
+
+function describePull(pulled: TargetPulled): string {
+  const cost = `${roughSize(pulled.downloadedBytes)} in ${roughDuration(pulled.durationMs)}`;
+  if (pulled.method === 'none' || pulled.method === 'manifest') {
+    return `no file changed (${pulled.reason}, ${cost})`;
+  }
+  const changes = [
+    ...(pulled.added > 0 ? [`${pulled.added} added`] : []),
+    ...(pulled.changed > 0 ? [`${pulled.changed} changed`] : []),
+    ...(pulled.removed > 0 ? [`${pulled.removed} removed`] : []),
+  ].join(', ');
+  return `published ${changes || (pulled.files > 0 ? 'the same files anew' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
+}
+
+function describePass(pass: PassFinished): string {
+  const parts = [
+    `${counted(pass.targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
+    pass.pulled === 0
+      ? 'nothing to pull'
+      : `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
+    ...(pass.failed > 0 ? [`${pass.failed} failed`] : []),
+    ...(pass.held > 0 ? [`${pass.held} held`] : []),
+    ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
+    ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting for a place`] : []),
+    ...(pass.processing > 0
+      ? [`${counted(pass.processing, 'workbook')} still being processed by the service`]
+      : []),
+  ];
+  return parts.join('; ');
+}
+
+function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
+  return `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${ownCommand('approve', target)}`;
+}

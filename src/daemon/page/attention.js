@@ -1,0 +1,256 @@
+/** What a person should know of or do something about, the gravest first. Everything here is pure. */
+
+import { counted, durationText, numberText, sizeText } from './format.js';
+import { heldClause, heldFiles, STATES } from './targets.js';
+
+/** @import { TargetState } from '../../mirror/plan/target-status.ts' */
+/** @import { Report, Target, Tone } from './targets.js' */
+
+/**
+ * Something that wants attention.
+ * @typedef {object} Matter
+ * @property {string} key stays the same while the matter does
+ * @property {Tone} tone
+ * @property {string} title
+ * @property {string} text
+ * @property {number | null} nextAtMs when it is tried again, milliseconds since the epoch
+ * @property {string | null} hint what can be done about it
+ * @property {string | null} command that lets it go
+ * @property {{ search: string, state: TargetState | null } | null} selection the targets that it is about
+ */
+
+/** Held deletions that are listed one by one; of the others, their number is told. */
+const HOLDS_LISTED = 5;
+
+/** Less free room than this share of the disk is worth a word. */
+const LOW_DISK_SHARE = 0.05;
+
+/** @type {Readonly<Record<'apiKey' | 'apiToken', string>>} */
+export const CREDENTIAL_NAMES = { apiKey: 'API key', apiToken: 'API token' };
+
+/**
+ * Everything that wants attention.
+ * @param {Report} report
+ * @returns {Matter[]}
+ */
+export function mattersOf(report) {
+  return [
+    ...stuckLoop(report),
+    ...refusedCredentials(report),
+    ...failedPass(report),
+    ...failures(report),
+    ...states(report),
+    ...holds(report),
+    ...settings(report),
+    ...selection(report),
+    ...failedWorkbooks(report),
+    ...disk(report),
+  ];
+}
+
+/** @param {Pick<Matter, 'key' | 'tone' | 'title' | 'text'> & Partial<Matter>} fields @returns {Matter} */
+function matter(fields) {
+  return { nextAtMs: null, hint: null, command: null, selection: null, ...fields };
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function stuckLoop({ liveness, live }) {
+  if (liveness.isAlive) return [];
+  const pulling = live.pass?.pulling ?? [];
+  const hand = pulling.length === 0 ? '' : ` In hand: ${pulling.slice(0, 3).join(', ')}.`;
+  const text = `No progress for ${durationText(liveness.silentMs)}.${hand}`;
+  return [
+    matter({
+      key: 'stuck',
+      tone: 'bad',
+      title: 'The daemon is stuck',
+      text,
+      hint: 'A restart loses nothing.',
+    }),
+  ];
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function refusedCredentials({ live }) {
+  return /** @type {const} */ (['apiKey', 'apiToken']).flatMap((kind) => {
+    const { state, nextAttemptAtMs } = live.credentials[kind];
+    if (state !== 'refused') return [];
+    const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
+    const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
+    return [
+      matter({
+        key: `credential-${kind}`,
+        tone: 'bad',
+        title,
+        text,
+        nextAtMs: nextAttemptAtMs,
+        hint: `Check service.${kind}; another one in its file is taken up by itself.`,
+      }),
+    ];
+  });
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function failedPass({ live }) {
+  const last = live.passes.at(-1);
+  if (last === undefined || last.result !== 'failed' || last.failure === null) return [];
+  const { code, message, hint } = last.failure;
+  return [
+    matter({ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }),
+  ];
+}
+
+/** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Matter[]} */
+function failures({ targets }) {
+  /** @type {Map<string, Target[]>} */
+  const byCode = new Map();
+  for (const target of targets) {
+    const { failure, state } = target;
+    if (failure === null || state === 'unselected') continue;
+    const same = byCode.get(failure.code);
+    if (same === undefined) byCode.set(failure.code, [target]);
+    else same.push(target);
+  }
+  return [...byCode].flatMap(([code, same]) => {
+    const [first] = same;
+    const failure = first?.failure ?? null;
+    if (first === undefined || failure === null) return [];
+    const { message, hint } = failure;
+    const title = same.length === 1 ? `${first.target} fails` : `${counted(same.length, 'target')} fail`;
+    const text = same.length === 1 ? `${code}: ${message}` : `${code}, the first: ${message}`;
+    const selection = { search: same.length === 1 ? first.target : code, state: null };
+    return [matter({ key: `failure-${code}`, tone: 'bad', title, text, hint, selection })];
+  });
+}
+
+/**
+ * States that no failure and no hold explains.
+ * @type {readonly { state: 'damaged' | 'drifted' | 'stale', text: string, hint: string | null }[]}
+ */
+const UNEXPLAINED = [
+  {
+    state: 'damaged',
+    text: 'What was published is gone from the disk; the next pass pulls it again.',
+    hint: null,
+  },
+  {
+    state: 'drifted',
+    text: 'Someone changed what was published; the next full check puts it right.',
+    hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
+  },
+  { state: 'stale', text: 'For too long, nothing says that this is what the service has.', hint: null },
+];
+
+/** @param {Report} report @returns {Matter[]} */
+function states({ targets }) {
+  return UNEXPLAINED.flatMap(({ state, text, hint }) => {
+    const same = targets.filter((target) => target.state === state);
+    const [first] = same;
+    if (first === undefined) return [];
+    const name = same.length === 1 ? first.target : counted(same.length, 'target');
+    const title = `${name} ${same.length === 1 ? 'is' : 'are'} ${state}`;
+    return [
+      matter({
+        key: `state-${state}`,
+        tone: STATES[state].tone,
+        title,
+        text,
+        hint,
+        selection: { search: '', state },
+      }),
+    ];
+  });
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function holds({ targets }) {
+  const held = targets.filter((target) => target.held !== null && target.state !== 'unselected');
+  const listed = held.slice(0, HOLDS_LISTED).flatMap((target) =>
+    target.held === null
+      ? []
+      : [
+          matter({
+            key: `held-${target.target}`,
+            tone: 'held',
+            title: `A deletion is held: ${target.target}`,
+            text: `${capitalised(heldClause(target.held))}.${heldFiles(target.held)}`,
+            command: target.approveCommand ?? null,
+            selection: { search: target.target, state: null },
+          }),
+        ],
+  );
+  const rest = held.length - listed.length;
+  if (rest <= 0) return listed;
+  const title = `${counted(rest, 'more deletion')} ${rest === 1 ? 'is' : 'are'} held`;
+  const selection = /** @type {const} */ ({ search: '', state: 'held' });
+  return [
+    ...listed,
+    matter({ key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }),
+  ];
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function settings({ live }) {
+  const { problem, restartNeeded } = live.settings;
+  const needs = restartNeeded.length === 1 ? 'This setting' : 'These settings';
+  return [
+    ...(problem === null
+      ? []
+      : [
+          matter({
+            key: 'settings',
+            tone: 'warn',
+            title: 'The new settings are refused, the old ones stay',
+            text: problem.message,
+            hint: problem.hint,
+          }),
+        ]),
+    ...(restartNeeded.length === 0
+      ? []
+      : [
+          matter({
+            key: 'restart',
+            tone: 'warn',
+            title: 'A restart is needed',
+            text: `${needs} changed and will be in force after it: ${restartNeeded.join(', ')}.`,
+          }),
+        ]),
+  ];
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function selection({ live }) {
+  return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) =>
+    matter({
+      key: `selection:${setting}:${pattern}`,
+      tone: 'warn',
+      title: `A pattern of ${setting} matches nothing`,
+      text: `The service lists nothing of the name ${pattern}.`,
+      hint: nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`,
+    }),
+  );
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function failedWorkbooks({ live }) {
+  const count = live.upstream?.failed.count ?? 0;
+  if (count === 0) return [];
+  const title = `The service failed to process ${counted(count, 'workbook')}`;
+  const text = 'What is mirrored of them is what the service has.';
+  return [
+    matter({ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }),
+  ];
+}
+
+/** @param {Report} report @returns {Matter[]} */
+function disk({ disk: room }) {
+  if (room === null || room.freeBytes >= room.sizeBytes * LOW_DISK_SHARE) return [];
+  const share = room.sizeBytes === 0 ? 0 : (100 * room.freeBytes) / room.sizeBytes;
+  const text = `${sizeText(room.freeBytes)} are free, ${numberText(Math.floor(share * 10) / 10)} % of ${sizeText(room.sizeBytes)}.`;
+  return [matter({ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text })];
+}
+
+/** @param {string} clause @returns {string} */
+function capitalised(clause) {
+  return clause.charAt(0).toUpperCase() + clause.slice(1);
+}

@@ -1,0 +1,239 @@
+/** What the table of targets shows, and in which order. Everything here is pure. */
+
+import { counted, numberText } from './format.js';
+
+/** @import { DaemonReport } from '../status/report.ts' */
+/** @import { TargetState, TargetStatus } from '../../mirror/plan/target-status.ts' */
+
+/**
+ * A target in the answer of `/api/status`.
+ * @typedef {TargetStatus & { readonly approveCommand?: string }} Target
+ */
+
+/**
+ * The answer of `/api/status`.
+ * @typedef {Omit<DaemonReport, 'targets'> & { readonly targets: readonly Target[] }} Report
+ */
+
+/**
+ * How good or bad something is, for its colour and its sign.
+ * @typedef {'ok' | 'warn' | 'bad' | 'held' | 'off'} Tone
+ */
+
+/** @typedef {'target' | 'state' | 'verified' | 'changed' | 'compared' | 'files' | 'size' | 'trouble' | 'next'} ColumnName */
+
+/** @typedef {{ readonly column: ColumnName, readonly isDescending: boolean }} Order */
+
+/**
+ * What is selected of the targets.
+ * @typedef {{ readonly search: string, readonly state: TargetState | null }} Selection
+ */
+
+/** @typedef {{ readonly tone: Tone, readonly rank: number, readonly meaning: string }} StateTraits */
+
+/** The states, the worst first. @type {Readonly<Record<TargetState, StateTraits>>} */
+export const STATES = {
+  damaged: { tone: 'bad', rank: 0, meaning: 'Its tree is gone from the disk; the next pass pulls it again.' },
+  stalled: { tone: 'bad', rank: 1, meaning: 'It failed in a way that waits for a person.' },
+  quarantined: {
+    tone: 'bad',
+    rank: 2,
+    meaning: 'This version of it is bad; it is tried again when it changes.',
+  },
+  failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; it is tried again by itself.' },
+  drifted: { tone: 'warn', rank: 4, meaning: 'Someone changed its published tree.' },
+  stale: { tone: 'warn', rank: 5, meaning: 'It was not verified against the service for too long.' },
+  held: { tone: 'held', rank: 6, meaning: 'A deletion waits for a person to approve it.' },
+  missing: {
+    tone: 'held',
+    rank: 7,
+    meaning: 'The service no longer has it; it is kept until enough answers agree.',
+  },
+  pending: { tone: 'off', rank: 8, meaning: 'It was never mirrored.' },
+  absent: { tone: 'off', rank: 9, meaning: 'The service has no contents there, so far.' },
+  unselected: { tone: 'off', rank: 10, meaning: 'It is left out by the settings now, and kept as it is.' },
+  fresh: { tone: 'ok', rank: 11, meaning: 'It was verified against the service in time.' },
+};
+
+/** The columns, in their order, with what a first click sorts by. @type {readonly { name: ColumnName, title: string, startsDescending: boolean }[]} */
+export const COLUMNS = [
+  { name: 'target', title: 'Target', startsDescending: false },
+  { name: 'state', title: 'State', startsDescending: false },
+  { name: 'verified', title: 'Verified', startsDescending: false },
+  { name: 'changed', title: 'Changed', startsDescending: true },
+  { name: 'compared', title: 'Compared', startsDescending: false },
+  { name: 'files', title: 'Files', startsDescending: true },
+  { name: 'size', title: 'Size', startsDescending: true },
+  { name: 'trouble', title: 'Trouble', startsDescending: false },
+  { name: 'next', title: 'Next attempt', startsDescending: false },
+];
+
+/** The worst state first. @type {Order} */
+export const FIRST_ORDER = { column: 'state', isDescending: false };
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+/**
+ * How a target is to be seen beside others: null comes last in either direction.
+ * @type {Readonly<Record<ColumnName, (target: Target) => string | number | null>>}
+ */
+const KEYS = {
+  target: ({ target }) => target,
+  state: ({ state }) => STATES[state].rank,
+  // What was never verified is the oldest of all.
+  verified: ({ verifiedAtMs }) => verifiedAtMs ?? 0,
+  changed: ({ changedAtMs }) => changedAtMs,
+  compared: ({ checkedAtMs }) => checkedAtMs ?? 0,
+  files: ({ files }) => files,
+  size: ({ sizeBytes }) => sizeBytes,
+  trouble: (target) => troubleOf(target),
+  next: ({ nextAttemptAtMs }) => nextAttemptAtMs,
+};
+
+/**
+ * The targets that are selected, in order; equal ones by name.
+ * @param {readonly Target[]} targets
+ * @param {Selection} selection
+ * @param {Order} order
+ * @returns {Target[]}
+ */
+export function arrange(targets, selection, order) {
+  const matches = matcherOf(selection);
+  const sign = order.isDescending ? -1 : 1;
+  const keyOf = KEYS[order.column];
+  return targets
+    .filter(matches)
+    .map((target) => ({ target, key: keyOf(target) }))
+    .sort((a, b) => {
+      if (a.key === null || b.key === null) {
+        if (a.key !== b.key) return a.key === null ? 1 : -1;
+        return byName(a.target, b.target);
+      }
+      return sign * compareKeys(a.key, b.key) || byName(a.target, b.target);
+    })
+    .map(({ target }) => target);
+}
+
+/**
+ * The order after a click on a column: the other way round, if it is sorted by already.
+ * @param {Order} order
+ * @param {ColumnName} column
+ * @returns {Order}
+ */
+export function nextOrder(order, column) {
+  if (order.column === column) return { column, isDescending: !order.isDescending };
+  const startsDescending = COLUMNS.find(({ name }) => name === column)?.startsDescending ?? false;
+  return { column, isDescending: startsDescending };
+}
+
+/**
+ * How many targets there are in each state, the worst state first, without those states that have none.
+ * @param {readonly Target[]} targets
+ * @returns {{ state: TargetState, count: number }[]}
+ */
+export function countStates(targets) {
+  /** @type {Map<TargetState, number>} */
+  const counts = new Map();
+  for (const { state } of targets) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return [...counts]
+    .map(([state, count]) => ({ state, count }))
+    .sort((a, b) => STATES[a.state].rank - STATES[b.state].rank);
+}
+
+/**
+ * What is wrong with a target, in a few words; null when nothing is.
+ * @param {Target} target
+ * @returns {string | null}
+ */
+export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedAtMs }) {
+  if (failure !== null) return `${failure.code}: ${failure.message}`;
+  if (drift !== null) return `changed on disk: ${driftClause(drift)}`;
+  if (held !== null) return `held: ${heldClause(held)}`;
+  if (state === 'damaged') return 'its tree is gone from the disk';
+  if (restoredAtMs !== null) return 'restored from the history';
+  if (state === 'missing') return 'missing from the service';
+  if (state === 'stale') return verifiedAtMs === null ? 'never verified' : 'not verified in time';
+  return null;
+}
+
+/**
+ * Why a deletion is held, as a clause about its target.
+ * @param {NonNullable<Target['held']>} held
+ * @returns {string}
+ */
+export function heldClause({ subject, deletions, of }) {
+  switch (subject) {
+    case 'target':
+      return `it is one of ${numberText(deletions)} of ${counted(of, 'target')} that are gone from the service at once`;
+    case 'restored':
+      return 'it is gone from the service, and was restored from the history';
+    case 'files':
+      return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
+    case 'deselected':
+      return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
+  }
+}
+
+/** How many of the files that would go are named in a sentence. */
+const FILES_NAMED = 3;
+
+/**
+ * The first of the files that would go, as a sentence with a space before it; nothing where none is known.
+ * @param {NonNullable<Target['held']>} held
+ * @returns {string}
+ */
+export function heldFiles({ first }) {
+  if (first.length === 0) return '';
+  const rest = first.length > FILES_NAMED ? ', …' : '';
+  return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
+}
+
+/**
+ * How a tree differs from its manifest, as a clause.
+ * @param {NonNullable<Target['drift']>} drift
+ * @returns {string}
+ */
+export function driftClause({ added, missing, modified, first }) {
+  const counts = [
+    ...(modified > 0 ? [`${numberText(modified)} modified`] : []),
+    ...(missing > 0 ? [`${numberText(missing)} missing`] : []),
+    ...(added > 0 ? [`${numberText(added)} added`] : []),
+  ];
+  return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
+}
+
+/**
+ * Every word of the search has to be somewhere in what the table says of a target.
+ * @param {Selection} selection
+ * @returns {(target: Target) => boolean}
+ */
+function matcherOf({ search, state }) {
+  const words = folded(search)
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  return (target) => {
+    if (state !== null && target.state !== state) return false;
+    if (words.length === 0) return true;
+    const text = folded(
+      [target.target, target.repository, target.branch, target.state, troubleOf(target) ?? ''].join(' '),
+    );
+    return words.every((word) => text.includes(word));
+  };
+}
+
+/** @param {string} text @returns {string} */
+function folded(text) {
+  return text.normalize('NFKC').toLowerCase();
+}
+
+/** @param {string | number} a @param {string | number} b @returns {number} */
+function compareKeys(a, b) {
+  return typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b));
+}
+
+/** @param {Target} a @param {Target} b @returns {number} */
+function byName(a, b) {
+  const order = collator.compare(a.target, b.target);
+  if (order !== 0 || a.target === b.target) return order;
+  return a.target < b.target ? -1 : 1;
+}

@@ -1,0 +1,128 @@
+import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../../config/changes.ts';
+import type { LoadedSettings } from '../../config/load.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { type FileWatch, watchFiles } from './watch-files.ts';
+import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import { oneLine } from '../../lib/text/humanize.ts';
+import type { EventFailure, EventSink, MirrorEvent } from '../../mirror/pass/events.ts';
+import type { PreparedSettings } from '../start/open-mirror.ts';
+
+type RunSettings = SettingsFor<'service' | 'directory'>;
+
+/** Reads the settings anew, from everywhere they come from. @throws MirrorError `settings.invalid` */
+export type LoadSettings = () => LoadedSettings<readonly ['service', 'directory']>;
+
+/** The settings of a daemon that runs. */
+export interface LiveSettings {
+  /** Those in force. */
+  readonly current: () => RunSettings;
+  /** Reads them anew; what changed is in force when this returns, or was refused as a whole and reported. */
+  readonly check: () => Promise<void>;
+  /** Begins to follow: all parts are there. What changed since the first reading is taken now. */
+  readonly begin: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** A part of the daemon that goes by settings. Preparing changes nothing and throws when the part cannot go by them. */
+export interface SettingsPart {
+  readonly prepare: (settings: RunSettings) => Promise<PreparedSettings>;
+}
+
+/** What settings of the embedded service say is nothing to the daemon. */
+const FOREIGN = 'serve.';
+
+/**
+ * Keeps to the settings as they are on disk. All parts prepare for new settings before any takes them, so that settings that
+ * one part refuses change nothing at all; what needs a restart stays as it was, and is named.
+ * @param onTaken is told of what changed
+ */
+export function followSettings(
+  first: ReturnType<LoadSettings>,
+  load: LoadSettings,
+  parts: readonly SettingsPart[],
+  onTaken: (changed: readonly string[]) => void,
+  emit: EventSink,
+): LiveSettings {
+  let current = first.settings;
+  let inForce = digestSettings(current);
+  let waiting: readonly string[] = [];
+  let problem = '';
+  let checking = Promise.resolve();
+  let watch: FileWatch | null = null;
+
+  const refuse = (error: unknown): void => {
+    const failure = failureIn(error);
+    // Files are looked at again and again while a mistake is in them: it is said once.
+    if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
+    problem = failure.message;
+  };
+  const take = async (loaded: ReturnType<LoadSettings>): Promise<void> => {
+    const next = keepUntilRestart(loaded.settings, current);
+    const digests = digestSettings(next);
+    const changed = changedSettings(inForce, digests).filter((name) => !name.startsWith(FOREIGN));
+    if (changed.length > 0) await takeAll(parts, next);
+    current = next;
+    inForce = digests;
+    if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
+    problem = '';
+    if (changed.length > 0) onTaken(changed);
+    const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
+    if (nowWaiting.join() !== waiting.join()) {
+      emit(restartEvent(nowWaiting));
+      waiting = nowWaiting;
+    }
+  };
+  const checkOnce = async (): Promise<void> => {
+    try {
+      const loaded = load();
+      watch?.follow(filesOf(loaded));
+      await take(loaded);
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  const check = (): Promise<void> => {
+    checking = checking.then(checkOnce);
+    return checking;
+  };
+  return {
+    current: () => current,
+    check,
+    begin: () => {
+      watch = watchFiles(filesOf(first), () => void check());
+      return check();
+    },
+    close: async () => {
+      await watch?.close();
+      await checking;
+    },
+  };
+}
+
+/** Tells which settings wait for a restart. */
+function restartEvent(settings: readonly string[]): MirrorEvent {
+  if (settings.length === 0) return { name: 'settings.restart_unneeded', settings: [] };
+  return { name: 'settings.restart_needed', settings };
+}
+
+/** What is wrong with settings, in one line. */
+function failureIn(error: unknown): EventFailure {
+  const failure = eventFailure(error);
+  return { ...failure, message: oneLine(failure.message) };
+}
+
+function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {
+  return [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
+}
+
+/** Has all parts prepare, and then take, the settings; or none. @throws what the first part refused them with */
+async function takeAll(parts: readonly SettingsPart[], settings: RunSettings): Promise<void> {
+  const prepared: PreparedSettings[] = [];
+  try {
+    for (const part of parts) prepared.push(await part.prepare(settings));
+  } catch (error) {
+    await Promise.allSettled(prepared.map(({ abandon }) => abandon()));
+    throw error;
+  }
+  for (const { take } of prepared) take();
+}

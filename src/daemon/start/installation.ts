@@ -1,0 +1,124 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import { createClient, type ServiceClient } from '../../mirror/upstream/client.ts';
+import type { KeyChange, KeySource, RefusalMemory } from '../../mirror/upstream/keyring.ts';
+import type { PauseMemory } from '../../mirror/upstream/pause.ts';
+import type { ReferenceMemory } from '../../mirror/upstream/references.ts';
+import { createTransport } from '../../mirror/upstream/transport.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import type { Secret } from '../../config/secret.ts';
+import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import type { EventSink, MirrorEvent } from '../../mirror/pass/events.ts';
+import type { State } from '../../mirror/state/state.ts';
+import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+
+/** What is known of an installation; outlives the process where there is a state to keep it in. */
+export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;
+
+/** Who is told of what happens on the way to the service. */
+interface ConnectionListeners {
+  /** The service has said something that the next process must know at once: the memory holds it now. */
+  readonly onWarning?: () => void;
+  /** Bytes came. */
+  readonly onProgress?: () => void;
+  /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
+  readonly tellsFirstKeys?: boolean;
+  /** Whether nobody comes back once what is in hand has ended. */
+  readonly isForOnce?: boolean;
+}
+
+/**
+ * How many connections there may be for each of the pulls at once that are set: slow ones are pulled beside, up to three more for each,
+ * and a pull may ask for several files together. Connections that nobody needs are not opened.
+ */
+const CONNECTIONS_A_PULL = 16;
+
+/** Opens the way to the service. */
+export function connect(
+  settings: SettingsFor<'service'>,
+  memory: InstallationMemory,
+  emit: EventSink,
+  { onWarning, onProgress, tellsFirstKeys = false, isForOnce = false }: ConnectionListeners = {},
+): ServiceClient {
+  const { service } = settings;
+  const transport = createTransport({
+    baseUrl: service.baseUrl,
+    keys: {
+      current: keysFrom(service.apiKey, service.apiKeySecond),
+      v1: keysFrom(service.apiToken, service.apiTokenSecond),
+    },
+    refusals: memory,
+    tellsFirst: tellsFirstKeys,
+    isForOnce,
+    onKeyChange: (change) => {
+      emit(eventOf(change));
+      onWarning?.();
+    },
+    connectTimeoutMs: service.connectTimeout,
+    headersTimeoutMs: service.headersTimeout,
+    stallTimeoutMs: service.stallTimeout,
+    connections: settings.concurrency * CONNECTIONS_A_PULL,
+    maxBandwidth: service.maxBandwidth,
+    retries: service.retries,
+    maxRetryDelayMs: service.maxRetryDelay,
+    maxAnswerBytes: service.maxAnswerSize,
+    pause: memory,
+    ...(onWarning === undefined ? {} : { onPause: onWarning }),
+    ...(onProgress === undefined ? {} : { onProgress }),
+    onRetry: (error, delayMs, fromBytes) =>
+      emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
+  });
+  return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
+}
+
+function keysFrom(first: Secret | undefined, second: Secret | undefined): KeySource[] {
+  const places = [
+    ['first', first],
+    ['second', second],
+  ] as const;
+  return places.flatMap(([place, key]) => (key === undefined ? [] : [{ place, reveal: () => key.reveal() }]));
+}
+
+function eventOf(change: KeyChange): MirrorEvent {
+  const { place } = change;
+  const credential = change.generation === 'current' ? 'apiKey' : 'apiToken';
+  return change.kind === 'accepted'
+    ? { name: 'credentials.accepted', credential, place }
+    : { name: 'credentials.refused', credential, place, nextAttemptAtMs: change.nextAttemptAtMs };
+}
+
+/** What is remembered of the installation at an address; nothing of another one. */
+export async function recallInstallation(
+  state: State,
+  baseUrl: string,
+  emit: EventSink,
+): Promise<InstallationMemory> {
+  const installation = await tolerateStateFailure(emit, () => state.installation(), null);
+  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
+  const { referenceForm, pausedUntilMs, refused } = installation;
+  return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
+}
+
+/** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
+export function rememberer(
+  baseUrl: string,
+  state: State,
+  memory: InstallationMemory,
+  emit: EventSink,
+): () => Promise<void> {
+  let known: InstallationMemory = { ...memory };
+  let written = Promise.resolve();
+  const write = async (): Promise<void> => {
+    const { form, pausedUntilMs = null, refused = null } = memory;
+    const found = { form, pausedUntilMs, refused };
+    if (isDeepStrictEqual(found, known)) return;
+    const { form: referenceForm, ...rest } = found;
+    const save = (): Promise<void> => state.saveInstallation({ baseUrl, referenceForm, ...rest });
+    await tolerateStateFailure(emit, save, undefined);
+    known = found;
+  };
+  return () => {
+    written = written.then(write);
+    return written;
+  };
+}

@@ -1,0 +1,284 @@
+import { type ArchiveLimits, openArchive } from '../../mirror/archive/archive.ts';
+import type { ServiceClient } from '../../mirror/upstream/client.ts';
+import { digestOf } from '../../config/changes.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { createSelection } from '../../config/selection.ts';
+import type { EventSink } from '../../mirror/pass/events.ts';
+import type { State } from '../../mirror/state/state.ts';
+import { type MirrorStore, openStore } from '../../mirror/store/store.ts';
+import { type BeginWork, PullLine } from '../../mirror/pass/pull-scheduler.ts';
+import type { PassPolicy } from '../../mirror/pass/pass.ts';
+import type { PassContext } from '../../mirror/pass/ports.ts';
+import { ProgressMonitor } from '../../mirror/pass/pull-monitor.ts';
+import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
+import { checkCommands, publishGateOf } from '../hooks/publish-gate.ts';
+import { openStateOf } from './open-reader.ts';
+import { keepNotes } from './progress-notes.ts';
+
+type MirrorSettings = SettingsFor<'service' | 'directory'>;
+
+/** Wait after a target's first failure, and the longest wait, in milliseconds. */
+const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
+
+/** What passes go by, from the settings. */
+export function policyOf(settings: SettingsFor<never>): PassPolicy {
+  return {
+    selection: createSelection(settings),
+    fullCheckMs: settings.fullCheck,
+    processingPatienceMs: settings.processingPatience,
+    retireAfterPasses: settings.retire.afterPasses,
+    guard: settings.guard,
+    content: settings.content,
+    verdictDigest: digestOf([settings.archive, settings.hooks.beforePublish]),
+    concurrency: settings.concurrency,
+    slowAfterMs: settings.slowAfter,
+    retry: { backOff: TARGET_BACK_OFF, slowRetryMs: TARGET_BACK_OFF.maxDelayMs },
+  };
+}
+
+/** What an archive may hold, from the settings. */
+function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
+  return {
+    maxUnpackedBytes: archive.maxUnpackedSize,
+    maxEntries: archive.maxEntries,
+    maxRatio: archive.maxRatio,
+    nameTwins: archive.nameTwins,
+  };
+}
+
+/** Everything that passes need, opened: the directory is locked until it is closed. */
+export interface Mirror {
+  /** What a pass works with: to be asked for at the beginning of each, as it changes with the settings. */
+  readonly context: MirrorContext;
+  readonly policy: PassPolicy;
+  readonly store: MirrorStore;
+  readonly state: State;
+  readonly monitor: ProgressMonitor;
+  /** Makes everything ready for other settings; nothing changes before they are taken. */
+  readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
+  /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
+  readonly closeReplaced: () => Promise<void>;
+  /** Has someone told of every new state once it is durable and visible. */
+  readonly onPublished: (listener: PassContext['onPublished']) => void;
+  /** Takes back the pulls that wait, and waits for those that go on. */
+  readonly pullsEnded: () => Promise<void>;
+  /** Remembers what a pass found out about the installation. */
+  readonly rememberInstallation: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+type MirrorContext = PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
+
+/** Settings that all was made ready for: one of the two is to be called. */
+export interface PreparedSettings {
+  readonly take: () => void;
+  readonly abandon: () => Promise<void>;
+}
+
+/** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
+export function openMirrorStore(
+  settings: SettingsFor<'directory'>,
+  {
+    onProgress = () => {},
+    adopt = false,
+    monitor,
+  }: Pick<MirrorOptions, 'onProgress' | 'adopt' | 'monitor'> = {},
+): Promise<MirrorStore> {
+  return openStore({
+    onProgress,
+    adopt,
+    onScanned: (done, total) => monitor?.scanned(done, total),
+    directory: settings.directory,
+    publish: settings.publish,
+    dedup: settings.dedup,
+    readerGraceMs: settings.readerGrace,
+    retention: settings.history,
+    now: Date.now,
+  });
+}
+
+/** What is wanted of a mirror beside its settings. */
+export interface MirrorOptions {
+  /** Whether a first mirror may be made beside what is in the directory already. */
+  readonly adopt?: boolean;
+  /** Called whenever the work of a pass has moved on. */
+  readonly onProgress?: () => void;
+  /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
+  readonly beginWork?: BeginWork;
+  /** Learns how far the work is. */
+  readonly monitor?: ProgressMonitor;
+  /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
+  readonly tellsFirstKeys?: boolean;
+  /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
+  readonly outlastsPasses?: boolean;
+}
+
+/**
+ * Opens directory, state and service for passes.
+ * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
+ */
+export async function openMirror(
+  settings: MirrorSettings,
+  emit: EventSink,
+  options: MirrorOptions = {},
+): Promise<Mirror> {
+  const { monitor = new ProgressMonitor() } = options;
+  const store = await openMirrorStore(settings, { ...options, monitor });
+  try {
+    tellOpened(store, emit);
+    const state = await openStateOf(settings, store, false, emit);
+    const notes = await keepNotes(state, monitor, emit);
+    const told = createListeners();
+    const line = new PullLine(options.outlastsPasses === true, undefined, options.beginWork);
+    const lasting = {
+      onPublished: told.tell,
+      onProgress: options.onProgress ?? (() => {}),
+      store,
+      state,
+      emit: notes.emit,
+      now: Date.now,
+      random: Math.random,
+      ...nothingReported(),
+      line,
+      drifted: new Set(store.drifted),
+      monitor,
+    };
+    const setups = createSetups(await setUp(settings, state, emit, options, null), line);
+    return {
+      get context() {
+        const { client: service, openArchive, beforePublish } = setups.present();
+        return { ...lasting, service, openArchive, beforePublish };
+      },
+      get policy() {
+        return setups.present().policy;
+      },
+      store,
+      state,
+      monitor,
+      prepare: async (next) => {
+        const setup = await setUp(next, state, emit, options, setups.present());
+        return { take: () => setups.take(setup), abandon: setup.close };
+      },
+      closeReplaced: setups.closeReplaced,
+      onPublished: told.add,
+      pullsEnded: () => line.drain(),
+      rememberInstallation: () => setups.present().rememberInstallation(),
+      close: async () => {
+        await line.drain();
+        await setups.closeReplaced();
+        await setups.present().close();
+        await notes.close();
+        await state.close();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** What is not said again while it stays as it is. */
+function nothingReported(): Pick<PassContext, 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
+  return { knownProblems: new Set(), knownUnmatched: new Set(), knownLost: new Set() };
+}
+
+/** Says what was found when the directory was opened. */
+function tellOpened({ recovered, canExchange, layout }: MirrorStore, emit: EventSink): void {
+  for (const target of recovered) emit({ name: 'publish.recovered', target });
+  if (!canExchange) emit({ name: 'publish.fallback', directory: layout.root });
+}
+
+/** What is set up by the settings in force, and what pulls still use of those before. */
+interface Setups {
+  readonly present: () => Setup;
+  readonly take: (next: Setup) => void;
+  /** Calls off what still asks another service than that in force, and closes what was replaced and is used no more. */
+  readonly closeReplaced: () => Promise<void>;
+}
+
+function createSetups(first: Setup, line: PullLine): Setups {
+  let present = first;
+  let replaced: readonly Setup[] = [];
+  return {
+    present: () => present,
+    take: (next) => {
+      // What another service gives is not to be published once the settings name this one.
+      if (next.baseUrl !== present.baseUrl) void line.callOffAll();
+      replaced = [...replaced, present];
+      present = next;
+    },
+    closeReplaced: async () => {
+      // A pass that was under way when the settings changed may have begun more of the former service's since.
+      for (const { baseUrl, client } of replaced)
+        if (baseUrl !== present.baseUrl) await line.callOffOf(client);
+      const unused = replaced.filter(({ client }) => !line.isUsing(client));
+      replaced = replaced.filter((setup) => !unused.includes(setup));
+      for (const setup of unused) await setup.close();
+    },
+  };
+}
+
+/** Makes a list of those who are told of new states. */
+function createListeners(): {
+  readonly tell: PassContext['onPublished'];
+  readonly add: Mirror['onPublished'];
+} {
+  const listeners: PassContext['onPublished'][] = [];
+  return {
+    tell: (target, span) => {
+      for (const listener of listeners) listener(target, span);
+    },
+    add: (listener) => {
+      listeners.push(listener);
+    },
+  };
+}
+
+/** What follows from settings that may change while the daemon runs. */
+interface Setup {
+  readonly baseUrl: string;
+  readonly memory: InstallationMemory;
+  readonly client: ServiceClient;
+  readonly policy: PassPolicy;
+  readonly openArchive: PassContext['openArchive'];
+  readonly beforePublish: PassContext['beforePublish'];
+  readonly rememberInstallation: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+async function setUp(
+  settings: MirrorSettings,
+  state: State,
+  emit: EventSink,
+  { onProgress = () => {}, tellsFirstKeys = false }: MirrorOptions,
+  before: Setup | null,
+): Promise<Setup> {
+  await checkCommands(settings);
+  const { baseUrl } = settings.service;
+  // Of one and the same installation there is one memory, also while two clients work.
+  const isSame = before?.baseUrl === baseUrl;
+  const memory = isSame ? before.memory : await recallInstallation(state, baseUrl, emit);
+  const rememberInstallation = isSame
+    ? before.rememberInstallation
+    : rememberer(baseUrl, state, memory, emit);
+  const client = connect(settings, memory, emit, {
+    // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
+    onWarning: () => void rememberInstallation(),
+    onProgress,
+    tellsFirstKeys,
+  });
+  return {
+    baseUrl,
+    memory,
+    client,
+    policy: policyOf(settings),
+    openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
+    beforePublish: publishGateOf(settings, onProgress),
+    rememberInstallation,
+    close: async () => {
+      await client.close();
+      await rememberInstallation();
+    },
+  };
+}

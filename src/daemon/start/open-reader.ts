@@ -1,0 +1,79 @@
+import { readdir } from 'node:fs/promises';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { createSelection } from '../../config/selection.ts';
+import { longestPeriodMs } from '../triggers/schedule.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { EventSink } from '../../mirror/pass/events.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
+import type { StatusPolicy } from '../../mirror/plan/target-status.ts';
+import { openState, type State } from '../../mirror/state/state.ts';
+import { readStore, type StoreReader } from '../../mirror/store/read-store.ts';
+
+/** What reports need of a mirror: kept apart from what passes need, which takes much longer to load. */
+
+const LEAST_STALENESS_MS = 15 * 60_000;
+
+/** What freshness is judged by, from the settings. */
+export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
+  const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
+  return {
+    selection: createSelection(settings),
+    maxStalenessMs: settings.maxStaleness ?? Math.max(LEAST_STALENESS_MS, 3 * periodMs),
+    fullCheckMs: settings.fullCheck,
+  };
+}
+
+/** Opens the state cache of a directory. @throws MirrorError `state.unavailable`, `settings.invalid` */
+export function openStateOf(
+  settings: SettingsFor<'directory'>,
+  store: Pick<StoreReader, 'layout' | 'id'>,
+  readOnly: boolean,
+  emit: EventSink,
+): Promise<State> {
+  const { state } = settings;
+  return openState({
+    address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
+    file: store.layout.stateFile,
+    directoryId: store.id,
+    readOnly,
+    onReset: (reason) => emit({ name: 'state.reset', reason }),
+    onError: () => {},
+  });
+}
+
+/** Refuses a directory that is not there: reading it would find nothing wrong. @throws MirrorError `directory.unusable` */
+export async function refuseMissing(directory: string): Promise<void> {
+  try {
+    await readdir(directory);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') {
+      throw new MirrorError(
+        'directory.unusable',
+        `directory: there is no ${directory}: nothing was mirrored there yet.`,
+        {
+          cause: error,
+          hint: `\`${ownCommand('sync')}\` makes the first pass. If there should be a mirror, check the setting directory.`,
+        },
+      );
+    }
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
+      cause: error,
+      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
+    });
+  }
+}
+
+/** What can be read beside a daemon that is running: no lock is taken and nothing is written. */
+export interface MirrorReader {
+  readonly store: StoreReader;
+  readonly state: State;
+}
+
+/** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
+export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
+  const store = await readStore(settings.directory);
+  return { store, state: await openStateOf(settings, store, true, emit) };
+}

@@ -1,0 +1,296 @@
+import type {
+  CredentialKind,
+  CredentialPlace,
+  EventFailure,
+  FlaggedWorkbooks,
+  MirrorEvent,
+  PassFinished,
+  Trigger,
+} from '../../mirror/pass/events.ts';
+import type { SelectionCheck } from '../../mirror/plan/selection-check.ts';
+
+/** How many passes are kept for the history of passes. */
+export const PASSES_KEPT = 300;
+
+/** A pass that is going on. Times in milliseconds since the epoch. */
+export interface CurrentPass {
+  readonly trigger: Trigger;
+  readonly startedAtMs: number;
+  /** Null until the plan is made. */
+  readonly planned: {
+    readonly pull: number;
+    readonly keep: number;
+    readonly hold: number;
+    readonly retire: number;
+  } | null;
+  /** Targets of which the pull came to an end. */
+  readonly done: number;
+  /** Targets that are being pulled, but for those that take long. */
+  readonly pulling: readonly string[];
+}
+
+/** A pull that takes long. */
+export interface SlowPull {
+  readonly target: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+}
+
+/** A pass that came to its end. Times in milliseconds since the epoch, durations in milliseconds. */
+export interface PassNote {
+  readonly trigger: Trigger;
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  readonly result: 'finished' | 'failed' | 'abandoned';
+  readonly summary: Omit<PassFinished, 'trigger' | 'durationMs'> | null;
+  readonly failure: EventFailure | null;
+}
+
+/** What the service said last of its repositories and workbooks. */
+export interface Upstream {
+  /** Milliseconds since the epoch. */
+  readonly readAtMs: number;
+  readonly repositories: number;
+  /** Null where the service has no list of workbooks. */
+  readonly workbooks: number | null;
+  readonly processing: FlaggedWorkbooks;
+  readonly failed: FlaggedWorkbooks;
+}
+
+/** Whether the service lets us in. */
+export interface CredentialState {
+  /** `unknown`: not asked yet since the program started. */
+  readonly state: 'unknown' | 'accepted' | 'refused';
+  readonly place: CredentialPlace;
+  /** Milliseconds since the epoch; null while unknown. */
+  readonly sinceMs: number | null;
+  /** When a refused one is tried again. Milliseconds since the epoch. */
+  readonly nextAttemptAtMs: number | null;
+}
+
+/** What became of the settings while the daemon runs. */
+export interface SettingsState {
+  /** When they were last taken over. Milliseconds since the epoch. */
+  readonly takenAtMs: number;
+  /** Why the settings as they stand now are not in force. */
+  readonly problem: EventFailure | null;
+  /** Settings that changed and are not in force before a restart. */
+  readonly restartNeeded: readonly string[];
+}
+
+/** Whether status page, health and metrics are served. */
+export interface HttpState {
+  /** Why they are not, although the settings say where; null while they are, and where they are off. */
+  readonly problem: EventFailure | null;
+}
+
+/** What the daemon is doing, and did lately: all of it follows from its events. */
+export interface Live {
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  readonly isStopping: boolean;
+  readonly pass: CurrentPass | null;
+  /** The pulls that take long, the first one first: some of the pass that is going on, the others beside it. */
+  readonly slow: readonly SlowPull[];
+  /** The latest last. */
+  readonly passes: readonly PassNote[];
+  /** Whether a pass of this process came to its end. */
+  readonly hasFinishedPass: boolean;
+  /** Milliseconds since the epoch. */
+  readonly nextPassAtMs: number | null;
+  readonly upstream: Upstream | null;
+  /** What the settings select of it. */
+  readonly selection: SelectionCheck | null;
+  readonly credentials: Readonly<Record<CredentialKind, CredentialState>>;
+  readonly settings: SettingsState;
+  readonly http: HttpState;
+}
+
+/** What holds when the daemon starts. */
+export function initialLive(nowMs: number): Live {
+  const unknown: CredentialState = {
+    state: 'unknown',
+    place: 'first',
+    sinceMs: null,
+    nextAttemptAtMs: null,
+  };
+  return {
+    startedAtMs: nowMs,
+    isStopping: false,
+    pass: null,
+    slow: [],
+    passes: [],
+    hasFinishedPass: false,
+    nextPassAtMs: null,
+    upstream: null,
+    selection: null,
+    credentials: { apiKey: unknown, apiToken: unknown },
+    settings: { takenAtMs: nowMs, problem: null, restartNeeded: [] },
+    http: { problem: null },
+  };
+}
+
+/** What holds after an event: a pure function of what held before. */
+export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
+  switch (event.name) {
+    case 'daemon.scheduled':
+      return { ...live, nextPassAtMs: event.nextPassAtMs };
+    case 'daemon.stopping':
+      return { ...live, isStopping: true };
+    case 'listing.read': {
+      const { repositories, workbooks, processing, failed } = event;
+      return { ...live, upstream: { readAtMs: nowMs, repositories, workbooks, processing, failed } };
+    }
+    case 'selection.checked': {
+      const { repositories, selected, unmatched } = event;
+      return { ...live, selection: { repositories, selected, unmatched } };
+    }
+    case 'credentials.refused':
+      return withCredential(live, event.credential, {
+        state: 'refused',
+        place: event.place,
+        sinceMs: live.credentials[event.credential].state === 'refused' ? sinceOf(live, event) : nowMs,
+        nextAttemptAtMs: event.nextAttemptAtMs,
+      });
+    case 'credentials.accepted':
+      return withCredential(live, event.credential, {
+        state: 'accepted',
+        place: event.place,
+        sinceMs: nowMs,
+        nextAttemptAtMs: null,
+      });
+    case 'settings.reloaded':
+      return { ...live, settings: { ...live.settings, takenAtMs: nowMs, problem: null } };
+    case 'settings.refused':
+      return { ...live, settings: { ...live.settings, problem: failureOf(event) } };
+    case 'settings.restart_needed':
+      return { ...live, settings: { ...live.settings, restartNeeded: event.settings } };
+    case 'settings.restart_unneeded':
+      return { ...live, settings: { ...live.settings, restartNeeded: [] } };
+    case 'http.unavailable':
+      return { ...live, http: { problem: failureOf(event) } };
+    case 'http.listening':
+      return { ...live, http: { problem: null } };
+    default:
+      return nextPass(live, event, nowMs);
+  }
+}
+
+function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
+  const { pass } = live;
+  switch (event.name) {
+    case 'pass.started':
+      return {
+        ...live,
+        pass: { trigger: event.trigger, startedAtMs: nowMs, planned: null, done: 0, pulling: [] },
+      };
+    case 'pass.planned': {
+      const { pull, keep, hold, retire } = event;
+      return pass === null ? live : { ...live, pass: { ...pass, planned: { pull, keep, hold, retire } } };
+    }
+    case 'target.started':
+      return pass === null ? live : { ...live, pass: { ...pass, pulling: [...pass.pulling, event.target] } };
+    case 'target.slow':
+    case 'target.slow_ended':
+      return nextSlow(live, event);
+    case 'pass.finished': {
+      const { name, trigger, durationMs, ...summary } = event;
+      const ended = { trigger, durationMs, result: 'finished', summary, failure: null } as const;
+      return { ...withPass(live, ended, nowMs), hasFinishedPass: true };
+    }
+    case 'pass.failed': {
+      const { trigger, durationMs } = event;
+      const ended = {
+        trigger,
+        durationMs,
+        result: 'failed',
+        summary: null,
+        failure: failureOf(event),
+      } as const;
+      return withPass(live, ended, nowMs);
+    }
+    case 'pass.abandoned': {
+      const { trigger, durationMs } = event;
+      const ended = { trigger, durationMs, result: 'abandoned', summary: null, failure: null } as const;
+      return withPass(live, ended, nowMs);
+    }
+    default:
+      return endsPull(event) ? withoutPull(live, event.target) : live;
+  }
+}
+
+/** A slow pull counts as done in the pass that it belongs to, if it ends in time. */
+function nextSlow(
+  live: Live,
+  event: Extract<MirrorEvent, { name: 'target.slow' | 'target.slow_ended' }>,
+): Live {
+  const { pass } = live;
+  const isOther = ({ target }: SlowPull): boolean => target !== event.target;
+  if (event.name === 'target.slow') {
+    const { target, startedAtMs } = event;
+    const pulling = pass?.pulling.filter((each) => each !== target) ?? [];
+    const slow = [...live.slow.filter(isOther), { target, startedAtMs }];
+    return { ...live, slow, pass: pass === null ? null : { ...pass, pulling } };
+  }
+  const ended = live.slow.find(({ target }) => target === event.target);
+  const slow = live.slow.filter(isOther);
+  if (pass === null || ended === undefined || ended.startedAtMs < pass.startedAtMs) return { ...live, slow };
+  return { ...live, slow, pass: { ...pass, done: pass.done + 1 } };
+}
+
+/** The ends that a pull may have. */
+type PullEnd = Extract<
+  MirrorEvent,
+  {
+    name:
+      | 'target.pulled'
+      | 'target.failed'
+      | 'target.absent'
+      | 'target.missing'
+      | 'target.held'
+      | 'target.retired'
+      | 'deletion.held';
+  }
+>;
+
+const PULL_ENDS: ReadonlySet<string> = new Set<PullEnd['name']>([
+  'target.pulled',
+  'target.failed',
+  'target.absent',
+  'target.missing',
+  'target.held',
+  'target.retired',
+  'deletion.held',
+]);
+
+/** Whether an event says that a pull is over, if there was one of its target. */
+export function endsPull(event: MirrorEvent): event is PullEnd {
+  return PULL_ENDS.has(event.name);
+}
+
+function withoutPull(live: Live, target: string): Live {
+  const { pass } = live;
+  if (pass === null || !pass.pulling.includes(target)) return live;
+  const pulling = pass.pulling.filter((each) => each !== target);
+  return { ...live, pass: { ...pass, pulling, done: pass.done + 1 } };
+}
+
+function withPass(live: Live, ended: Omit<PassNote, 'startedAtMs'>, nowMs: number): Live {
+  const note = { ...ended, startedAtMs: live.pass?.startedAtMs ?? nowMs - ended.durationMs };
+  return { ...live, pass: null, passes: [...live.passes, note].slice(-PASSES_KEPT) };
+}
+
+function withCredential(live: Live, credential: CredentialKind, state: CredentialState): Live {
+  return { ...live, credentials: { ...live.credentials, [credential]: state } };
+}
+
+function sinceOf(
+  { credentials }: Live,
+  { credential }: { readonly credential: CredentialKind },
+): number | null {
+  return credentials[credential].sinceMs;
+}
+
+function failureOf({ code, message, hint }: EventFailure): EventFailure {
+  return { code, message, hint };
+}

@@ -1,0 +1,80 @@
+import type { TargetStatus } from '../../mirror/plan/target-status.ts';
+
+/** Why a target keeps the mirror from being ready. */
+export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' | 'restored';
+
+/** Whether the mirror may be read for what the service has. */
+export interface Readiness {
+  readonly isReady: boolean;
+  /** Whether it is known which targets there are, and how they stand. */
+  readonly isListed: boolean;
+  /** Whether the settings select nothing of what the service lists. */
+  readonly selectsNothing: boolean;
+  readonly notReady: readonly {
+    readonly target: string;
+    readonly reason: NotReadyReason;
+    /** Milliseconds since the epoch; null for never. */
+    readonly verifiedAtMs: number | null;
+  }[];
+}
+
+/**
+ * Judges readiness: every selected target was verified against the service within `maxStaleness`, and its tree is what its
+ * manifest says. A target that fails, or is held, is ready for as long as that is so.
+ * Settings that select nothing of what there is are no reason to call nothing ready.
+ */
+export function readinessOf(
+  targets: readonly TargetStatus[],
+  { isListed, selectsNothing }: Pick<Readiness, 'isListed' | 'selectsNothing'>,
+): Readiness {
+  const notReady = targets.flatMap((status) => {
+    const reason = whyNotReady(status);
+    const { target, verifiedAtMs } = status;
+    return reason === null ? [] : [{ target, reason, verifiedAtMs }];
+  });
+  const isReady = isListed && !selectsNothing && notReady.length === 0;
+  return { isReady, isListed, selectsNothing, notReady };
+}
+
+function whyNotReady(status: TargetStatus): NotReadyReason | null {
+  if (status.state === 'unselected') return null;
+  if (status.verifiedAtMs === null) return 'never-verified';
+  if (status.state === 'damaged') return 'damaged';
+  if (status.restoredAtMs !== null) return 'restored';
+  if (status.isStale) return 'stale';
+  return status.drift === null ? null : 'drifted';
+}
+
+/** What the loop is doing. */
+export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
+
+/** Whether the loop moves. */
+export interface Liveness {
+  readonly isAlive: boolean;
+  readonly state: LoopState;
+  /** How long the work in hand has made no progress, in milliseconds; 0 while there is none. Pulls that outlast their pass count. */
+  readonly silentMs: number;
+}
+
+/**
+ * Judges liveness.
+ * @param silentMs how long the work in hand has made no progress, in milliseconds; 0 while there is none
+ * @param stuckAfterMs work without progress for so long is stuck, in milliseconds
+ */
+export function livenessOf(
+  { hasStarted, isPassing, isStopping }: { hasStarted: boolean; isPassing: boolean; isStopping: boolean },
+  silentMs: number,
+  stuckAfterMs: number,
+): Liveness {
+  const isStuck = silentMs > stuckAfterMs;
+  const state = isStuck
+    ? 'stuck'
+    : isStopping
+      ? 'stopping'
+      : isPassing || silentMs > 0
+        ? 'passing'
+        : hasStarted
+          ? 'idle'
+          : 'starting';
+  return { isAlive: !isStuck, state, silentMs };
+}

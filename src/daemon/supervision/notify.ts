@@ -1,0 +1,73 @@
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
+import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
+
+/** Tells systemd how the daemon stands: sd_notify(3). Where nobody listens, every call does nothing; none ever throws. */
+export interface Notifier {
+  /** The daemon works; also the end of what `reloading` began. */
+  readonly ready: () => void;
+  /** What it does, in one line; `systemctl status` shows it. */
+  readonly status: (text: TerminalText) => void;
+  /** The settings are being read again, until the next `ready`. */
+  readonly reloading: () => void;
+  /** It is going to end. */
+  readonly stopping: () => void;
+  /** It is alive. */
+  readonly watchdog: () => void;
+  /** systemd kills the daemon after so long without `watchdog`, in milliseconds; null where it does not watch. */
+  readonly watchdogIntervalMs: number | null;
+}
+
+/** The variables by which systemd says where to and how often (sd_notify(3), sd_watchdog_enabled(3)). */
+const VARIABLES = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const;
+
+/** systemd drops a whole message of more than 4096 bytes; a character takes at most three of them for each UTF-16 unit. */
+const MAX_STATUS_UNITS = 1000;
+
+/**
+ * Makes a notifier from the environment, and takes systemd's variables out of it: a program that the daemon starts must not
+ * speak in its name.
+ * @param env the environment; it is changed
+ * @param open makes the way to the socket, by its path
+ */
+export function createNotifier(
+  env: NodeJS.ProcessEnv,
+  open: (path: string) => SendDatagram = datagramTo,
+): Notifier {
+  const { NOTIFY_SOCKET: path, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = env;
+  for (const name of VARIABLES) delete env[name];
+  const send = senderTo(path, open);
+  return {
+    ready: () => send('READY=1'),
+    status: (text) => send(`STATUS=${oneLine(String(text))}`),
+    reloading: () => send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
+    stopping: () => send('STOPPING=1'),
+    watchdog: () => send('WATCHDOG=1'),
+    watchdogIntervalMs: path === undefined ? null : intervalMs(usec, pid),
+  };
+}
+
+/** A service manager that cannot be reached acts by its own time limits, and says so: that is nothing to end for. */
+function senderTo(path: string | undefined, open: (path: string) => SendDatagram): SendDatagram {
+  let send: SendDatagram | null = null;
+  return (text) => {
+    if (path === undefined) return;
+    try {
+      send ??= open(path);
+      send(text);
+    } catch {
+      // The next message tries again.
+    }
+  };
+}
+
+/** The watchdog is meant for one process: one that inherited the variables is not watched. */
+function intervalMs(usec: string | undefined, pid: string | undefined): number | null {
+  if (pid !== undefined && pid !== String(process.pid)) return null;
+  const microseconds = /^[0-9]+$/.test(usec ?? '') ? Number(usec) : 0;
+  return microseconds > 0 && Number.isSafeInteger(microseconds) ? microseconds / 1000 : null;
+}
+
+/** A line end would begin another field of the message. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MAX_STATUS_UNITS);
+}

@@ -1,0 +1,41 @@
+import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { STOP_SIGNALS } from '../../lib/process/signals.ts';
+
+/** What the daemon is told from outside, from its very beginning to its very end. */
+export interface Control {
+  /** Resolves when the daemon is to stop, with the exit code that it is to end with. */
+  readonly stopped: Promise<ExitCode>;
+  readonly stop: (exitCode: ExitCode) => void;
+  /** What SIGHUP asks for; nothing until the loop is there. */
+  onHangUp: () => void;
+  /** What SIGUSR2 asks for. */
+  onToggleLevel: () => void;
+  /** Stops listening. */
+  readonly close: () => void;
+}
+
+/** Listens to signals. @param onStopping is told of the signal that stops the daemon */
+export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): Control {
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<ExitCode>();
+  const onStop = (signal: NodeJS.Signals): void => {
+    onStopping(signal);
+    stop(EXIT_CODES.ok);
+  };
+  const onHangUp = (): void => control.onHangUp();
+  const onToggleLevel = (): void => control.onToggleLevel();
+  for (const signal of STOP_SIGNALS) process.on(signal, onStop);
+  process.on('SIGHUP', onHangUp);
+  process.on('SIGUSR2', onToggleLevel);
+  const control: Control = {
+    stopped,
+    stop,
+    onHangUp: () => {},
+    onToggleLevel: () => {},
+    close: () => {
+      for (const signal of STOP_SIGNALS) process.off(signal, onStop);
+      process.off('SIGHUP', onHangUp);
+      process.off('SIGUSR2', onToggleLevel);
+    },
+  };
+  return control;
+}

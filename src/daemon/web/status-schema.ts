@@ -1,0 +1,268 @@
+import { z } from 'zod';
+
+import { ERROR_RULES } from '../../lib/errors/errors.ts';
+import { EVENT_LEVELS } from '../../mirror/pass/events.ts';
+import { PULL_PHASES } from '../../mirror/pass/pull-progress.ts';
+
+/** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
+
+const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
+const timeOrNeverMs = timeMs.nullable();
+const durationMs = z.number().meta({ description: 'milliseconds' });
+const sizeBytes = z.number().meta({ description: 'bytes' });
+const count = z.int();
+const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
+const errorCode = z.enum(namesIn(ERROR_RULES));
+const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
+const eventFailure = z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() });
+
+const readiness = z
+  .object({
+    isReady: z.boolean(),
+    isListed: z.boolean(),
+    selectsNothing: z
+      .boolean()
+      .meta({ description: 'whether the settings select nothing of what the service lists' }),
+    notReady: list(
+      z.object({
+        target,
+        reason: z.enum(['never-verified', 'stale', 'damaged', 'drifted', 'restored']),
+        verifiedAtMs: timeOrNeverMs,
+      }),
+    ),
+  })
+  .meta({ description: 'whether the mirror may be read for what the service has' });
+
+const liveness = z
+  .object({
+    isAlive: z.boolean(),
+    state: z.enum(['starting', 'idle', 'passing', 'stuck', 'stopping']),
+    silentMs: durationMs,
+  })
+  .meta({ description: 'whether the loop moves' });
+
+const currentPass = z.object({
+  trigger,
+  startedAtMs: timeMs,
+  planned: z.object({ pull: count, keep: count, hold: count, retire: count }).nullable(),
+  done: count,
+  pulling: list(target),
+});
+
+const passNote = z.object({
+  trigger,
+  startedAtMs: timeMs,
+  durationMs,
+  result: z.enum(['finished', 'failed', 'abandoned']),
+  summary: z
+    .object({
+      targets: count,
+      pulled: count,
+      changed: count,
+      failed: count,
+      held: count,
+      downloadedBytes: sizeBytes,
+      changedFiles: count,
+      pulling: count.meta({ description: 'pulls that go on beside the passes that follow' }),
+      waiting: count.meta({ description: 'pulls that wait for a place among those' }),
+      processing: count,
+    })
+    .nullable(),
+  failure: eventFailure.nullable(),
+});
+
+const flagged = z.object({
+  count,
+  first: list(z.object({ workbookId: z.string(), versionId: z.string(), branch: z.string() })),
+});
+
+const upstream = z.object({
+  readAtMs: timeMs,
+  repositories: count,
+  workbooks: count.nullable(),
+  processing: flagged,
+  failed: flagged,
+});
+
+const selection = z
+  .object({
+    repositories: count,
+    selected: count,
+    unmatched: list(
+      z.object({ setting: z.string(), pattern: z.string(), nearest: z.string().nullable() }),
+    ).meta({ description: 'patterns of the settings that match nothing of what the service lists' }),
+  })
+  .meta({ description: 'what the settings select, by the last listing' });
+
+const credential = z.object({
+  state: z.enum(['unknown', 'accepted', 'refused']),
+  place: z.enum(['first', 'second']),
+  sinceMs: timeOrNeverMs,
+  nextAttemptAtMs: timeOrNeverMs,
+});
+
+const live = z
+  .object({
+    startedAtMs: timeMs,
+    isStopping: z.boolean(),
+    pass: currentPass.nullable(),
+    slow: list(z.object({ target, startedAtMs: timeMs })).meta({
+      description:
+        'pulls that take longer than slowAfter, of this pass or an earlier one; the first one first',
+    }),
+    passes: list(passNote).meta({ description: 'the latest last' }),
+    hasFinishedPass: z.boolean(),
+    nextPassAtMs: timeOrNeverMs,
+    upstream: upstream.nullable(),
+    selection: selection.nullable(),
+    credentials: z.object({ apiKey: credential, apiToken: credential }),
+    settings: z.object({
+      takenAtMs: timeMs,
+      problem: eventFailure.nullable(),
+      restartNeeded: list(z.string()),
+    }),
+    http: z.object({ problem: eventFailure.nullable() }).meta({
+      description: 'why nothing is served at http.listen: null to whoever is answered there',
+    }),
+  })
+  .meta({ description: 'what the daemon is doing, and did lately' });
+
+const pull = z.object({
+  target,
+  phase: z.enum(PULL_PHASES),
+  startedAtMs: timeMs,
+  downloadedBytes: sizeBytes,
+  doneBytes: sizeBytes.meta({ description: 'bytes of the phase that are done' }),
+  totalBytes: sizeBytes.nullable(),
+  isEstimate: z.boolean().meta({ description: 'whether the total is only what it was the last time' }),
+  bytesPerSecond: z.number().nullable(),
+  leftMs: durationMs.nullable(),
+});
+
+const lease = z.object({ id: z.string(), holder: z.string(), takenAtMs: timeMs, untilMs: timeMs });
+
+const failure = z.object({
+  code: errorCode,
+  action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
+  message: z.string(),
+  hint: z.string().nullable(),
+  sinceMs: timeMs,
+  lastAtMs: timeMs,
+  attempts: count.meta({ description: 'failures in a row' }),
+  nextAttemptAtMs: timeMs,
+  fingerprint: z.string().nullable(),
+  verdictDigest: z.string().nullable().meta({
+    description: 'digest of the settings that it arose under; null where an earlier version recorded it',
+  }),
+});
+
+const held = z.object({
+  subject: z.enum(['target', 'restored', 'files', 'deselected']),
+  deletions: count,
+  of: count,
+  digest: z.string().nullable(),
+  sinceMs: timeMs,
+  nextLookAtMs: timeMs,
+  fingerprint: z.string().nullable(),
+  first: list(z.string()).meta({ description: 'the first hundred of the files that would go, sorted' }),
+});
+
+const drift = z.object({
+  added: count,
+  missing: count,
+  modified: count,
+  first: z.string(),
+  sinceMs: timeMs,
+});
+
+const targetStatus = z.object({
+  target,
+  repository: z.string(),
+  branch: z.string(),
+  state: z.enum([
+    'fresh',
+    'stale',
+    'failing',
+    'quarantined',
+    'stalled',
+    'damaged',
+    'drifted',
+    'held',
+    'missing',
+    'absent',
+    'pending',
+    'unselected',
+  ]),
+  isStale: z.boolean(),
+  verifiedAtMs: timeOrNeverMs,
+  changedAtMs: timeOrNeverMs,
+  checkedAtMs: timeOrNeverMs,
+  nextFullCheckAtMs: timeOrNeverMs,
+  nextAttemptAtMs: timeOrNeverMs,
+  fingerprint: z.string().nullable(),
+  files: count,
+  sizeBytes,
+  sharedBytes: sizeBytes,
+  failure: failure.nullable(),
+  held: held.nullable(),
+  drift: drift.nullable(),
+  restoredAtMs: timeOrNeverMs,
+  approveCommand: z.string().optional().meta({
+    description: 'only of a held target: the command that lets the deletion go, quoted for a shell',
+  }),
+});
+
+const notice = z.object({
+  atMs: timeMs,
+  level: z.enum(['debug', 'info', 'warn', 'error']),
+  event: z.enum(namesIn(EVENT_LEVELS)),
+  message: z.string(),
+});
+
+/** The answer of `/api/status`. */
+export const statusSchema = z
+  .object({
+    version: z.string(),
+    service: z.string(),
+    directory: z.string(),
+    schedule: z.string(),
+    timezone: z.string(),
+    nowMs: timeMs,
+    maxStalenessMs: durationMs,
+    canExchange: z.boolean(),
+    readiness,
+    liveness,
+    live,
+    pulls: list(pull).meta({
+      description: 'the pulls under way, the one that has taken longest first',
+    }),
+    scan: z
+      .object({ doneTargets: count, targets: count })
+      .nullable()
+      .meta({ description: 'how far a look at all trees is, such as the one that a daemon begins with' }),
+    leases: list(lease),
+    disk: z.object({ sizeBytes, freeBytes: sizeBytes }).nullable(),
+    targets: list(targetStatus).meta({ description: 'by target, in order' }),
+    notices: list(notice).meta({ description: 'the latest warnings and errors, the latest last' }),
+  })
+  .meta({
+    title: 'The status of workbook-mirror',
+    description:
+      'The answer of /api/status. Fields may be added; those that are here keep their names and meanings.',
+  });
+
+/** The answer of `/api/status`. Times in milliseconds since the epoch. */
+export type StatusReport = z.infer<typeof statusSchema>;
+
+/** The schema as JSON Schema, draft 2020-12; it lets fields be added. */
+export function statusJsonSchema(): unknown {
+  return z.toJSONSchema(statusSchema, { io: 'input' });
+}
+
+function list<Item extends z.ZodType>(item: Item): z.ZodReadonly<z.ZodArray<Item>> {
+  return z.array(item).readonly();
+}
+
+function namesIn<Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] {
+  return Object.keys(table).filter((name): name is Name => name in table);
+}

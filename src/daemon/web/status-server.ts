@@ -1,0 +1,132 @@
+import { join } from 'node:path';
+
+import type { ListenAddress } from '../../config/addresses.ts';
+import type { SettingsFor } from '../../config/schema.ts';
+import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
+import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import type { EventSink } from '../../mirror/pass/events.ts';
+import { createMetrics } from '../metrics/metrics.ts';
+import { isLoopback } from '../../lib/http/access.ts';
+import { createWebServer } from './server.ts';
+import type { Board } from '../status/status-service.ts';
+import { pageFolders } from '../../lib/http/page-folders.ts';
+
+/** Status page, health and metrics, served. */
+export interface HttpSide {
+  /** Takes in what happens, after the board has. */
+  readonly sink: EventSink;
+  /** Tries at once what failed before; nothing else. */
+  readonly tryAgain: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** How often who watches is told that pulls have moved on, in milliseconds. */
+const MOVING_EVERY_MS = 2000;
+
+/** When an address that cannot be listened on is tried again. */
+const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 };
+
+/**
+ * Serves what the board says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
+ * until it can: the mirror matters more than its page.
+ * @param policy when it tries again
+ * @throws MirrorError `http.unusable` when the page is not there
+ */
+export async function startHttp(
+  current: () => SettingsFor<never>,
+  board: Pick<Board, 'report' | 'liveness' | 'isBusy'>,
+  emit: EventSink,
+  policy = TRY_AGAIN,
+): Promise<HttpSide> {
+  const { listen } = current().http;
+  const nothing = (): Promise<void> => Promise.resolve();
+  if (listen === null) return { sink: () => {}, tryAgain: nothing, close: nothing };
+  const metrics = createMetrics();
+  const server = await createWebServer({
+    report: board.report,
+    liveness: board.liveness,
+    renderMetrics: metrics.render,
+    token: () => current().http.token?.reveal() ?? null,
+    allowedHosts: () => current().http.allowedHosts,
+    pageFolders: pageFolders(join(import.meta.dirname, '../page')),
+    now: () => performance.now(),
+    emit,
+  });
+  const listening = untilDone(
+    async () => {
+      const { address } = await server.listen(listen);
+      emit({ name: 'http.listening', address });
+      if (current().http.token === undefined && !isOwnMachine(listen))
+        emit({ name: 'http.unprotected', address });
+    },
+    (error) => emit({ name: 'http.unavailable', ...eventFailure(error) }),
+    policy,
+  );
+  await listening.tryNow();
+  const moving = setInterval(() => board.isBusy() && server.notify(), MOVING_EVERY_MS);
+  moving.unref();
+  return {
+    sink: (event) => {
+      metrics.sink(event);
+      server.notify();
+    },
+    tryAgain: listening.tryNow,
+    close: async () => {
+      clearInterval(moving);
+      await listening.giveUp();
+      await server.close();
+    },
+  };
+}
+
+/** Whether nobody but this machine reaches an address. */
+function isOwnMachine({ host }: ListenAddress): boolean {
+  return isLoopback(host) || host === 'localhost';
+}
+
+/** Something that is tried until it is done once. */
+interface Trying {
+  /** Tries now, unless it is done or given up. Never rejects. */
+  readonly tryNow: () => Promise<void>;
+  /** Tries no more; resolves when nothing is under way. */
+  readonly giveUp: () => Promise<void>;
+}
+
+/** Makes such a thing. @param onFailure is told of each failure, but not twice in a row of the same */
+function untilDone(
+  work: () => Promise<void>,
+  onFailure: (error: unknown) => void,
+  policy: BackOffPolicy,
+): Trying {
+  let attempts = 0;
+  let told = '';
+  let isOver = false;
+  let timer: NodeJS.Timeout | undefined;
+  let trying = Promise.resolve();
+  const attempt = async (): Promise<void> => {
+    if (isOver) return;
+    clearTimeout(timer);
+    try {
+      await work();
+      isOver = true;
+    } catch (error) {
+      attempts += 1;
+      const { message } = eventFailure(error);
+      if (message !== told) onFailure(error);
+      told = message;
+      if (!isOver) timer = setTimeout(() => void tryNow(), backOffDelayMs(policy, attempts, Math.random()));
+    }
+  };
+  const tryNow = (): Promise<void> => {
+    trying = trying.then(attempt);
+    return trying;
+  };
+  return {
+    tryNow,
+    giveUp: async () => {
+      isOver = true;
+      clearTimeout(timer);
+      await trying;
+    },
+  };
+}

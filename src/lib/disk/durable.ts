@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
+
+/** Flushes a directory: the names that were made, changed or removed in it survive a power cut (fsync(2)). */
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. Where that fails nothing stays of it. */
+export async function writeNewFile(path: string, data: string | Iterable<string>): Promise<void> {
+  const handle = await open(path, 'wx');
+  try {
+    try {
+      await writeFile(handle, data);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    await discardFile(path);
+    throw error;
+  }
+}
+
+async function discardFile(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => {});
+}
+
+/** Makes a folder with its parents; those that are new survive a power cut. */
+export async function ensureFolder(path: string): Promise<void> {
+  for (const folder of await makeFolders(path)) await syncDirectory(dirname(folder));
+}
+
+/**
+ * Makes a folder with its parents and gives those that are new. Node's own recursive mkdir never returns where a parent
+ * exists and still says that it does not, as `/proc` does.
+ */
+async function makeFolders(path: string): Promise<string[]> {
+  try {
+    await mkdir(path);
+    return [path];
+  } catch (error) {
+    const code = systemCode(error);
+    const parent = dirname(path);
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return [];
+    if (code !== 'ENOENT' || parent === path || (await unlessMissing(stat(parent))) !== null) throw error;
+    return [...(await makeFolders(parent)), ...(await makeFolders(path))];
+  }
+}
+
+/** Replaces a file in one step that survives a power cut: written beside it, flushed, renamed, directory flushed. */
+export async function replaceFile(path: string, data: string, scratchDirectory: string): Promise<void> {
+  const temporary = `${scratchDirectory}/${randomUUID()}`;
+  await writeNewFile(temporary, data);
+  try {
+    await ensureFolder(dirname(path));
+    await rename(temporary, path);
+  } catch (error) {
+    await discardFile(temporary);
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/** Renames where the source exists, making the destination's folders, and flushes both directories. */
+export async function renameIfThere(from: string, to: string): Promise<boolean> {
+  await ensureFolder(dirname(to));
+  const done = await unlessMissing(rename(from, to).then(() => true));
+  if (done === null) return false;
+  await syncDirectory(dirname(to));
+  if (dirname(from) !== dirname(to)) await syncDirectory(dirname(from));
+  return true;
+}
+
+/**
+ * Removes empty directories from `path` upwards, never `root` itself or anything outside it.
+ * @throws what keeps an empty one from being removed: nobody else would come back to it
+ */
+export async function removeEmptyFolders(path: string, root: string): Promise<void> {
+  for (let folder = path; folder.startsWith(`${root}/`); folder = dirname(folder)) {
+    try {
+      await rmdir(folder);
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === 'ENOENT') continue;
+      if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOTDIR') return;
+      throw error;
+    }
+  }
+}

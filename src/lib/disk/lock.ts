@@ -1,0 +1,62 @@
+import { type FileHandle, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
+
+import { unlessMissing } from '../errors/disk-errors.ts';
+import { MirrorError } from '../errors/errors.ts';
+import type { NativeCalls } from '../native/file-calls.ts';
+import { openOwnFile, restrict } from './own-file.ts';
+
+/** A held lock. */
+export interface DirectoryLock {
+  /**
+   * Makes sure that the directory still is the one that was locked: it may have been unmounted, moved away or swapped for
+   * another, and nothing is to be written into what stands there now.
+   * @throws MirrorError `directory.replaced`
+   */
+  readonly check: () => Promise<void>;
+  readonly release: () => Promise<void>;
+}
+
+/**
+ * Makes this process the only one that writes to a directory. The kernel frees the lock when the process ends, however
+ * it ends, so a crash or a reboot leaves nothing that blocks. Whoever can open the file, if only to read it, can hold the lock
+ * (flock(2)): it is there for its owner alone.
+ * @throws MirrorError `directory.locked` when another process has it, `directory.unusable` where the file is none
+ */
+export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
+  const handle = await openOwnFile(lockFile);
+  try {
+    await restrict(handle, 0o600);
+    if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
+    await handle.truncate(0);
+    await handle.write(`pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`, 0);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  const { dev, ino } = await handle.stat();
+  return {
+    check: async () => {
+      const present = await unlessMissing(stat(lockFile));
+      if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
+    },
+    release: () => handle.close(),
+  };
+}
+
+function replaced(lockFile: string, isThere: boolean): MirrorError {
+  const what = isThere ? 'is another one now' : 'is not there any more';
+  return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
+    hint: 'Nothing is written there. Mount or move the right one back; if the new one is meant, restart workbook-mirror.',
+  });
+}
+
+async function lockedBy(handle: FileHandle, lockFile: string): Promise<MirrorError> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(200), 0, 200, 0);
+  const holder = buffer.toString('utf8', 0, bytesRead).trim();
+  return new MirrorError(
+    'directory.locked',
+    `Another workbook-mirror works in this directory (${holder || lockFile}).`,
+    { hint: 'Stop the other one, or give this one a directory of its own: the setting directory.' },
+  );
+}

@@ -1,0 +1,86 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
+import { MirrorError } from '../errors/errors.ts';
+
+/**
+ * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file
+ * that only this process may read or write.
+ */
+
+/** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** What opening a link or a socket without following it fails with (open(2)). */
+const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
+
+/** What stands at a place: a text, nothing, or what is no plain file, or too large for what belongs there. */
+export type OwnText =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'missing' | 'foreign' };
+
+/** Reads a small file. @throws what the system does not let us read */
+export async function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
+  try {
+    const handle = await unlessMissing(open(path, READ_FLAGS));
+    if (handle === null) return { kind: 'missing' };
+    try {
+      return await readText(handle, maxBytes);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (NO_FILE.has(systemCode(error))) return { kind: 'foreign' };
+    throw error;
+  }
+}
+
+async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> {
+  const stats = await handle.stat();
+  if (!stats.isFile() || stats.size > maxBytes) return { kind: 'foreign' };
+  const buffer = Buffer.alloc(stats.size);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return { kind: 'text', text: buffer.toString('utf8', 0, length) };
+}
+
+/** As {@link readOwnFile}; null for whatever is no text. */
+export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
+  const found = await readOwnFile(path, maxBytes);
+  return found.kind === 'text' ? found.text : null;
+}
+
+/**
+ * Opens a file for reading and writing, and makes it where it is missing, for its owner alone.
+ * @throws MirrorError `directory.unusable` where something else stands there
+ */
+export async function openOwnFile(path: string): Promise<FileHandle> {
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags, 0o600).catch((error: unknown) => {
+    throw NO_FILE.has(systemCode(error)) ? foreign(path, error) : error;
+  });
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw foreign(path);
+}
+
+/**
+ * Takes permissions away from a file, also from one that another version made; one of another user stays as it is.
+ * @param allowed the permission bits that may stay
+ */
+export async function restrict(handle: FileHandle, allowed: number): Promise<void> {
+  const { mode } = await handle.stat();
+  if ((mode & 0o777 & ~allowed) !== 0) await handle.chmod(mode & allowed).catch(() => {});
+}
+
+function foreign(path: string, cause?: unknown): MirrorError {
+  return new MirrorError('directory.unusable', `${path} is not a plain file.`, {
+    cause,
+    hint: 'Remove what stands there: workbook-mirror makes the file anew.',
+  });
+}

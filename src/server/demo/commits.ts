@@ -1,0 +1,103 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Git } from '../git/git.ts';
+
+/** Who a commit is by. */
+export interface Person {
+  readonly name: string;
+  readonly email: string;
+}
+
+/** One change of a commit. */
+export type FileChange =
+  | {
+      readonly kind: 'write';
+      readonly path: string;
+      readonly content: Uint8Array | string;
+      readonly executable?: boolean;
+    }
+  | { readonly kind: 'rename'; readonly from: string; readonly to: string }
+  | { readonly kind: 'remove'; readonly path: string };
+
+/** A commit to make. */
+export interface CommitPlan {
+  readonly branch: string;
+  /**
+   * The commit it follows: an id, or a full reference name. Left out, it follows the commit on the same branch before it
+   * in the same import, or is the branch's first one.
+   */
+  readonly from?: string;
+  /** A second parent, written as `from`. */
+  readonly merge?: string;
+  readonly author: Person;
+  readonly at: Date;
+  readonly message: string;
+  readonly changes: readonly FileChange[];
+}
+
+/** Quotes a path so that no character in it means anything (git-fast-import, "path"). */
+function quotePath(path: string): string {
+  const escaped = path
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', String.raw`\"`)
+    .replaceAll('\n', String.raw`\n`);
+  return `"${escaped}"`;
+}
+
+function writeData(content: Uint8Array | string): Buffer {
+  const bytes = Buffer.from(content);
+  return Buffer.concat([Buffer.from(`data ${bytes.length}\n`), bytes, Buffer.from('\n')]);
+}
+
+function writeChange(change: FileChange): Buffer {
+  switch (change.kind) {
+    case 'remove':
+      return Buffer.from(`D ${quotePath(change.path)}\n`);
+    case 'rename':
+      return Buffer.from(`R ${quotePath(change.from)} ${quotePath(change.to)}\n`);
+    case 'write': {
+      const mode = change.executable === true ? '100755' : '100644';
+      const head = Buffer.from(`M ${mode} inline ${quotePath(change.path)}\n`);
+      return Buffer.concat([head, writeData(change.content)]);
+    }
+  }
+}
+
+function writeCommit(plan: CommitPlan, mark: number): Buffer {
+  const { author, at } = plan;
+  const who = `${author.name} <${author.email}> ${Math.floor(at.getTime() / 1000)} +0000`;
+  const head = `commit refs/heads/${plan.branch}\nmark :${mark}\nauthor ${who}\ncommitter ${who}\n`;
+  const from = plan.from === undefined ? '' : `from ${plan.from}\n`;
+  const merge = plan.merge === undefined ? '' : `merge ${plan.merge}\n`;
+  return Buffer.concat([
+    Buffer.from(head),
+    writeData(plan.message),
+    Buffer.from(from + merge),
+    ...plan.changes.map(writeChange),
+    Buffer.from(`\nget-mark :${mark}\n`),
+  ]);
+}
+
+/** Writes commits as the input of `git fast-import`. */
+export function writeImport(plans: readonly CommitPlan[]): Buffer {
+  return Buffer.concat([...plans.map((plan, index) => writeCommit(plan, index + 1)), Buffer.from('done\n')]);
+}
+
+/**
+ * Makes commits in a bare repository in one run of git. A branch moves only if what it held until then is contained in
+ * what it is to hold.
+ * @returns the ids of the commits, in order
+ * @throws MirrorError `service.failed` when git refuses them, as when somebody else moved the branch
+ */
+export async function makeCommits(
+  git: Git,
+  gitDirectory: string,
+  plans: readonly CommitPlan[],
+): Promise<string[]> {
+  const output = await git.run(gitDirectory, ['fast-import', '--quiet', '--done'], {
+    input: writeImport(plans),
+  });
+  const ids = output.toString('utf8').trim().split('\n');
+  if (ids.length !== plans.length)
+    throw new MirrorError('service.failed', 'git did not name every new commit');
+  return ids;
+}

@@ -1,0 +1,117 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { createGit, type Git } from '../git/git.ts';
+import { readHeads } from '../git/refs.ts';
+import type { Registry } from '../git/registry.ts';
+import { type CommitPlan, type FileChange, makeCommits } from './commits.ts';
+import { EDIT_KINDS, type EditPlan, planEdit } from './edits.ts';
+import { PEOPLE } from './sample-content.ts';
+import type { Samples } from './samples.ts';
+import { listTree } from './tree.ts';
+import { makeWorkbook } from './workbook-files.ts';
+
+/** One edit as it was made. */
+export interface Edit {
+  /** Full name of the repository. */
+  readonly repository: string;
+  readonly branch: string;
+  /** What was done, for people. */
+  readonly summary: string;
+  /** The paths that changed; of a renamed workbook both. */
+  readonly paths: readonly string[];
+  readonly commitId: string;
+  /** When the branch had moved; the service shows the edit of an external repository a moment later. */
+  readonly committedAt: Date;
+}
+
+/** Somebody who edits the sample repositories. */
+export interface Writer {
+  /**
+   * Makes one commit that changes at least one workbook. The service shows it when this returns.
+   * @throws MirrorError when git fails
+   */
+  readonly edit: () => Promise<Edit>;
+}
+
+/** A branch that is edited. */
+interface Place {
+  readonly repositoryId: string;
+  readonly repository: string;
+  readonly branch: string;
+  readonly head: string;
+  /** Where the commit is made: for an external repository not where the service reads. */
+  readonly gitDirectory: string;
+}
+
+async function findPlaces(git: Git, registry: Registry): Promise<Place[]> {
+  const places = registry.list().map(async ({ id, full_name, source }) => {
+    const gitDirectory = source ?? registry.gitDirectory(id);
+    const heads = await readHeads(git, gitDirectory);
+    return [...heads].map(([branch, head]) => ({
+      repositoryId: id,
+      repository: full_name,
+      branch,
+      head,
+      gitDirectory,
+    }));
+  });
+  return (await Promise.all(places)).flat();
+}
+
+async function makeChanges({ change }: EditPlan, at: Date): Promise<FileChange[]> {
+  switch (change.kind) {
+    case 'remove':
+      return [{ kind: 'remove', path: change.workbook }];
+    case 'rename':
+      return [change];
+    case 'write': {
+      const content = await makeWorkbook(change.workbook, { seed: at.getTime(), asOf: at });
+      const workbook = { kind: 'write', path: change.workbook, content } as const;
+      if (change.notes === undefined) return [workbook];
+      const notes = {
+        kind: 'write',
+        path: change.notes,
+        content: `Last changed ${at.toISOString()}\n`,
+      } as const;
+      return [workbook, notes];
+    }
+  }
+}
+
+function pathsOf(changes: readonly FileChange[]): string[] {
+  return changes.flatMap((change) => (change.kind === 'rename' ? [change.from, change.to] : [change.path]));
+}
+
+/** Makes a writer that goes round all branches of all repositories, and on each one round all kinds of edit. */
+export function createWriter({ registry }: Pick<Samples, 'registry'>): Writer {
+  const git = createGit();
+  const people = Object.values(PEOPLE);
+  let edits = 0;
+
+  return {
+    async edit() {
+      const turn = edits;
+      edits += 1;
+      const places = await findPlaces(git, registry);
+      const place = places[turn % places.length];
+      if (place === undefined)
+        throw new MirrorError('usage.invalid', 'there is no repository with a branch to edit');
+      // Neighbouring branches are at different kinds, so that a short look shows all of them.
+      const round = Math.floor(turn / places.length) + (turn % places.length);
+      const kind = EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify';
+      const tree = await listTree(git, place.gitDirectory, place.head);
+      const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
+      const plan = planEdit(kind, turn, workbooks);
+
+      const at = new Date();
+      const changes = await makeChanges(plan, at);
+      const author = people[turn % people.length] ?? PEOPLE.anna;
+      const message = `${plan.summary.charAt(0).toUpperCase()}${plan.summary.slice(1)}\n`;
+      const commit: CommitPlan = { branch: place.branch, from: place.head, author, at, message, changes };
+      const [commitId = ''] = await makeCommits(git, place.gitDirectory, [commit]);
+      const committedAt = new Date();
+      await registry.refresh(place.repositoryId);
+      const { repository, branch } = place;
+      return { repository, branch, summary: plan.summary, paths: pathsOf(changes), commitId, committedAt };
+    },
+  };
+}

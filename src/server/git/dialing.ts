@@ -1,0 +1,195 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { type ClientRequest, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { connect, isIP, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { type NetworkRules, refusalOf } from '../../lib/net/networks.ts';
+import { type Destination, operatorsProxy } from '../../lib/net/operators-proxy.ts';
+
+/** Gives the addresses of a name, the preferred one first; rejects where it has none. */
+export type Lookup = (host: string) => Promise<readonly string[]>;
+
+/** How connections are made. */
+export interface DialOptions {
+  /** Which addresses may be connected to. */
+  readonly rules: NetworkRules;
+  /** The system's if left out. */
+  readonly lookup?: Lookup;
+  /** Where the operator names a proxy; this process's environment if left out. */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Makes a connection. @throws DialError, or what the signal was aborted with */
+export type Dial = (destination: Destination, signal: AbortSignal) => Promise<Socket>;
+
+/** A connection that was not made. The message is for the operator alone: it tells of the network that the service is in. */
+export class DialError extends Error {
+  override readonly name = 'DialError';
+}
+
+/** How long the addresses of a name are waited for where a proxy looks them up itself, in milliseconds. */
+const PROXIED_LOOKUP_MS = 3000;
+
+/** After so long the next address of a host is tried beside the one before, in milliseconds. */
+const ATTEMPT_MS = 1000;
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 1080, 'https:': 443 };
+
+function reasonOf(error: unknown): string {
+  return systemCode(error) ?? (error instanceof Error ? error.message : 'unknown');
+}
+
+/** Settles as a promise does, or rejects when a signal is aborted first. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const over = new AbortController();
+  const aborted = once(signal, 'abort', { signal: over.signal }).then((): never => {
+    throw signal.reason;
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    over.abort();
+  }
+}
+
+function formatHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Connects to the first of some addresses of a host that answers. */
+async function connectTo(
+  { host, port }: Destination,
+  addresses: readonly string[],
+  signal: AbortSignal,
+): Promise<Socket> {
+  const socket = connect({
+    host,
+    port,
+    // A name that is looked up again may have another address by then.
+    lookup: (_host, _options, done) =>
+      done(
+        null,
+        addresses.map((address) => ({ address, family: isIP(address) })),
+      ),
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
+  });
+  try {
+    await once(socket, 'connect', { signal });
+    return socket;
+  } catch (error) {
+    socket.on('error', () => undefined).destroy();
+    signal.throwIfAborted();
+    throw new DialError(`no connection to ${addresses.join(', ')}, port ${port} (${reasonOf(error)})`);
+  }
+}
+
+function requestTunnel(proxy: URL, { host, port }: Destination): ClientRequest {
+  const path = `${formatHost(host)}:${port}`;
+  const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+  const authorization =
+    user === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
+  const ask = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
+  return ask({
+    host: proxy.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: proxy.port === '' ? DEFAULT_PORTS[proxy.protocol] : proxy.port,
+    method: 'CONNECT',
+    path,
+    headers: { host: path, ...authorization },
+    agent: false,
+  });
+}
+
+/** What is answered to the request for a tunnel, and the connection. */
+interface Tunnel {
+  readonly status: number;
+  readonly socket: Socket;
+}
+
+function tunnelOf(request: ClientRequest): Promise<Tunnel> {
+  return new Promise((resolve, reject) => {
+    request.once('error', reject);
+    request.once('connect', ({ statusCode = 0 }, socket, head) => {
+      if (head.length > 0) socket.unshift(head);
+      resolve({ status: statusCode, socket });
+    });
+    request.end();
+  });
+}
+
+/** Has the operator's proxy make a connection (RFC 9110, section 9.3.6). */
+async function tunnelThrough(address: string, to: Destination, signal: AbortSignal): Promise<Socket> {
+  const proxy = URL.parse(address);
+  if (proxy === null || DEFAULT_PORTS[proxy.protocol] === undefined)
+    throw new DialError('the proxy that the environment of the service names is not one of http: or https:');
+  const request = requestTunnel(proxy, to);
+  try {
+    const { status, socket } = await unlessAborted(tunnelOf(request), signal);
+    if (status < 200 || status > 299) {
+      socket.destroy();
+      throw new DialError(`the proxy ${proxy.host} answers ${status} for ${to.host}:${to.port}`);
+    }
+    return socket;
+  } catch (error) {
+    request.on('error', () => undefined).destroy();
+    signal.throwIfAborted();
+    if (error instanceof DialError) throw error;
+    throw new DialError(`no connection through the proxy ${proxy.host} (${reasonOf(error)})`);
+  }
+}
+
+/** Makes connections to the addresses that rules let through, directly or through the operator's proxy. */
+export function createDial({ rules, lookup = lookUp, variables = process.env }: DialOptions): Dial {
+  async function addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
+    if (isIP(host) !== 0) return [host];
+    try {
+      return await unlessAborted(lookup(host), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new DialError(`no address of ${host} is known (${reasonOf(error)})`);
+    }
+  }
+
+  function refusedMessage(host: string, address: string, rule: string): string {
+    const what = address === host ? address : `${address}, an address of ${host},`;
+    return `${what} is in ${rule}, which serve.networks.refuse names`;
+  }
+
+  /** The proxy looks the name up itself: what this machine knows nothing of is the proxy's to refuse. */
+  async function checkBehindProxy(host: string, signal: AbortSignal): Promise<void> {
+    const known = addressesOf(host, signal).catch((error: unknown) => {
+      if (error instanceof DialError) return [];
+      throw error;
+    });
+    const over = new AbortController();
+    const patience = sleep(PROXIED_LOOKUP_MS, [], { signal: over.signal }).catch(() => []);
+    const addresses = await Promise.race([known, patience]).finally(() => over.abort());
+    for (const address of addresses) {
+      const rule = refusalOf(rules, address);
+      if (rule !== null) throw new DialError(refusedMessage(host, address, rule));
+    }
+  }
+
+  return async (destination, signal) => {
+    const { host } = destination;
+    const proxy = operatorsProxy(variables, destination);
+    if (proxy !== null) {
+      await checkBehindProxy(host, signal);
+      return tunnelThrough(proxy.address, destination, signal);
+    }
+    const addresses = await addressesOf(host, signal);
+    const open = addresses.filter((address) => refusalOf(rules, address) === null);
+    const [first = ''] = addresses;
+    if (open.length === 0) throw new DialError(refusedMessage(host, first, refusalOf(rules, first) ?? ''));
+    return connectTo(destination, open, signal);
+  };
+}
+
+async function lookUp(host: string): Promise<readonly string[]> {
+  const found = await systemLookup(host, { all: true, order: 'verbatim' });
+  return found.map(({ address }) => address);
+}

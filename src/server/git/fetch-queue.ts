@@ -1,0 +1,167 @@
+import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
+import { createLimit, createYieldingLimit, type Limit } from './limit.ts';
+
+/** What a piece of work was like. */
+export interface FetchWork {
+  /** A first clone may take hours: it has places of its own, so that it keeps no fetch waiting. */
+  readonly isLong: (id: string) => boolean;
+  /** The server that it has to do with. */
+  readonly hostOf: (id: string) => string;
+  readonly run: (id: string) => Promise<void>;
+  /** Called for every failure. */
+  readonly onFailing: (id: string, failure: FetchFailure) => void;
+  /** The first success after failures. */
+  readonly onRecovered: (id: string) => void;
+}
+
+/** How a piece of work failed. */
+export interface FetchFailure {
+  readonly error: unknown;
+  /** How long it is until the next attempt, in milliseconds. */
+  readonly nextAttemptMs: number;
+  /** Whether a person should hear of it: of the first failure in a row, and then of one a day. */
+  readonly isNews: boolean;
+}
+
+/** Decides when which repository is fetched. */
+export interface FetchQueue {
+  /**
+   * Asks for a fetch at once. Whoever asks while one waits gets that one, and whoever asks while one runs gets one more
+   * afterwards, however many ask.
+   */
+  readonly ask: (id: string) => void;
+  /** Asks for a fetch where none is under way and none is put off because of a failure. */
+  readonly remind: (id: string) => void;
+  /** Starts nothing any more, and waits for what runs. */
+  readonly close: () => Promise<void>;
+}
+
+/** How many comparisons and fetches run at once, and how many first clones beside them. */
+const FETCHES_AT_ONCE = 4;
+const CLONES_AT_ONCE = 2;
+
+/** Servers that are slow keep these places no longer than this, in milliseconds; the work goes on beside them. */
+const PATIENCE_MS = 300_000;
+
+/** How much of a kind may have to do with one server, in places and beside them. */
+const AT_ONCE_PER_HOST = 4;
+
+/** So often somebody is told of work that fails and fails, in milliseconds. */
+const NEWS_INTERVAL_MS = 86_400_000;
+
+/** Waits after failures, in milliseconds. */
+const FETCH_BACK_OFF: BackOffPolicy = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
+
+interface Entry {
+  state: 'idle' | 'waiting' | 'running';
+  /** How often somebody asked. */
+  asks: number;
+  failures: number;
+  /** When somebody was told of failures that have not ended, by performance.now(). */
+  toldMs: number | null;
+  retry: NodeJS.Timeout | null;
+  done: Promise<void>;
+}
+
+/** Makes an empty queue. */
+export function createFetchQueue(
+  work: FetchWork,
+  backOff: BackOffPolicy = FETCH_BACK_OFF,
+  random: () => number = Math.random,
+): FetchQueue {
+  const entries = new Map<string, Entry>();
+  const runner = createRunner(work, (failures) => backOffDelayMs(backOff, failures, random()));
+
+  function entryOf(id: string): Entry {
+    const entry = entries.get(id) ?? {
+      state: 'idle',
+      asks: 0,
+      failures: 0,
+      toldMs: null,
+      retry: null,
+      done: Promise.resolve(),
+    };
+    entries.set(id, entry);
+    return entry;
+  }
+
+  return {
+    ask(id) {
+      const entry = entryOf(id);
+      entry.asks += 1;
+      if (entry.state === 'idle') runner.start(id, entry);
+    },
+    remind(id) {
+      const entry = entryOf(id);
+      if (entry.state === 'idle' && entry.retry === null) runner.start(id, entry);
+    },
+    async close() {
+      runner.stop();
+      for (const { retry } of entries.values()) if (retry !== null) clearTimeout(retry);
+      await Promise.all([...entries.values()].map(({ done }) => done));
+    },
+  };
+}
+
+/** Gives work a place at its server first, so that what waits for one server takes no place from others. */
+function createPlaces(count: number): (host: string) => Limit {
+  const inCount = createYieldingLimit(count, PATIENCE_MS);
+  const hosts = new Map<string, Limit>();
+  return (host) => {
+    const atHost = hosts.get(host) ?? createLimit(AT_ONCE_PER_HOST);
+    hosts.set(host, atHost);
+    return (work) => atHost(() => inCount(work));
+  };
+}
+
+function createRunner(
+  { isLong, hostOf, run, onFailing, onRecovered }: FetchWork,
+  delayAfterMs: (failures: number) => number,
+): { readonly start: (id: string, entry: Entry) => void; readonly stop: () => void } {
+  const places = { short: createPlaces(FETCHES_AT_ONCE), long: createPlaces(CLONES_AT_ONCE) };
+  let isStopped = false;
+
+  function fail(id: string, entry: Entry, error: unknown): void {
+    // What is ended because everything ends has not failed.
+    if (isStopped) return;
+    entry.failures += 1;
+    const nextAttemptMs = delayAfterMs(entry.failures);
+    entry.retry = setTimeout(() => start(id, entry), nextAttemptMs);
+    const nowMs = performance.now();
+    const isNews = entry.toldMs === null || nowMs - entry.toldMs >= NEWS_INTERVAL_MS;
+    if (isNews) entry.toldMs = nowMs;
+    onFailing(id, { error, nextAttemptMs, isNews });
+  }
+
+  async function work(id: string, entry: Entry): Promise<void> {
+    if (isStopped) return;
+    entry.state = 'running';
+    const { asks } = entry;
+    try {
+      await run(id);
+      if (entry.failures > 0) onRecovered(id);
+      entry.failures = 0;
+      entry.toldMs = null;
+    } catch (error) {
+      fail(id, entry, error);
+    }
+    entry.state = 'idle';
+    if (entry.asks > asks) start(id, entry);
+  }
+
+  function start(id: string, entry: Entry): void {
+    if (isStopped) return;
+    if (entry.retry !== null) clearTimeout(entry.retry);
+    entry.retry = null;
+    entry.state = 'waiting';
+    const inTurn = (isLong(id) ? places.long : places.short)(hostOf(id));
+    entry.done = inTurn(() => work(id, entry));
+  }
+
+  return {
+    start,
+    stop: () => {
+      isStopped = true;
+    },
+  };
+}

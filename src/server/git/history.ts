@@ -1,0 +1,126 @@
+import { isWorkbookName } from '../../lib/api/media-types.ts';
+import type { Git } from './git.ts';
+import {
+  type Commit,
+  createLogReader,
+  LOG_ARGUMENTS,
+  LOG_TOKEN_LIMIT_BYTES,
+  type PathChange,
+} from './log.ts';
+
+/** The last change of a workbook on a branch: the commit after which its content is what it is. */
+export interface LastChange {
+  readonly commit: Commit;
+  /** Kind of change (service specification, section 2.3). Git knows no renames: they are a removal and an `add`. */
+  readonly action: 'add' | 'modify';
+  /** Git's id of the file's content. */
+  readonly blobId: string;
+}
+
+/** The workbooks that a commit holds, each with its last change on the way there, by path. */
+export type History = ReadonlyMap<string, LastChange>;
+
+/** Reads and remembers the histories of the branches of one repository. */
+export interface HistoryReader {
+  /** The history of a branch at a head; costs nothing while the head stays the same. */
+  readonly of: (branch: string, head: string) => Promise<History>;
+  /** Forgets every branch that is not among the given ones. */
+  readonly keepOnly: (branches: { readonly has: (branch: string) => boolean }) => void;
+}
+
+/** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
+const FILE_MODES: ReadonlySet<string> = new Set(['100644', '100664', '100755']);
+
+/** Gives an equal string that does not keep alive the longer one that it was cut out of. */
+function detached(id: string): string {
+  return Buffer.from(id, 'latin1').toString('latin1');
+}
+
+/** Makes the history at a commit out of the changes that led there. */
+export interface Fold {
+  /** Takes the changes newest first; of each path only the first one counts. */
+  readonly add: (change: PathChange) => void;
+  /** @param base the history at the commit before the oldest change, empty when that is the very first one */
+  readonly finish: (base: History) => History;
+}
+
+/** Makes an empty {@link Fold}. */
+export function createFold(): Fold {
+  const newest = new Map<string, LastChange | null>();
+  return {
+    add({ commit, path, letter, mode, blobId }) {
+      if (newest.has(path) || !isWorkbookName(path)) return;
+      const action = letter === 'A' ? 'add' : 'modify';
+      newest.set(path, FILE_MODES.has(mode) ? { commit, action, blobId: detached(blobId) } : null);
+    },
+    finish(base) {
+      const history = new Map(base);
+      for (const [path, change] of newest) {
+        if (change === null) history.delete(path);
+        else history.set(path, change);
+      }
+      return history;
+    },
+  };
+}
+
+interface Known {
+  readonly head: string;
+  readonly history: Promise<History>;
+}
+
+/** Makes a reader of a bare repository's histories that knows nothing yet. */
+export function createHistoryReader(git: Git, gitDirectory: string): HistoryReader {
+  const known = new Map<string, Known>();
+
+  /** Walks a branch from its head down, without what the excluded commit contains. */
+  async function walk(head: string, excluded: readonly string[]) {
+    const fold = createFold();
+    let oldest: Commit | undefined;
+    const read = createLogReader((commit) => {
+      oldest = commit;
+    }, fold.add);
+    const commits = [head, ...excluded.map((id) => `^${id}`)];
+    await git.tokens(gitDirectory, [...LOG_ARGUMENTS, ...commits, '--'], read, LOG_TOKEN_LIMIT_BYTES);
+    return { fold, startsAfter: oldest?.parentId ?? null };
+  }
+
+  /** Continues a known history, or gives null where the new head's first parents do not lead to the known head. */
+  async function extend(head: string, previous: Known): Promise<History | null> {
+    try {
+      const base = await previous.history;
+      const { fold, startsAfter } = await walk(head, [previous.head]);
+      return startsAfter === previous.head ? fold.finish(base) : null;
+    } catch {
+      // The old head may be gone from the repository altogether.
+      return null;
+    }
+  }
+
+  async function compute(head: string, previous?: Known): Promise<History> {
+    const extended = previous === undefined ? null : await extend(head, previous);
+    return extended ?? (await walk(head, [])).fold.finish(new Map());
+  }
+
+  function sharedHistory(head: string): Promise<History> | undefined {
+    for (const entry of known.values()) if (entry.head === head) return entry.history;
+    return undefined;
+  }
+
+  return {
+    of(branch, head) {
+      const previous = known.get(branch);
+      if (previous?.head === head) return previous.history;
+      const history = sharedHistory(head) ?? compute(head, previous);
+      known.set(branch, { head, history });
+      history.catch(() => {
+        // A failure is not remembered.
+        if (known.get(branch)?.history === history) known.delete(branch);
+      });
+      return history;
+    },
+    keepOnly(branches) {
+      for (const branch of known.keys()) if (!branches.has(branch)) known.delete(branch);
+    },
+  };
+}

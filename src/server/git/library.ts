@@ -1,0 +1,146 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type {
+  ByteRange,
+  Bytes,
+  Changes,
+  Content,
+  Library,
+  Standing,
+  WorkbookRow,
+  Workbooks,
+} from '../http/library.ts';
+import { createBranchReader } from './branch-reader.ts';
+import { contentAt, createArchiveWay } from './git-contents.ts';
+import { createConversations } from './smart-http.ts';
+import { createGit } from './git.ts';
+import { createWorkbookListing, type ReadingEvent } from './listing.ts';
+import { createHousekeeping } from './housekeeping.ts';
+import { presentDirectory } from './present.ts';
+import { createReaders } from './readers.ts';
+import { createRegistrar } from './registrar.ts';
+import type { Registry } from './registry.ts';
+import { BEING_FETCHED, createStandings, type StandingsOptions } from './processing-status.ts';
+import { createUploads } from './uploads.ts';
+import { watchedChanges } from './watched-changes.ts';
+
+/** The repositories of a registry, as the service reads and changes them. */
+export interface GitLibrary extends Library {
+  readonly changes: Changes;
+  /**
+   * Lists the workbooks and waits until each is checked.
+   * @throws MirrorError `service.failed` when a repository cannot be read
+   */
+  readonly checkAll: () => Promise<void>;
+  /** Ends every git program and every check under way. */
+  readonly close: () => Promise<void>;
+}
+
+const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
+const DONE: Standing = { status: 'success', processing: 0, failure: 0 };
+
+/** What a library is made from besides its registry. */
+export interface GitLibraryOptions {
+  /** What has been made of a workbook so far; left out, everything is well, unless there are checks. */
+  readonly standingOf?: (row: WorkbookRow) => Standing;
+  /** Opens the files of the workbooks that are listed, and remembers what was found; they stay the caller's to close. */
+  readonly checks?: Pick<StandingsOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
+  /** Told of a repository that cannot be read when workbooks are listed, once, and of when it can be again. */
+  readonly onReading?: (event: ReadingEvent) => void;
+  /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */
+  readonly maxUploadBytes?: number;
+}
+
+/** Makes the library of a registry, which stays the caller's to close. */
+export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
+  const { checks, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
+  const git = createGit();
+  const branches = createBranchReader(git);
+  const readers = createReaders();
+  const archiveWay = createArchiveWay(git);
+  let isClosing = false;
+  const listing = createWorkbookListing(git, registry, branches, (event) => {
+    // Programs that are ended at the end say nothing of what they read.
+    if (isClosing) return;
+    if (event.kind === 'unreadable') registry.doubt(event.repository.id);
+    options.onReading?.(event);
+  });
+  const standings = checks === undefined ? null : createStandings({ git, registry, ...checks });
+  const standingOf = options.standingOf ?? standings?.of ?? (() => DONE);
+  const workbooks = async (): Promise<Workbooks> => {
+    const rows = await listing.rows();
+    standings?.look(rows);
+    return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
+  };
+  const changes: Changes = {
+    ...createRegistrar(registry),
+    ...createUploads(git, registry, maxUploadBytes),
+    ...createConversations(git, registry, readers, maxUploadBytes),
+  };
+  // Packing may take long: it takes no place from what somebody waits for.
+  const packer = createGit();
+  const housekeeping = createHousekeeping(packer, registry.gitDirectory);
+  const onChange = (repositoryId: string): void => {
+    housekeeping.after(repositoryId);
+    // New versions are checked before anyone lists them. What cannot be read is told to who asks for the list.
+    if (standings !== null) workbooks().catch(() => undefined);
+  };
+  registry.onFetched(onChange);
+  return {
+    repositories: () => Promise.resolve(registry.list()),
+    content: async ({ id }, branch, path) => {
+      const doubt = (error: unknown): never => doubtful(registry, id, error);
+      const directory = presentDirectory(registry, id);
+      return watched(
+        await contentAt({ git, branches, readers, archiveWay }, directory, branch, path).catch(doubt),
+        doubt,
+      );
+    },
+    workbooks,
+    changes: watchedChanges(changes, onChange),
+    async checkAll() {
+      await workbooks();
+      await standings?.idle();
+    },
+    async close() {
+      isClosing = true;
+      standings?.close();
+      await Promise.all([git.stop(), packer.stop()]);
+    },
+  };
+}
+
+/** What is being fetched, or cannot be read now, is not finished, whatever is known of its workbooks so far. */
+function unlessBusy(
+  registry: Registry,
+  unreadable: ReadonlySet<string>,
+  standingOf: Workbooks['standingOf'],
+): Workbooks['standingOf'] {
+  const busy = registry.list().filter(({ id }) => unreadable.has(id) || registry.activityOf(id) !== null);
+  if (busy.length === 0) return standingOf;
+  const names = new Set(busy.map(({ full_name }) => full_name));
+  return (row) => (names.has(row.integration) ? BEING_FETCHED : standingOf(row));
+}
+
+/** Has a repository looked at that could not be read, and passes the error on. */
+function doubtful(registry: Registry, repositoryId: string, error: unknown): never {
+  if (error instanceof MirrorError) registry.doubt(repositoryId);
+  throw error;
+}
+
+/** Gives content whose errors are heard of, but those of a client that went away. */
+function watched(content: Content, doubt: (error: unknown) => never): Content {
+  async function* heard(bytes: Bytes, signal: AbortSignal): Bytes {
+    try {
+      yield* bytes;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      doubt(error);
+    }
+  }
+  return content.kind === 'archive'
+    ? { ...content, open: (signal: AbortSignal) => heard(content.open(signal), signal) }
+    : {
+        ...content,
+        open: (signal: AbortSignal, range?: ByteRange) => heard(content.open(signal, range), signal),
+      };
+}

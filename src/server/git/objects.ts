@@ -1,0 +1,75 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Git } from './git.ts';
+
+/** What a path names in a commit. */
+export interface NamedObject {
+  /** `commit` is a submodule: it has no content in this repository. */
+  readonly type: 'blob' | 'tree' | 'commit';
+  readonly id: string;
+  /** Zero for anything but a blob. */
+  readonly sizeBytes: number;
+}
+
+/** Author of the commits that stand for a folder; they belong to no branch. */
+const FOLDER_AUTHOR = { name: 'workbook-mirror', email: 'workbook-mirror@localhost' } as const;
+
+/**
+ * Reads one record of `ls-tree -l -z`: mode, type, id, padded size or a dash, a tab and the path.
+ * @returns null for no record at all
+ * @throws MirrorError `service.failed` for anything else, as the size `BAD` of a file that git cannot read
+ */
+export function parseTreeRecord(record: string): NamedObject | null {
+  if (record === '') return null;
+  const match = /^\d{6} (blob|tree|commit) ([0-9a-f]+) +(\d+|-)\t/.exec(record);
+  const [, type, id, size] = match ?? [];
+  if (id === undefined || (type !== 'blob' && type !== 'tree' && type !== 'commit')) {
+    throw new MirrorError('service.failed', `git cannot read what the tree names: ${record}`);
+  }
+  return { type, id, sizeBytes: size === '-' ? 0 : Number(size) };
+}
+
+/**
+ * Finds what a path names in a commit.
+ * @param commitId in full
+ * @param path without a slash at either end
+ * @returns null when it names nothing
+ */
+export async function findObject(
+  git: Git,
+  gitDirectory: string,
+  commitId: string,
+  path: string,
+): Promise<NamedObject | null> {
+  // Git would clean such a path up first and then find something else, or nothing and fail.
+  const strange = path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..');
+  if (strange || path.includes('\0')) return null;
+  const output = await git.run(gitDirectory, ['ls-tree', '-l', '-z', '--full-tree', commitId, '--', path]);
+  return parseTreeRecord(output.toString('utf8'));
+}
+
+/**
+ * Gives a commit that holds just a folder, with the time of the commit it comes from. Archives of a bare tree get the
+ * time of day, so that no two of them are alike; those of a commit are the same each time.
+ * @param treeId the folder
+ * @returns the commit's id, which depends on nothing but the parameters
+ */
+export async function commitOfFolder(
+  git: Git,
+  gitDirectory: string,
+  commitId: string,
+  treeId: string,
+): Promise<string> {
+  const format = ['show', '--no-patch', '--format=%ct', commitId, '--'];
+  const seconds = (await git.run(gitDirectory, format)).toString('utf8').trim();
+  const output = await git.run(gitDirectory, ['commit-tree', '-m', 'folder', treeId], {
+    environment: {
+      GIT_AUTHOR_NAME: FOLDER_AUTHOR.name,
+      GIT_AUTHOR_EMAIL: FOLDER_AUTHOR.email,
+      GIT_AUTHOR_DATE: `@${seconds} +0000`,
+      GIT_COMMITTER_NAME: FOLDER_AUTHOR.name,
+      GIT_COMMITTER_EMAIL: FOLDER_AUTHOR.email,
+      GIT_COMMITTER_DATE: `@${seconds} +0000`,
+    },
+  });
+  return output.toString('utf8').trim();
+}

@@ -1,0 +1,114 @@
+import { type Finding, isSuccess } from '../checker/workbook-check.ts';
+import type { Standing, WorkbookRow } from '../http/library.ts';
+import type { Checker } from './check-batch.ts';
+import { createCheckLanes } from './check-lanes.ts';
+import type { Git } from './git.ts';
+import { type PendingCheck, pendingChecks } from './pending-checks.ts';
+import { createPostponed } from './postponed.ts';
+import type { Registry } from './registry.ts';
+
+/** Remembers what was found, by {@link WorkbookRow.contentKey}. */
+export interface Findings {
+  readonly size: number;
+  readonly get: (contentKey: string) => Finding | undefined;
+  readonly set: (contentKey: string, finding: Finding) => void;
+  /** Forgets all others. */
+  readonly keepOnly: (contentKeys: ReadonlySet<string>) => void;
+}
+
+/** What is told of a file that failed. */
+export interface FailedCheck {
+  /** Full name of its repository. */
+  readonly integration: string;
+  readonly path: string;
+  readonly versionId: string;
+  readonly finding: Finding;
+}
+
+/** What the standings are made from. */
+export interface StandingsOptions {
+  readonly git: Git;
+  readonly registry: Registry;
+  readonly checker: Checker;
+  readonly findings: Findings;
+  readonly onFailure?: ((failed: FailedCheck) => void) | undefined;
+  /** How long a file waits that could not be checked, in milliseconds; each time twice as long. */
+  readonly retryMs?: number | undefined;
+}
+
+/** What has been made of each workbook so far. */
+export interface Standings {
+  /** Has the files of these rows checked that were not yet, and of no others; does not wait for it. */
+  readonly look: (rows: readonly WorkbookRow[]) => void;
+  readonly of: (row: WorkbookRow) => Standing;
+  /** Waits until nothing is left to be checked. */
+  readonly idle: () => Promise<void>;
+  /** Gives up what is under way, without waiting for it. */
+  readonly close: () => void;
+}
+
+const SUCCESS: Standing = { status: 'success', processing: 0, failure: 0 };
+const PROCESSING: Standing = { status: 'processing', processing: 1, failure: 0 };
+const FAILURE: Standing = { status: 'failure', processing: 0, failure: 1 };
+
+const RETRY_MS = 5 * 60_000;
+/** Findings of files that are listed no longer are kept up to this number and that of the listed ones. */
+const SPARE_FINDINGS = 50_000;
+
+/** Makes the standings; checks begin with the first {@link Standings.look}. */
+export function createStandings(options: StandingsOptions): Standings {
+  const { git, registry, checker, findings } = options;
+  let looked: readonly WorkbookRow[] = [];
+  let isClosed = false;
+
+  const postponed = createPostponed(options.retryMs ?? RETRY_MS, () => choose());
+
+  function conclude({ contentKey, row }: PendingCheck, finding: Finding | null): void {
+    if (finding === null) {
+      postponed.add(contentKey);
+      return;
+    }
+    postponed.delete(contentKey);
+    findings.set(contentKey, finding);
+    if (isSuccess(finding)) return;
+    const { integration, path, version } = row;
+    options.onFailure?.({ integration, path, versionId: version.id, finding });
+  }
+
+  const lanes = createCheckLanes({ git, registry, checker, conclude });
+
+  /** Chooses anew what is to be checked. */
+  function choose(): void {
+    if (isClosed) return;
+    const isKnown = (key: string): boolean =>
+      findings.get(key) !== undefined || lanes.isUnderWay(key) || postponed.has(key);
+    const ids = new Map(registry.list().map(({ id, full_name }) => [full_name, id]));
+    lanes.start(pendingChecks(looked, ids, isKnown));
+  }
+
+  return {
+    look(rows) {
+      if (rows === looked || isClosed) return;
+      looked = rows;
+      choose();
+      if (findings.size > rows.length + SPARE_FINDINGS) {
+        findings.keepOnly(new Set(rows.flatMap(({ contentKey }) => contentKey ?? [])));
+      }
+    },
+    of({ contentKey }) {
+      if (contentKey === undefined) return SUCCESS;
+      const finding = findings.get(contentKey);
+      if (finding === undefined) return PROCESSING;
+      return isSuccess(finding) ? SUCCESS : FAILURE;
+    },
+    idle: lanes.idle,
+    close() {
+      isClosed = true;
+      lanes.close();
+      postponed.close();
+    },
+  };
+}
+
+/** The standing of a workbook whose repository is being cloned or fetched: what there is of it may be old. */
+export const BEING_FETCHED: Standing = PROCESSING;

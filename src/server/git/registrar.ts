@@ -1,0 +1,80 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { withHint } from '../../lib/text/humanize.ts';
+import type { ExternalRepository, Registrar } from '../http/library.ts';
+import { RequestError } from '../http/request-error.ts';
+import { readAddress } from './addresses.ts';
+import type { Credentials } from './credentials.ts';
+import { CrowdedError } from './limit.ts';
+import { checkRepositoryName } from './names.ts';
+import { type Registry, TakenError } from './registry.ts';
+import { RemoteError, type RemoteTrouble } from './remote-errors.ts';
+
+/** Lets clients create repositories in a registry, which stays the caller's to close. */
+export function createRegistrar(registry: Registry): Registrar {
+  return {
+    async create(name) {
+      try {
+        checkRepositoryName(name);
+      } catch (error) {
+        throw error instanceof MirrorError ? invalid(`name: ${error.message}`) : error;
+      }
+      return registry.create(name).catch(refuse);
+    },
+    async connect(external) {
+      const { url } = external;
+      const reading = readAddress(url, registry.sources);
+      if (reading.kind === 'refused') throw new RequestError(400, reading.code, reading.message);
+      const credentials = credentialsOf(external);
+      if (credentials !== null && reading.address.origin === null) {
+        throw invalid('username: a repository of this machine takes no user name and password');
+      }
+      return registry.announce({ url, address: reading.address, credentials }).catch(refuse);
+    },
+    fetchSoon: registry.fetchSoon,
+  };
+}
+
+function invalid(message: string): RequestError {
+  return new RequestError(400, 'invalid', message);
+}
+
+/**
+ * Takes user name and password together: Git asks for both. Fields that are both empty, as a form sends them, are none.
+ * @throws RequestError 400
+ */
+export function credentialsOf({
+  username,
+  password,
+}: Pick<ExternalRepository, 'username' | 'password'>): Credentials | null {
+  if ((username ?? '') === '' && (password ?? '') === '') return null;
+  if (username === null || username === '') throw invalid('username: is missing beside the password');
+  if (password === null) throw invalid('password: is missing beside the user name');
+  for (const [field, value] of Object.entries({ username, password })) {
+    // A line feed would end the value in what Git reads (git-credential(1)).
+    if (/\p{Cc}/u.test(value) || !value.isWellFormed()) {
+      throw invalid(`${field}: holds a line feed, or another character that it cannot hold`);
+    }
+  }
+  return { username, password };
+}
+
+const TROUBLE_CODES: Readonly<Record<RemoteTrouble, string>> = {
+  credentials: 'credentials_refused',
+  'too-large': 'too_large',
+  unreachable: 'unreachable',
+  unsupported: 'unsupported',
+};
+
+/** Says what the client can do better, where it is that. */
+function refuse(error: unknown): never {
+  if (error instanceof TakenError) throw new RequestError(409, 'exists', error.message);
+  if (error instanceof RemoteError) {
+    const text = withHint({ message: error.message, hint: error.hint ?? null });
+    throw new RequestError(422, TROUBLE_CODES[error.trouble], `url: ${text}`);
+  }
+  if (error instanceof CrowdedError) {
+    // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
+    throw new RequestError(503, 'busy', 'too many repositories are being connected: try again in a minute');
+  }
+  throw error;
+}

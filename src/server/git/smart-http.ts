@@ -1,0 +1,181 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Bytes, Conversations, GitProgram } from '../http/library.ts';
+import { outputOf } from './git-contents.ts';
+import { settleDefaultBranch } from './default-branch.ts';
+import type { Git, GitProcess } from './git.ts';
+import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
+import { presentDirectory } from './present.ts';
+import { createQuarantines } from './push-quarantines.ts';
+import type { Readers } from './readers.ts';
+import type { Registry } from './registry.ts';
+
+/**
+ * What may be pushed, and how: branches and tags only, whole objects without known harm, not more than the limit. Three faults
+ * that old tools left in many a history and that harm nobody are only told of (git-config(1), `receive.fsck.<msg-id>`).
+ */
+function receiveSettings(maxUploadBytes: number): string[] {
+  const settings = [
+    'receive.hideRefs=refs',
+    'receive.hideRefs=!refs/heads',
+    'receive.hideRefs=!refs/tags',
+    // As it is anyway; said, git does not advise the client about settings of ours.
+    'receive.denyDeleteCurrent=refuse',
+    'receive.fsckObjects=true',
+    'receive.fsck.badTimezone=warn',
+    'receive.fsck.missingSpaceBeforeDate=warn',
+    'receive.fsck.zeroPaddedFilemode=warn',
+    `receive.maxInputSize=${maxUploadBytes}`,
+    'receive.autogc=false',
+  ];
+  return [...LASTING_SETTINGS, ...settings.flatMap((setting) => ['-c', setting])];
+}
+
+/** Clients may leave out what they do not need yet (git-clone(1), `--filter`). */
+const SEND_SETTINGS: readonly string[] = ['-c', 'uploadpack.allowFilter=true'];
+
+/** Time for a push that broke off to clear away: what git has received of it may be much. */
+const PUSH_GRACE_MS = 10_000;
+
+/** The settings of a git client that this service understands (git-protocol(5), `GIT_PROTOCOL`); anything else is left out. */
+function protocolEnvironment(protocol: string | null): Record<string, string> {
+  return protocol !== null && /^[a-z0-9=:.-]{1,200}$/i.test(protocol) ? { GIT_PROTOCOL: protocol } : {};
+}
+
+function subcommandOf(program: GitProgram): string {
+  return program.slice('git-'.length);
+}
+
+/** Gives bytes, and holds their end back until something is done. */
+async function* heldBack(bytes: Bytes, until: () => Promise<void>): Bytes {
+  let held: Uint8Array | undefined;
+  for await (const chunk of bytes) {
+    if (held !== undefined) yield held;
+    held = chunk;
+  }
+  await until();
+  if (held !== undefined) yield held;
+}
+
+/** Gives what a push is answered, and lets it end by itself when nobody wants to know: its output is read on. */
+async function* outputOfPush({ stdout, exit }: GitProcess): Bytes {
+  try {
+    const chunks: AsyncIterable<Uint8Array> = stdout.iterator({ destroyOnReturn: false });
+    yield* chunks;
+    const { code, complaint } = await exit;
+    if (code !== 0) throw new MirrorError('service.failed', `git did not take the push: ${complaint}`);
+  } finally {
+    stdout.resume();
+  }
+}
+
+/** Waits until a client has sent everything: it takes no answer before. @throws what its request failed with */
+async function taken({ fed }: GitProcess): Promise<void> {
+  const problem = await fed;
+  if (problem !== null) throw problem;
+}
+
+type Conversation = Parameters<Conversations['converse']>;
+
+type StartProgram = (
+  repositoryId: string,
+  program: GitProgram,
+  protocol: string | null,
+  more: {
+    readonly flags?: readonly string[];
+    readonly signal: AbortSignal;
+    readonly input?: Bytes;
+    readonly graceMs?: number;
+  },
+) => GitProcess;
+
+function createStart(git: Git, registry: Registry, maxUploadBytes: number): StartProgram {
+  return (repositoryId, program, protocol, { flags = [], ...options }) => {
+    const gitDirectory = presentDirectory(registry, repositoryId);
+    const settings = program === 'git-receive-pack' ? receiveSettings(maxUploadBytes) : SEND_SETTINGS;
+    const args = [...settings, subcommandOf(program), '--stateless-rpc', ...flags, gitDirectory];
+    return git.start(gitDirectory, args, { ...options, environment: protocolEnvironment(protocol) });
+  };
+}
+
+async function* fetched(start: StartProgram, conversation: Conversation): Bytes {
+  const [repositoryId, program, protocol, request, signal] = conversation;
+  const process = start(repositoryId, program, protocol, { signal, input: request });
+  try {
+    yield* heldBack(
+      outputOf(() => process),
+      () => taken(process),
+    );
+  } catch (error) {
+    throw (await process.fed) ?? error;
+  }
+}
+
+/** Makes what answers a push; what is done after it does not depend on whether its client is still there. */
+function createPushes(
+  git: Git,
+  registry: Registry,
+  start: StartProgram,
+): (conversation: Conversation) => Bytes {
+  const quarantines = createQuarantines();
+
+  async function settle({ exit }: GitProcess, gitDirectory: string): Promise<void> {
+    const { code } = await exit;
+    await quarantines.leave(gitDirectory, code === 0);
+    await settleDefaultBranch(git, gitDirectory);
+    await syncFolders(gitDirectory);
+  }
+
+  return async function* pushed([repositoryId, program, protocol, request, signal]) {
+    const gitDirectory = presentDirectory(registry, repositoryId);
+    await quarantines.enter(gitDirectory);
+    let process: GitProcess;
+    try {
+      const options = { signal, input: request, graceMs: PUSH_GRACE_MS };
+      process = start(repositoryId, program, protocol, options);
+    } catch (error) {
+      await quarantines.leave(gitDirectory, true);
+      throw error;
+    }
+    const settled = settle(process, gitDirectory);
+    // Told below to whoever waits for it.
+    settled.catch(() => undefined);
+    try {
+      yield* heldBack(outputOfPush(process), async () => {
+        await taken(process);
+        await settled;
+      });
+    } catch (error) {
+      throw (await process.fed) ?? error;
+    } finally {
+      await settled.catch(() => undefined);
+    }
+  };
+}
+
+/**
+ * Answers git clients from the repositories of a registry.
+ * @param readers among whom those who fetch take their turn
+ * @param maxUploadBytes the greatest push
+ */
+export function createConversations(
+  git: Git,
+  registry: Registry,
+  readers: Readers,
+  maxUploadBytes: number,
+): Conversations {
+  const start = createStart(git, registry, maxUploadBytes);
+  const pushed = createPushes(git, registry, start);
+  return {
+    advertise: (repositoryId, program, protocol, signal) =>
+      readers(signal, () =>
+        outputOf(() =>
+          start(repositoryId, program, protocol, { flags: ['--http-backend-info-refs'], signal }),
+        ),
+      ),
+    converse(...conversation) {
+      const [, program, , , signal] = conversation;
+      if (program === 'git-receive-pack') return pushed(conversation);
+      return readers(signal, () => fetched(start, conversation));
+    },
+  };
+}

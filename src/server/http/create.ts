@@ -1,0 +1,74 @@
+import { contentsPath } from '../../lib/api/requests.ts';
+import { type Answer, jsonAnswer } from './answer.ts';
+import type { ServiceRequest } from './handler.ts';
+import type { ExternalRepository, Registrar } from './library.ts';
+import { presentRepository } from './repositories.ts';
+import { readJson } from './request-body.ts';
+import { RequestError } from './request-error.ts';
+import { BASE_PATH } from './routes.ts';
+
+/** What a client wants to have created (service specification, section 4.1). */
+export type Creation =
+  | { readonly kind: 'drag-and-drop'; readonly name: string }
+  | { readonly kind: 'external'; readonly external: ExternalRepository };
+
+/** An address, a name and two credentials are far shorter. */
+const LIMIT_BYTES = 64 * 1024;
+
+function invalid(message: string): RequestError {
+  return new RequestError(400, 'invalid', message);
+}
+
+/** A field's text; null for one that is absent, or null as in the list of repositories. */
+function textOf(body: object, field: string): string | null {
+  const value: unknown = Object.hasOwn(body, field) ? Reflect.get(body, field) : null;
+  if (value === null) return null;
+  if (typeof value !== 'string') throw invalid(`${field}: must be a string`);
+  return value;
+}
+
+/**
+ * Reads the body of a request that creates a repository. Fields that it does not know are left alone.
+ * @throws RequestError 400 for anything but one of the two shapes, naming the field; no value is repeated
+ */
+export function readCreation(body: unknown): Creation {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw invalid('the body of this request must be a JSON object with name, or with url');
+  }
+  const name = textOf(body, 'name');
+  const url = textOf(body, 'url');
+  const username = textOf(body, 'username');
+  const password = textOf(body, 'password');
+  if (name === null && url === null) {
+    throw invalid(
+      'name: or url is required: a name for a drag-and-drop repository, a url for a Git repository',
+    );
+  }
+  if (name !== null && url !== null) {
+    throw invalid('name: and url exclude each other: a Git repository is named by its address');
+  }
+  if (url !== null) return { kind: 'external', external: { url, username, password } };
+  if ((username ?? '') !== '' || (password ?? '') !== '') {
+    throw invalid('username: and password belong to a Git repository, which is named by url');
+  }
+  return { kind: 'drag-and-drop', name: name ?? '' };
+}
+
+/**
+ * Answers a request that creates a repository: with the repository, which is listed by then. `Location` is the address of its
+ * contents, as the API shows no other address of a single repository.
+ * @throws RequestError 400 for a body that is not valid, 413 for a long one; as {@link Registrar}
+ */
+export async function answerCreate(
+  registrar: Pick<Registrar, 'create' | 'connect'>,
+  { body }: Pick<ServiceRequest, 'body'>,
+): Promise<Answer> {
+  const creation = readCreation(await readJson(body, LIMIT_BYTES));
+  const repository =
+    creation.kind === 'external'
+      ? await registrar.connect(creation.external)
+      : await registrar.create(creation.name);
+  return jsonAnswer(201, presentRepository(repository), {
+    location: BASE_PATH + contentsPath(repository.id),
+  });
+}

@@ -1,0 +1,155 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { hostname } from 'node:os';
+
+import { limitConnections } from '../../lib/http/connections.ts';
+import { cutUnreadBodies } from '../../lib/http/unread-bodies.ts';
+import { listenError } from '../../lib/http/listen-error.ts';
+import { createArchiveLengths } from './archive-lengths.ts';
+import { type Context, handle } from './handler.ts';
+import type { Keys } from './keys.ts';
+import type { Changes, Library } from './library.ts';
+import type { PageFiles } from './page.ts';
+import { BASE_PATH } from './routes.ts';
+
+/** What is known of a request once it has been answered. */
+export interface RequestInfo {
+  readonly method: string;
+  /** Path and query as they were sent; no credential travels there. */
+  readonly path: string;
+  /** HTTP status code of the answer, also when the client did not wait for all of it. */
+  readonly status: number;
+  readonly durationMs: number;
+  readonly client: {
+    /** Of the connection: that of a proxy, where there is one. */
+    readonly address: string | null;
+    /** What it calls itself (`User-Agent`, RFC 9110, section 10.1.5). */
+    readonly program: string | null;
+  };
+  /** Why the service itself failed, when it did. */
+  readonly error?: unknown;
+}
+
+/** What a service is made from. */
+export interface ServiceOptions {
+  readonly library: Library;
+  /** Null or left out for a service that takes no changes. */
+  readonly changes?: Changes | null;
+  readonly keys: Keys;
+  /** The page on which people upload; none if left out. */
+  readonly page?: PageFiles;
+  /** Rows on a page of v1 when the client does not say; 100 if left out. */
+  readonly pageSize?: number;
+  /** Called once a request, after its answer. */
+  readonly onRequest?: (info: RequestInfo) => void;
+  /** Called when a connection cannot be accepted, as for want of file descriptors. */
+  readonly onTrouble?: (error: Error) => void;
+}
+
+/** The embedded service: the API of the workbook service, on whatever it is given. */
+export interface Service {
+  /**
+   * Starts to answer.
+   * @param where host name or address, and port, 0 for a free one
+   * @returns the base address, which ends in `/api`; it names the machine where that listens on all of its addresses
+   * @throws MirrorError `http.unusable` when the address is taken or not ours
+   */
+  readonly listen: (where: { host: string; port: number }) => Promise<{ baseUrl: string; port: number }>;
+  /** Stops at once: open connections are cut. */
+  readonly close: () => Promise<void>;
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+/** A connection on which nothing moves for so long is cut, and the git program behind it with it. */
+const IDLE_LIMIT_MS = 300_000;
+/** How long a client may take to send the head of a request, and how often that is looked at, in milliseconds. */
+const HEADERS_LIMIT_MS = 15_000;
+const CHECK_EVERY_MS = 5000;
+/** A file of some gigabytes over a slow line takes its time. */
+const REQUEST_LIMIT_MS = 86_400_000;
+/** Half of the descriptors that a process has at least on Linux (1024): git programs need theirs. */
+const MOST_CONNECTIONS = 512;
+/** More than there are downloads that run and wait, with room for those who have no key. */
+const MOST_KEPT = 448;
+
+/** Where it listens is one setting, which cannot be `off`. */
+const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
+
+/** Addresses that stand for all of a machine's (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2). */
+const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+/** The host by which others reach what listens on one. */
+export function reachableHost(host: string, machine: string = hostname()): string {
+  const named = ALL_ADDRESSES.has(host) && /^[\w.-]+$/.test(machine) ? machine : host;
+  return named.includes(':') ? `[${named}]` : named;
+}
+
+function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
+  return { address: socket.remoteAddress ?? null, program: headers['user-agent'] ?? null };
+}
+
+/** @returns the port that was bound */
+function listenOn(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => reject(listenError(error, { host, port }, SETTING));
+    server.once('error', fail);
+    server.listen({ host, port }, () => {
+      server.off('error', fail);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : port);
+    });
+  });
+}
+
+/** Makes the embedded service on a library, which stays the caller's to close. */
+export function createService(options: ServiceOptions): Service {
+  const server = createServer({
+    headersTimeout: HEADERS_LIMIT_MS,
+    requestTimeout: REQUEST_LIMIT_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
+  });
+  server.timeout = IDLE_LIMIT_MS;
+  cutUnreadBodies(server);
+  const context: Context = {
+    library: options.library,
+    changes: options.changes ?? null,
+    keys: options.keys,
+    page: options.page ?? null,
+    lengths: createArchiveLengths(),
+    pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
+    connections: limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT }),
+  };
+  server.on('request', (request, response) => {
+    const startedAtMs = performance.now();
+    const client = clientOf(request);
+    const outcome = handle(context, request, response);
+    response.once('close', () => {
+      void outcome.then((error) =>
+        options.onRequest?.({
+          method: request.method ?? '',
+          path: request.url ?? '',
+          status: response.statusCode,
+          durationMs: performance.now() - startedAtMs,
+          client,
+          ...(error === undefined ? {} : { error }),
+        }),
+      );
+    });
+  });
+
+  return {
+    async listen({ host, port }) {
+      const boundPort = await listenOn(server, host, port);
+      // Otherwise the second one would end the process.
+      server.on('error', (error) => options.onTrouble?.(error));
+      return { baseUrl: `http://${reachableHost(host)}:${boundPort}${BASE_PATH}`, port: boundPort };
+    },
+    async close() {
+      const closed = new Promise<void>((resolve) => {
+        // The error says that it was not listening.
+        server.close(() => resolve());
+      });
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
