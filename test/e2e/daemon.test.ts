@@ -148,6 +148,8 @@ describe('nothing outside the directory', () => {
     const outside = join(embedded.directory, '../outside');
     await mkdir(outside);
     await mkdir(join(embedded.directory, 'mirror'), { recursive: true });
+    // A mirror that was begun.
+    await mkdir(join(embedded.directory, '.workbook-mirror'));
     await symlink(outside, join(embedded.directory, 'mirror/Accounting'));
     const { exitCode, stderr } = await run(['sync'], embedded.settings);
     expect(await readdir(outside)).toEqual([]);

@@ -318,7 +318,7 @@ describe('serve --from-mirror', () => {
       '127.0.0.1:0',
     ]);
     await serve.prints(/^http:/m);
-    expect(serve.stderr()).toContain('to be read only: 3 repositories, 6 branches.');
+    expect(serve.stderr()).toContain('read-only: 3 repositories, 6 branches.');
     expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);
     const baseUrl = serve.stdout().trim();
     const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';

@@ -45,7 +45,7 @@ describe('serve', () => {
 
     // A terminal that is closed, or a habit: neither ends the service nor leaves anything behind.
     service.child.kill('SIGHUP');
-    await service.prints(/SIGHUP: there is nothing to read anew/);
+    await service.prints(/SIGHUP changes nothing here/);
     await stop(service);
     expect(service.stderr()).toMatch(/Stopped\.\n$/);
 
@@ -102,7 +102,7 @@ describe('serve', () => {
     await writeFile(join(folder, 'file'), '');
     const cases: ReadonlyArray<readonly [string[], RegExp]> = [
       [['serve', '--serve-directory', mirror], /is the directory of a mirror: it holds manifests/],
-      [['serve', '--serve-directory', join(folder, 'file')], /is a file, and no directory/],
+      [['serve', '--serve-directory', join(folder, 'file')], /is a file, not a directory/],
       [['serve', '--serve-directory', join(folder, 'file/x')], /a file stands where a folder/],
       [
         ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', mirror],
@@ -112,7 +112,7 @@ describe('serve', () => {
         ['serve', '--from-mirror', '--directory', join(mirror, 'manifests')],
         /is not a mirror.*folder above it/s,
       ],
-      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is a file, and no mirror/],
+      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is a file, not a mirror/],
       [
         ['serve', '--from-mirror', '--directory', mirror, '--serve-directory', join(folder, 'nowhere')],
         /nowhere does not exist/,
