@@ -1,0 +1,357 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { run } from '../../../support/program.ts';
+import {
+  ALL,
+  filesOf,
+  hasTerminalShell,
+  LEFT,
+  NEXT,
+  type Shell,
+  startTerminalShell,
+  TAB,
+  type TerminalShell,
+} from '../../../support/terminal-shell.ts';
+
+const MAIN = join(import.meta.dirname, '../../../../src/main.ts');
+const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
+const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+/** How the word in hand begins: without a quote, in one, in bash's and zsh's `$'`, or in one that opens within the word. */
+type Opening = 'none' | 'double' | 'single' | 'ansi' | 'within';
+
+const OPENINGS: Readonly<Record<Shell, readonly Opening[]>> = {
+  bash: ['none', 'double', 'single', 'within'],
+  zsh: ['none', 'double', 'single', 'ansi', 'within'],
+  fish: ['none', 'double', 'single', 'within'],
+};
+
+/** Names of repositories and branches that a shell would make something of. */
+const HOSTILE = [
+  'Accounting$(touch pwned)/main',
+  'Acc`touch pwned`/main',
+  "Acc';touch pwned;'/main",
+  'Acc";touch pwned;"/main',
+  'Acc\\";touch pwned;/main',
+  "Acc\\';touch pwned;/main",
+  'Acc&touch pwned&/main',
+  'Acc|touch pwned #/main',
+  'Acc ${x[$(touch pwned)]} $x !! !$ !touch/main',
+  "Acc'$(touch pwned)'\"$(touch pwned)\"/it's",
+  'Acc*?[a]{b,c}~^#=@:%<>(x)/main',
+  'Acc "quoted"',
+  "Acc 'quoted'",
+  'Acc!',
+  'Acc/é漢😀',
+];
+
+const pieces = fc.constantFrom(
+  ...Array.from(' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~aZ7é漢😀'),
+  '$(touch pwned)',
+  '`touch pwned`',
+  "';touch pwned;'",
+  '";touch pwned;"',
+  '\\";touch pwned;"',
+  '!!',
+  '$HOME',
+);
+const parts = fc.array(pieces, { maxLength: 6 }).map((all) => all.join(''));
+
+/** Each of them types and runs a line. */
+const RUNS = { numRuns: 50 };
+
+/** The beginning of a name as somebody types it, so far as it can be typed in such a quote. */
+function typed(shell: Shell, opening: Opening, beginning: string): string {
+  const escaped = (special: RegExp): string => beginning.replaceAll(special, String.raw`\$&`);
+  switch (opening) {
+    case 'none':
+      return escaped(/[^\p{L}\p{N}\p{So}]/gu);
+    case 'double':
+      return `"${(shell === 'fish' ? escaped(/["$\\]/g) : escaped(/["$\\`]/g)).replace(/!.*/, '')}`;
+    case 'single':
+      return `'${shell === 'fish' ? escaped(/['\\]/g) : beginning.replace(/'.*/, '')}`;
+    case 'ansi':
+      return `$'${escaped(/['\\]/g)}`;
+    case 'within': {
+      const [first = '', ...others] = beginning;
+      return typed(shell, 'none', first) + typed(shell, 'double', others.join(''));
+    }
+  }
+}
+
+/** Readline closes no quote behind such a quote, and bash has no way to write an exclamation mark within one. */
+function isOffered(shell: Shell, opening: Opening, name: string): boolean {
+  return (
+    shell !== 'bash' ||
+    opening === 'none' ||
+    (!name.endsWith('!') && !name.endsWith(opening === 'single' ? "'" : '"'))
+  );
+}
+
+function commonBeginning([one = '', other = '']: readonly string[]): string {
+  let common = one;
+  while (!other.startsWith(common)) common = Array.from(common).slice(0, -1).join('');
+  return common;
+}
+
+interface Completing extends TerminalShell {
+  /** Sets the names that the program offers. */
+  readonly know: (...names: readonly string[]) => Promise<void>;
+}
+
+/** A shell in which the program offers what a test says. */
+async function startCompleting(shell: Shell, before?: string): Promise<Completing> {
+  const script = (await run(['completion', shell])).stdout;
+  const program = 'shift; printf "<%s>" "$@" >"$HOME/asked"; cat "$HOME/names"';
+  const terminal = await startTerminalShell(shell, script, program, before);
+  return {
+    ...terminal,
+    know: (...names) => writeFile(join(terminal.home, 'names'), names.map((name) => `${name}\n`).join('')),
+  };
+}
+
+describe.each(SHELLS)('what %s completes', (shell) => {
+  const test = it.skipIf(!hasTerminalShell(shell));
+
+  test.each(OPENINGS[shell])('is a name as plain text behind an opening of the kind %j', async (opening) => {
+    const terminal = await startCompleting(shell);
+    for (const name of HOSTILE) {
+      await terminal.know(name);
+      const before = `workbook-mirror approve ${typed(shell, opening, 'Acc')}`;
+      const line = await terminal.line(before + TAB);
+      if (isOffered(shell, opening, name)) expect(await terminal.run(line)).toEqual(['approve', name]);
+      else expect(line).toBe(before);
+    }
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('is a name as plain text, whatever it is and however much is typed', async () => {
+    const terminal = await startCompleting(shell);
+    await fc.assert(
+      fc.asyncProperty(parts, parts, fc.constantFrom(...OPENINGS[shell]), async (first, second, opening) => {
+        // The program offers no name that begins like a flag. Fish completes nothing behind a wildcard, and closes no quote behind
+        // some characters.
+        const beginning = `a${shell === 'fish' ? first.replaceAll(/[*?]/g, '+') : first}`;
+        const name = `${beginning}${second}z`;
+        await terminal.know(name);
+        const line = await terminal.line(`workbook-mirror approve ${typed(shell, opening, beginning)}${TAB}`);
+        expect(await terminal.run(line)).toEqual(['approve', name]);
+      }),
+      RUNS,
+    );
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('is one of several names as plain text, taken from a menu', async () => {
+    const keys = shell === 'bash' ? TAB + NEXT + NEXT : TAB + TAB + TAB;
+    const terminal = await startCompleting(shell);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.tuple(parts, parts, parts),
+        fc.constantFrom(...OPENINGS[shell]),
+        async ([first, one, other], opening) => {
+          // Zsh goes no further where the names part in or behind what it escapes.
+          const names =
+            shell === 'bash' ? [`x${first}${one}y`, `x${first}${other}z`] : [`xa${one}y`, `xb${other}z`];
+          await terminal.know(...names);
+          const line = await terminal.line(`workbook-mirror approve ${typed(shell, opening, 'x')}${keys}`);
+          const [command, ...got] = await terminal.run(line);
+          expect(command).toBe('approve');
+          expect(got.length).toBeGreaterThan(0);
+          expect(names).toEqual(expect.arrayContaining(got));
+        },
+      ),
+      RUNS,
+    );
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('stands before the rest of a word that the cursor is in', async () => {
+    const terminal = await startCompleting(shell);
+    for (const name of HOSTILE) {
+      if (!isOffered(shell, 'double', name)) continue;
+      await terminal.know(name);
+      const line = await terminal.line(`workbook-mirror approve "Acc"${LEFT}${TAB}`);
+      const [command, got] = await terminal.run(line);
+      // Zsh has its space within the quote.
+      expect([command, shell === 'zsh' ? got?.trimEnd() : got]).toEqual(['approve', name]);
+    }
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('is a path as plain text', async () => {
+    const terminal = await startCompleting(shell);
+    const names = [
+      'a$(touch pwned)',
+      "b';touch pwned;'c",
+      'd";touch pwned;"e',
+      'f`touch pwned`',
+      'g!!',
+      'h\\$x',
+    ];
+    for (const name of names) await writeFile(join(terminal.folder, name), '');
+    for (const name of names) {
+      for (const opening of OPENINGS[shell]) {
+        // Readline itself completes what stands behind the quote; zsh itself stops at the second quote.
+        if (shell === 'bash' && opening === 'within') continue;
+        if (shell === 'zsh' && opening === 'single' && name.includes("'")) continue;
+        for (const before of ['workbook-mirror sync --config ', 'workbook-mirror sync --config=']) {
+          const line = await terminal.line(`${before}${typed(shell, opening, name.slice(0, 1))}${TAB}`);
+          const got = await terminal.run(line);
+          expect(got.join('=')).toBe(`sync=--config=${name}`);
+        }
+      }
+    }
+    expect(await filesOf(terminal)).toEqual(names);
+  });
+
+  test('are the names of the place on the line, of which nothing is run', async () => {
+    const terminal = await startCompleting(shell);
+    const name = 'Accounting/main';
+    await terminal.know(name);
+    const asked = async (place: string): Promise<string> => {
+      await writeFile(join(terminal.home, 'asked'), '');
+      await terminal.line(`workbook-mirror verify ${place} Acc${TAB}`);
+      return readFile(join(terminal.home, 'asked'), 'utf8');
+    };
+    expect(await asked('--directory /a:b=c')).toBe('<targets><--directory=/a:b=c>');
+    expect(await asked('--directory=/a:b=c')).toBe('<targets><--directory=/a:b=c>');
+    expect(await asked('-q --config a\\ b')).toBe('<targets><--config=a b>');
+    expect(await asked("--config='a  b' -q")).toBe('<targets><--config=a  b>');
+    expect(await asked('--config "it\'s" x')).toBe("<targets><--config=it's>");
+    expect(await asked('--directory \\\\\\$x')).toBe('<targets><--directory=\\$x>');
+    expect(await asked('--directory ~/x')).toBe(`<targets><--directory=${terminal.home}/x>`);
+    expect(await asked('--directory ~')).toBe(`<targets><--directory=${terminal.home}>`);
+    expect(await asked("--directory ''")).toBe('<targets><--directory=>');
+    for (const place of [
+      '"$(touch pwned)"',
+      '$(touch pwned)',
+      '`touch pwned`',
+      '<(touch pwned)',
+      '"`touch pwned`"',
+    ])
+      await asked(`--directory ${place}`);
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('comes from the disk', async () => {
+    const script = (await run(['completion', shell])).stdout;
+    const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
+    const manifests = join(terminal.home, 'mirror', 'manifests');
+    const name = 'Accounting$(touch pwned)';
+    for (const each of [name, '--all', 'Accounting\u202Etxt', 'Accounting\u200B']) {
+      await mkdir(join(manifests, each), { recursive: true });
+      await writeFile(join(manifests, each, 'main.json'), '{}');
+    }
+    const offered = await run(['completion', 'targets', '--directory', join(terminal.home, 'mirror')]);
+    expect(offered.stdout).toBe(`${name}/main\n`);
+    const line = await terminal.line(`workbook-mirror approve --directory ~/mirror "A${TAB}`);
+    expect(await terminal.run(line)).toEqual([
+      'approve',
+      '--directory',
+      `${terminal.home}/mirror`,
+      `${name}/main`,
+    ]);
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasTerminalShell('bash'))('completion in bash', () => {
+  it('offers nothing within a quote that readline takes away or does not know', async () => {
+    const terminal = await startCompleting('bash');
+    await terminal.know('Acc;touch pwned;/a', 'Acc;touch pwned;/b');
+    for (const before of ['"Acc', "'Acc"]) {
+      expect(await terminal.line(`workbook-mirror approve ${before}${ALL}`)).toBe(
+        `workbook-mirror approve ${before}`,
+      );
+    }
+    for (const before of [
+      "$'Acc",
+      '$"Acc',
+      "x$'it\\'s' Acc",
+      '"$(echo "Acc',
+      '"`echo "Acc',
+      '$(echo Acc',
+      '"${x:-Acc',
+    ]) {
+      expect(await terminal.line(`workbook-mirror approve ${before}${TAB}`)).toBe(
+        `workbook-mirror approve ${before}`,
+      );
+    }
+    expect(await terminal.run(await terminal.line(`workbook-mirror approve Acc${ALL}`))).toEqual([
+      'approve',
+      'Acc;touch pwned;/a',
+      'Acc;touch pwned;/b',
+    ]);
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  it('puts what several names have in common on the line as plain text, up to a whole character', async () => {
+    const terminal = await startCompleting('bash');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.tuple(parts, parts, parts),
+        fc.constantFrom(...OPENINGS.bash),
+        async ([first, one, other], opening) => {
+          const names = [`x${first}${one}y`, `x${first}${other}z`];
+          await terminal.know(...names);
+          const line = await terminal.line(`workbook-mirror approve ${typed('bash', opening, 'x')}${TAB}`);
+          const closing = { none: '', double: '"', single: "'", ansi: "'", within: '"' }[opening];
+          expect(await terminal.run(line + closing)).toEqual(['approve', commonBeginning(names)]);
+        },
+      ),
+      RUNS,
+    );
+    expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  it.each(["COMP_WORDBREAKS=' '", 'COMP_WORDBREAKS="$COMP_WORDBREAKS/,["', 'set -u'])(
+    'goes by what readline replaces: %s',
+    async (before) => {
+      const terminal = await startCompleting('bash', before);
+      const name = 'a:b=c@d,[e]/$(touch pwned)';
+      await terminal.know(name);
+      for (const begun of [
+        'a',
+        'a:',
+        'a:b=',
+        'a\\:b',
+        'a:b=c@',
+        'a:b=c@d,',
+        'a:b=c@d,[e',
+        'a:b=c@d,[e]/',
+        'a":b',
+        '"a:b=c@',
+        "'a:b",
+      ]) {
+        const line = await terminal.line(`workbook-mirror approve ${begun}${TAB}`);
+        expect(await terminal.run(line)).toEqual(['approve', name]);
+      }
+      const line = await terminal.line(`workbook-mirror sync --publish=ex${TAB}`);
+      expect(await terminal.run(line)).toEqual(['sync', '--publish=exchange']);
+      expect(await filesOf(terminal)).toEqual([]);
+    },
+  );
+
+  it.skipIf(!existsSync(BASH_COMPLETION))(
+    'works with the package bash-completion, also behind another command',
+    async () => {
+      const terminal = await startCompleting('bash', `source ${BASH_COMPLETION}`);
+      for (const name of HOSTILE) {
+        await terminal.know(name);
+        for (const opening of OPENINGS.bash.filter((each) => isOffered('bash', each, name))) {
+          for (const command of ['workbook-mirror', 'nice workbook-mirror']) {
+            const line = await terminal.line(`${command} approve ${typed('bash', opening, 'Acc')}${TAB}`);
+            expect(await terminal.run(line)).toEqual(['approve', name]);
+          }
+        }
+      }
+      expect(await filesOf(terminal)).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,520 @@
+import { writeFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { openMirror } from '../../../src/daemon/start/open-mirror.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import type { MirrorEvent } from '../../../src/mirror/pass/events.ts';
+import type { FakeService } from '../../support/fake-service.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const OLD = 'old-key-8a31';
+const NEW = 'new-key-77c0';
+
+/** A mirror that made a pass on a service which takes the old key and the old token. */
+async function mirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair(
+    {},
+    { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, ...settings },
+  );
+  service.apiKey = OLD;
+  service.apiToken = OLD;
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  service.addRepository('Other', { 'o.xlsx': 'o' });
+  await mirror.pass({ trigger: 'start' });
+  service.takeRequests();
+  return { service, mirror };
+}
+
+/** Changes something, so that a pass has work. */
+function edit(service: FakeService): void {
+  for (const repository of service.repositories) service.write(repository, 'main', 'new.xlsx', 'n');
+}
+
+/** The keys and tokens that were sent since the last call, in order. */
+function takeKeys(service: FakeService): string[] {
+  return service.requests
+    .splice(0)
+    .map(({ headers }) => String(headers['x-api-key'] ?? headers.authorization));
+}
+
+function credentialEvents(mirror: MirrorHarness): string[] {
+  return mirror.events.flatMap((event) =>
+    event.name === 'credentials.accepted' || event.name === 'credentials.refused'
+      ? [`${event.name.replace('credentials.', '')} ${event.credential} ${event.place}`]
+      : [],
+  );
+}
+
+/** Moves the clock. */
+function later(durationMs: number): void {
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + durationMs });
+}
+
+const MINUTE_MS = 60_000;
+const SCHEDULED = { trigger: 'schedule' } as const;
+
+describe('a second key', () => {
+  it.each([
+    ['key', 'apiKey', 'SERVICE_API_KEY_SECOND'],
+    ['token', 'apiToken', 'SERVICE_API_TOKEN_SECOND'],
+  ] as const)(
+    'takes over when the service drops the first %s, in the same pass',
+    async (_n, which, setting) => {
+      const { service, mirror } = await mirrored({ [setting]: NEW });
+      service[which] = NEW;
+      edit(service);
+      expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
+      await mirror.expectExact();
+      expect(mirror.eventsOf('pass.failed')).toStrictEqual([]);
+      expect(credentialEvents(mirror)).toStrictEqual([
+        'accepted apiKey first',
+        'accepted apiToken first',
+        `refused ${which} first`,
+        `accepted ${which} second`,
+      ]);
+    },
+  );
+
+  it('is used from then on, and the first one not tried again', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    service.apiKey = NEW;
+    await mirror.pass(SCHEDULED);
+    service.takeRequests();
+    edit(service);
+    later(120 * MINUTE_MS);
+    await mirror.pass(SCHEDULED);
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+
+  it('takes over in the middle of a pass, with many pulls under way', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    edit(service);
+    service.knobs.afterPage = () => {
+      service.apiKey = NEW;
+    };
+    expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(credentialEvents(mirror).slice(2)).toStrictEqual([
+      'refused apiKey first',
+      'accepted apiKey second',
+    ]);
+  });
+
+  it('gives way to the first one again when it is refused itself', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    const file = join(mirror.directory, 'key');
+    await writeFile(file, OLD);
+    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+    service.apiKey = NEW;
+    await mirror.pass(SCHEDULED);
+    await writeFile(file, 'third');
+    await mirror.pass(SCHEDULED);
+    service.apiKey = 'third';
+    edit(service);
+    await mirror.pass(SCHEDULED);
+    await mirror.expectExact();
+    expect(credentialEvents(mirror).slice(-2)).toStrictEqual([
+      'refused apiKey second',
+      'accepted apiKey first',
+    ]);
+  });
+
+  it('is sent to its own generation only', async () => {
+    const { service, mirror } = await mirrored({
+      SERVICE_API_KEY_SECOND: NEW,
+      SERVICE_API_TOKEN_SECOND: 'new-token',
+    });
+    service.apiKey = NEW;
+    service.apiToken = 'new-token';
+    await mirror.pass(SCHEDULED);
+    for (const { path, headers } of service.requests) {
+      const isV1 = path.startsWith('/api/v1/');
+      expect(headers[isV1 ? 'x-api-key' : 'authorization']).toBeUndefined();
+      expect([OLD, isV1 ? 'new-token' : NEW]).toContain(headers[isV1 ? 'authorization' : 'x-api-key']);
+    }
+  });
+
+  it('that is refused, too, is named beside the first, and both wait', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    service.apiKey = 'another';
+    const error = await mirror.failure(SCHEDULED);
+    expect(error).toMatchObject({ code: 'credentials.refused' });
+    expect(error.message).toContain('service.apiKey and service.apiKeySecond');
+    expect(takeKeys(service)).toStrictEqual([OLD, NEW]);
+    await mirror.failure(SCHEDULED);
+    expect(service.takeRequests()).toStrictEqual([]);
+  });
+
+  it('that is the same as the first is not tried as another', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: OLD });
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    expect(takeKeys(service)).toStrictEqual([OLD]);
+  });
+});
+
+describe('a refused key', () => {
+  it.each(['apiKey', 'apiToken'] as const)('(%s) is not sent again by the next passes', async (which) => {
+    const { service, mirror } = await mirrored();
+    const before = await mirror.context.state.records();
+    service[which] = NEW;
+    edit(service);
+    const first = await mirror.failure(SCHEDULED);
+    expect(first.message).toContain(`service.${which}.`);
+    service.takeRequests();
+    for (const trigger of ['schedule', 'drift', 'start'] as const) {
+      const error = await mirror.failure({ trigger });
+      expect(error).toMatchObject({ code: 'credentials.refused', action: 'stall' });
+      expect(`${error.message} ${error.hint}`).toMatch(new RegExp(`service.${which} .*tried again at 2`));
+    }
+    expect(service.takeRequests()).toStrictEqual([]);
+    expect(credentialEvents(mirror).filter((event) => event.startsWith('refused'))).toStrictEqual([
+      `refused ${which} first`,
+    ]);
+    expect(await mirror.context.state.records()).toStrictEqual(before);
+  });
+
+  it('is tried again when its back off is over, and recovers by itself', async () => {
+    const { service, mirror } = await mirrored();
+    service.apiToken = NEW;
+    await mirror.failure(SCHEDULED);
+    service.apiToken = OLD;
+    service.takeRequests();
+    await mirror.failure(SCHEDULED);
+    expect(service.takeRequests()).toStrictEqual([]);
+    edit(service);
+    later(2 * MINUTE_MS);
+    await mirror.pass(SCHEDULED);
+    await mirror.expectExact();
+    expect(credentialEvents(mirror).at(-1)).toBe('accepted apiToken first');
+  });
+
+  it('waits longer the second time', async () => {
+    const { service, mirror } = await mirrored();
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    later(MINUTE_MS);
+    await mirror.failure(SCHEDULED);
+    const waits = mirror.eventsOf('credentials.refused').map(({ nextAttemptAtMs }) => nextAttemptAtMs);
+    expect(takeKeys(service)).toStrictEqual([OLD, OLD]);
+    expect(waits).toHaveLength(2);
+    later(29_000);
+    await mirror.failure(SCHEDULED);
+    expect(takeKeys(service)).toStrictEqual([]);
+  });
+
+  it.each(['command', 'signal'] as const)('is tried once when a person asks by %s', async (trigger) => {
+    const { service, mirror } = await mirrored();
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    service.takeRequests();
+    await mirror.failure({ trigger });
+    expect(takeKeys(service)).toStrictEqual([OLD]);
+    await mirror.failure(SCHEDULED);
+    expect(takeKeys(service)).toStrictEqual([]);
+    service.apiKey = OLD;
+    await mirror.pass({ trigger });
+    await mirror.expectExact();
+  });
+
+  it('outlives the process', async () => {
+    const { service, mirror } = await mirrored();
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    mirror.events.length = 0;
+    service.takeRequests();
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      await mirror.restart();
+      expect(await mirror.failure({ trigger: 'start' })).toMatchObject({ code: 'credentials.refused' });
+    }
+    expect(service.takeRequests()).toStrictEqual([]);
+    expect(credentialEvents(mirror)).toStrictEqual(Array(3).fill('refused apiKey first'));
+    await mirror.restart({ SERVICE_API_KEY: NEW });
+    await mirror.pass({ trigger: 'start' });
+    await mirror.expectExact();
+  });
+
+  it('is written down at once, without the key', async () => {
+    const { service, mirror } = await mirrored();
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    const folder = join(mirror.directory, '.workbook-mirror');
+    for (let tries = 0; tries < 100; tries += 1) {
+      const names = (await readdir(folder)).filter((name) => name.startsWith('state'));
+      const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')));
+      expect(texts.join()).not.toContain(OLD);
+      if (texts.some((text) => text.includes('"digest"'))) return;
+      await sleep(20);
+    }
+    throw new Error('it was not written down');
+  });
+
+  it('costs one more request where the state cache is lost', async () => {
+    const { service, mirror } = await mirrored();
+    service.apiKey = NEW;
+    await mirror.failure(SCHEDULED);
+    service.takeRequests();
+    await mirror.whileClosed(async () => {
+      const folder = join(mirror.directory, '.workbook-mirror');
+      for (const name of await readdir(folder)) {
+        if (name.startsWith('state')) await writeFile(join(folder, name), 'spoilt');
+      }
+    });
+    await mirror.failure({ trigger: 'start' });
+    await mirror.failure(SCHEDULED);
+    expect(takeKeys(service)).toStrictEqual([OLD]);
+  });
+
+  it('is in no event, no error, no manifest and no record', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    service.apiKey = 'another';
+    const errors = [await mirror.failure(SCHEDULED), await mirror.failure(SCHEDULED)];
+    const said = `${inspect(errors, { depth: 8 })} ${await mirror.everythingSaid()}`;
+    for (const key of [OLD, NEW]) expect(said).not.toContain(key);
+  });
+});
+
+describe('a key in a file', () => {
+  /** A folder as Kubernetes mounts a secret: the file is a link through `..data`, which is swapped as a whole. */
+  async function mountSecret(folder: string, key: string): Promise<void> {
+    const version = `..${key}`;
+    await mkdir(join(folder, version), { recursive: true });
+    await writeFile(join(folder, version, 'api-key'), `${key}\n`);
+    await symlink(version, join(folder, '..data_tmp'));
+    await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+    await symlink(join('..data', 'api-key'), join(folder, 'api-key')).catch(() => {});
+  }
+
+  const replacements: readonly [string, (file: string, folder: string) => Promise<void>][] = [
+    ['written', (file) => writeFile(file, NEW)],
+    [
+      'replaced by a rename',
+      async (file) => {
+        await writeFile(`${file}.new`, NEW);
+        await rename(`${file}.new`, file);
+      },
+    ],
+    ['swapped as Kubernetes does', (_file, folder) => mountSecret(folder, NEW)],
+  ];
+  it.each(replacements)('that was refused is taken at once when it is %s', async (_how, replace) => {
+    const { service, mirror } = await startPair();
+    const folder = join(mirror.directory, 'secret');
+    const file = join(folder, 'api-key');
+    await mountSecret(folder, OLD);
+    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.apiKey = NEW;
+    await mirror.failure({ trigger: 'start' });
+    await mirror.failure(SCHEDULED);
+    expect(takeKeys(service)).toStrictEqual([OLD]);
+    await replace(file, folder);
+    expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(service.credentialFaults()).toStrictEqual([]);
+    expect(credentialEvents(mirror)).toStrictEqual([
+      'refused apiKey first',
+      'accepted apiKey first',
+      'accepted apiToken first',
+    ]);
+  });
+
+  it('that is replaced while it is being refused is tried in the same pass', async () => {
+    const { service, mirror } = await startPair();
+    const file = join(mirror.directory, 'api-key');
+    await writeFile(file, OLD);
+    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.apiKey = NEW;
+    service.fault = () => {
+      writeFileSync(file, NEW);
+      return null;
+    };
+    await mirror.pass(SCHEDULED);
+    await mirror.expectExact();
+    expect(service.requests[0]?.headers).toMatchObject({ 'x-api-key': OLD });
+  });
+});
+
+describe('a key that is revoked while a pass is under way', () => {
+  it('is found out about after three contents in a row, and not sent for the others', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+    for (let count = 0; count < 20; count += 1) service.addRepository(`More${count}`, { 'm.xlsx': 'm' });
+    service.knobs.afterPage = () => {
+      service.apiKey = NEW;
+    };
+    service.takeRequests();
+    const error = await mirror.failure(SCHEDULED);
+    expect(error).toMatchObject({ code: 'credentials.refused' });
+    expect(error.hint).toContain('tried again at 2');
+    expect(service.takeRequests().filter((request) => request.includes('/contents'))).toHaveLength(3);
+    expect(credentialEvents(mirror).slice(2)).toStrictEqual(['refused apiKey first']);
+    await mirror.failure(SCHEDULED);
+    expect(service.takeRequests()).toStrictEqual([]);
+    service.apiKey = OLD;
+    service.knobs.afterPage = null;
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+});
+
+describe('what says nothing of the key', () => {
+  it('is status 401 of one repository, in every pass: that one fails alone, the others go on', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+    const [{ id } = { id: '' }] = service.repositories;
+    service.fault = (path) =>
+      path.includes(id) && path.includes('/contents') ? { kind: 'status', status: 401 } : null;
+    for (let passes = 0; passes < 5; passes += 1) {
+      edit(service);
+      service.takeRequests();
+      expect(await mirror.results()).toMatchObject({
+        'Accounting/main': { outcome: 'failed', code: 'contents.forbidden', errorAction: 'stall' },
+        'Other/main': { outcome: 'pulled' },
+      });
+      expect(service.takeRequests().filter((request) => request.includes(id))).toHaveLength(1);
+    }
+    const [{ message, hint } = { message: '', hint: '' }] = mirror.eventsOf('target.failed');
+    expect(`${message} ${hint}`).toMatch(/status 401.*repositories\.exclude/);
+    service.fault = null;
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of all branches of several repositories: the others go on', async () => {
+    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+    const refused = Array.from({ length: 4 }, (_, number) => {
+      const repository = service.addRepository(`Refused${number}`, { 'r.xlsx': 'r' });
+      for (const branch of ['a', 'b', 'c']) service.fork(repository, 'main', branch);
+      return repository.id;
+    });
+    service.addRepository('Zebra', { 'z.xlsx': 'z' });
+    service.fault = (path) =>
+      refused.some((id) => path.includes(id)) ? { kind: 'status', status: 401 } : null;
+    const results = Object.values(await mirror.results(SCHEDULED));
+    expect(results.filter(({ code }) => code === 'contents.forbidden')).toHaveLength(16);
+    expect(results.filter(({ outcome }) => outcome === 'pulled')).toHaveLength(1);
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of one new repository: it is asked for in one form only', async () => {
+    const { service, mirror } = await mirrored();
+    const { id } = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
+    service.fault = (path) =>
+      /contents/.test(path) && (path.includes(id) || path.includes('new'))
+        ? { kind: 'status', status: 401 }
+        : null;
+    service.takeRequests();
+    expect((await mirror.pass(SCHEDULED)).exitCode).toBe(1);
+    expect(service.takeRequests().filter((request) => request.includes('/contents'))).toHaveLength(1);
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it('is status 401 of one repository with both keys, pass after pass, while one of them is let in elsewhere', async () => {
+    const { service, mirror } = await mirrored({ SERVICE_API_KEY_SECOND: NEW });
+    service.moreKeys.add(NEW);
+    const [{ id } = { id: '' }] = service.repositories;
+    service.fault = (path) =>
+      path.includes(id) && path.includes('/contents') ? { kind: 'status', status: 401 } : null;
+    for (let passes = 0; passes < 5; passes += 1) {
+      edit(service);
+      expect((await mirror.pass()).exitCode).toBe(1);
+    }
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it.each(['/repos', '/v1/workbooks'])('is status 403 of %s: every pass asks', async (list) => {
+    const { service, mirror } = await mirrored();
+    service.fault = (path) => (path.endsWith(list) ? { kind: 'status', status: 403 } : null);
+    for (let passes = 0; passes < 3; passes += 1) {
+      expect(await mirror.failure(SCHEDULED)).toMatchObject({ code: 'credentials.refused' });
+    }
+    expect(service.takeRequests().filter((request) => request.endsWith(list))).toHaveLength(3);
+    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
+  });
+
+  it.each([
+    ['a login page', { kind: 'html' }],
+    ['status 500', { kind: 'status', status: 500 }],
+    ['status 404', { kind: 'status', status: 404 }],
+  ] as const)('is %s: the key counts neither as accepted nor as refused', async (_what, fault) => {
+    const { service, mirror } = await startPair();
+    service.fault = () => fault;
+    await mirror.failure(SCHEDULED);
+    expect(credentialEvents(mirror)).toStrictEqual([]);
+  });
+});
+
+it('a key that is accepted is said to be once, and once more when it is another one', async () => {
+  const { service, mirror } = await startPair();
+  const file = join(mirror.directory, 'api-key');
+  await writeFile(file, OLD);
+  await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  service.apiKey = OLD;
+  for (let passes = 0; passes < 3; passes += 1) await mirror.pass(SCHEDULED);
+  expect(credentialEvents(mirror)).toStrictEqual(['accepted apiKey first', 'accepted apiToken first']);
+  service.moreKeys.add(NEW);
+  await writeFile(file, NEW);
+  for (let passes = 0; passes < 3; passes += 1) await mirror.pass(SCHEDULED);
+  expect(credentialEvents(mirror).slice(2)).toStrictEqual(['accepted apiKey first']);
+});
+
+it('a command that ends after a pass says only what has changed of a key', async () => {
+  const { service } = await mirrored();
+  const folder = await temporaryFolder();
+  const events: MirrorEvent[] = [];
+  const ask = async (): Promise<void> => {
+    const settings = settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder });
+    const mirror = await openMirror(settings, (event) => events.push(event));
+    await mirror.context.service.poll(AbortSignal.timeout(20_000), true).catch(() => {});
+    await mirror.close();
+  };
+  await ask();
+  service.apiKey = NEW;
+  await ask();
+  service.apiKey = OLD;
+  await ask();
+  expect(events.map(({ name }) => name)).toStrictEqual(['credentials.refused', 'credentials.accepted']);
+});
+
+it('a key that is accepted is not said to be again when other settings change', async () => {
+  const { service } = await mirrored();
+  const folder = await temporaryFolder();
+  const events: MirrorEvent[] = [];
+  const settings = (more: Readonly<Record<string, string>> = {}): ReturnType<typeof settingsFor> =>
+    settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder, ...more });
+  const mirror = await openMirror(settings(), (event) => events.push(event), { tellsFirstKeys: true });
+  onTestFinished(() => mirror.close());
+  const poll = (): Promise<unknown> => mirror.context.service.poll(AbortSignal.timeout(20_000), false);
+  await poll();
+  (await mirror.prepare(settings({ CONCURRENCY: '2' }))).take();
+  await poll();
+  expect(events.map(({ name }) => name)).toStrictEqual(['credentials.accepted', 'credentials.accepted']);
+  (await mirror.prepare(settings({ SERVICE_API_KEY: NEW }))).take();
+  service.apiKey = NEW;
+  await poll();
+  expect(events.slice(2)).toMatchObject([{ name: 'credentials.accepted', credential: 'apiKey' }]);
+});
+
+/** Settings from variables, with the old keys. */
+function settingsFor(values: Readonly<Record<string, string>>): Parameters<typeof openMirror>[0] {
+  const all = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, SERVICE_RETRIES: '0', ...values };
+  const env = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
+  return loadSettings({
+    flags: {},
+    env: Object.fromEntries(env) as Record<string, string>,
+    needs: ['service', 'directory'],
+    defaultConfigFile: '/no/such/file.yaml',
+  }).settings;
+}

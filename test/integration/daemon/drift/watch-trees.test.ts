@@ -1,0 +1,269 @@
+import { spawnSync } from 'node:child_process';
+import {
+  appendFile,
+  chmod,
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { watchTrees } from '../../../../src/daemon/drift/watch-trees.ts';
+import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const WATCH_SOURCE = fileURLToPath(new URL('../../../../src/daemon/drift/watch-trees.ts', import.meta.url));
+
+interface Watched {
+  readonly root: string;
+  readonly errors: MirrorError[];
+  /** Waits until something below a path was hinted at, and forgets all hints. */
+  readonly hinted: (path: string) => Promise<void>;
+  /** Waits until nothing more comes, and forgets all hints. */
+  readonly calm: () => Promise<void>;
+  readonly hints: Set<string>;
+}
+
+async function watched(): Promise<Watched> {
+  const directory = await temporaryFolder();
+  const root = join(directory, 'mirror');
+  await plant(join(root, 'Accounting/main'));
+  const hints = new Set<string>();
+  const errors: MirrorError[] = [];
+  const watch = await watchTrees(
+    root,
+    (path) => hints.add(path),
+    (error) => errors.push(error),
+  );
+  onTestFinished(() => watch.close());
+  return {
+    root,
+    errors,
+    hints,
+    hinted: async (path) => {
+      const isHinted = (): boolean => [...hints].some((each) => `${each}/`.startsWith(`${path}/`));
+      await vi.waitFor(() => expect(isHinted(), [...hints].join(' ')).toBe(true), { timeout: 5000 });
+      hints.clear();
+    },
+    calm: async () => {
+      for (let before = -1; before !== hints.size; await pause(150)) before = hints.size;
+      hints.clear();
+    },
+  };
+}
+
+async function plant(tree: string): Promise<void> {
+  await mkdir(join(tree, 'deep/er'), { recursive: true });
+  await mkdir(join(tree, 'main'));
+  for (const name of ['a.xlsx', 'deep/b.xlsx', 'deep/er/c~', 'main/main'])
+    await writeFile(join(tree, name), name);
+}
+
+async function overwriteByte(path: string): Promise<void> {
+  const handle = await open(path, 'r+');
+  await handle.write('#', 0);
+  await handle.close();
+}
+
+const CHANGES: Readonly<
+  Record<string, { readonly at: string; readonly change: (tree: string) => Promise<unknown> }>
+> = {
+  'bytes in place': { at: 'deep/b.xlsx', change: (tree) => overwriteByte(join(tree, 'deep/b.xlsx')) },
+  'bytes of a file named like an editor’s copy': {
+    at: 'deep/er/c~',
+    change: (tree) => overwriteByte(join(tree, 'deep/er/c~')),
+  },
+  'bytes of a file named like its folder': {
+    at: 'main',
+    change: (tree) => overwriteByte(join(tree, 'main/main')),
+  },
+  'bytes at the end': { at: 'a.xlsx', change: (tree) => appendFile(join(tree, 'a.xlsx'), 'more') },
+  mode: { at: 'deep/er/c~', change: (tree) => chmod(join(tree, 'deep/er/c~'), 0o600) },
+  mtime: { at: 'a.xlsx', change: (tree) => utimes(join(tree, 'a.xlsx'), 1, 1) },
+  'mode of a folder': { at: 'deep', change: (tree) => chmod(join(tree, 'deep'), 0o700) },
+  'a deleted file': { at: 'deep/b.xlsx', change: (tree) => rm(join(tree, 'deep/b.xlsx')) },
+  'a deleted folder': { at: 'deep', change: (tree) => rm(join(tree, 'deep'), { recursive: true }) },
+  'a new file': { at: 'deep/er/new', change: (tree) => writeFile(join(tree, 'deep/er/new'), '') },
+  'a new link': { at: 'deep/link', change: (tree) => symlink('/', join(tree, 'deep/link')) },
+  'a new hard link': {
+    at: 'deep/hard',
+    change: (tree) => link(join(tree, 'a.xlsx'), join(tree, 'deep/hard')),
+  },
+  'a new folder': { at: 'deep/new', change: (tree) => mkdir(join(tree, 'deep/new')) },
+  'a renamed file': {
+    at: 'deep/d.xlsx',
+    change: (tree) => rename(join(tree, 'a.xlsx'), join(tree, 'deep/d.xlsx')),
+  },
+  'a renamed folder': { at: 'other', change: (tree) => rename(join(tree, 'deep'), join(tree, 'other')) },
+  'a file in place of a folder': {
+    at: 'deep',
+    change: async (tree) => {
+      await rm(join(tree, 'deep'), { recursive: true });
+      await writeFile(join(tree, 'deep'), '');
+    },
+  },
+};
+
+describe('the watch on published trees', () => {
+  it.each(Object.entries(CHANGES))('hints at a change: %s', async (_name, { at, change }) => {
+    const { root, hinted, errors } = await watched();
+    await change(join(root, 'Accounting/main'));
+    await hinted(`Accounting/main/${at}`);
+    expect(errors).toStrictEqual([]);
+  });
+
+  it('says nothing while trees are only read', async () => {
+    const { root, hints } = await watched();
+    await readdir(root, { recursive: true });
+    await pause(300);
+    expect([...hints]).toStrictEqual([]);
+  });
+
+  it.each(['Planning', 'Planning/x/main', 'Accounting/side', 'Accounting/main/late/r'])(
+    'watches what appears later: %s',
+    async (path) => {
+      const { root, hinted, calm } = await watched();
+      await plant(join(root, path));
+      await hinted(path);
+      await calm();
+      await overwriteByte(join(root, path, 'deep/er/c~'));
+      await hinted(`${path}/deep/er/c~`);
+    },
+  );
+
+  it('hints at every file that appears in a folder before the folder can be watched', async () => {
+    const { root, hints } = await watched();
+    for (let i = 0; i < 50; i += 1) {
+      const folder = join(root, `Accounting/main/new ${i}`);
+      await mkdir(folder);
+      await writeFile(join(folder, 'f'), '');
+    }
+    const expected = Array.from({ length: 50 }, (_, i) => `Accounting/main/new ${i}/f`);
+    await vi.waitFor(() => expect(expected.filter((each) => !hints.has(each))).toStrictEqual([]));
+  });
+
+  it('follows the tree that an exchange put in place, again and again', async () => {
+    const { root, hinted, calm, hints } = await watched();
+    const { exchange } = bindNativeCalls();
+    const staged = join(root, '../staged');
+    const tree = join(root, 'Accounting/main');
+    for (let round = 0; round < 5; round += 1) {
+      await rm(staged, { recursive: true, force: true });
+      await plant(staged);
+      exchange(staged, tree);
+      await hinted('Accounting/main');
+      await calm();
+      await overwriteByte(join(tree, 'deep/er/c~'));
+      await hinted('Accounting/main/deep/er/c~');
+      await mkdir(join(tree, `deep/round ${round}`));
+      await hinted(`Accounting/main/deep/round ${round}`);
+      await calm();
+      await overwriteByte(join(staged, 'deep/er/c~'));
+      await pause(200);
+      expect([...hints]).toStrictEqual([]);
+    }
+  });
+
+  it('follows the tree where exchanges come faster than they are looked at', async () => {
+    const { root, hinted, calm } = await watched();
+    const { exchange } = bindNativeCalls();
+    const tree = join(root, 'Accounting/main');
+    const staged = await Promise.all(
+      Array.from({ length: 7 }, async (_, i) => {
+        await plant(join(root, `../staged ${i}`));
+        return join(root, `../staged ${i}`);
+      }),
+    );
+    for (const each of [...staged, ...staged]) exchange(each, tree);
+    await calm();
+    await overwriteByte(join(tree, 'deep/er/c~'));
+    await hinted('Accounting/main/deep/er/c~');
+  });
+
+  it('follows a tree that is removed and made again', async () => {
+    const { root, hinted, calm } = await watched();
+    const tree = join(root, 'Accounting/main');
+    for (let round = 0; round < 3; round += 1) {
+      await rm(join(root, 'Accounting'), { recursive: true });
+      await plant(tree);
+      await calm();
+      await overwriteByte(join(tree, 'deep/er/c~'));
+      await hinted('Accounting/main/deep/er/c~');
+    }
+  });
+
+  it('tells nothing after it was closed', async () => {
+    const root = await temporaryFolder();
+    const hints: string[] = [];
+    const watch = await watchTrees(
+      root,
+      (path) => hints.push(path),
+      () => {},
+    );
+    await watch.close();
+    await writeFile(join(root, 'late'), '');
+    await pause(200);
+    expect(hints).toStrictEqual([]);
+  });
+});
+
+/** Watches a folder in a user namespace of its own that may have only so many watches and instances. */
+function watchWithin(limits: { watches: number; instances: number }, root: string): string {
+  const script =
+    `const { watchTrees } = await import(${JSON.stringify(WATCH_SOURCE)});` +
+    `const errors = []; const hints = [];` +
+    `const watch = await watchTrees(${JSON.stringify(root)}, (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'probe'))}, '');` +
+    `setTimeout(async () => { await watch.close(); console.log(JSON.stringify({ errors, hints })); }, 300);`;
+  const { stdout } = spawnSync(
+    'unshare',
+    [
+      '--user',
+      '--map-root-user',
+      'sh',
+      '-c',
+      `echo ${limits.watches} > /proc/sys/user/max_inotify_watches && echo ${limits.instances} > /proc/sys/user/max_inotify_instances && exec "$@"`,
+      'sh',
+      process.execPath,
+      '--input-type=module',
+      '-e',
+      script,
+    ],
+    { encoding: 'utf8' },
+  );
+  return stdout;
+}
+
+/** Whether this machine lets a program have limits of its own. */
+const canLimit =
+  spawnSync('unshare', ['--user', '--map-root-user', 'test', '-w', '/proc/sys/user/max_inotify_watches'])
+    .status === 0;
+
+describe.runIf(canLimit)('the watch where the system has no more to give', () => {
+  it.each([
+    { name: 'watches', limits: { watches: 5, instances: 100 }, said: 'fs.inotify.max_user_watches' },
+    { name: 'instances', limits: { watches: 1000, instances: 0 }, said: 'fs.inotify.max_user_instances' },
+  ])('says once that it has no $name, and ends', async ({ limits, said }) => {
+    const root = await temporaryFolder();
+    for (let i = 0; i < 40; i += 1) await mkdir(join(root, `r${i}/main/deep`), { recursive: true });
+    const { errors, hints } = JSON.parse(watchWithin(limits, root)) as {
+      errors: MirrorError[];
+      hints: string[];
+    };
+    expect(errors).toHaveLength(1);
+    expect(errors[0]?.message).toMatch(/^Changes of published trees are not watched: /);
+    expect(errors[0]?.hint).toContain(said);
+    expect(hints).toStrictEqual([]);
+  });
+});

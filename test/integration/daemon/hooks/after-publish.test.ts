@@ -1,0 +1,256 @@
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { type AfterPublish, createAfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
+import type { ToldTree } from '../../../../src/mirror/plan/due-hooks.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
+import { published, repository } from '../../../support/builders.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** A mirror of which only the manifests are there, and a command that is a shell script. */
+class Stand {
+  readonly folder: string;
+  readonly trees = new Map<string, { readonly id: string; readonly publishedAtMs: number }>();
+  readonly stored = new Map<string, ToldTree>();
+  readonly events: MirrorEvent[] = [];
+  script: string;
+  timeoutMs = 20_000;
+  isStateThere = true;
+  isDiskThere = true;
+  queue: AfterPublish;
+
+  private constructor(folder: string, script: string) {
+    this.folder = folder;
+    this.script = script;
+    this.queue = this.open();
+  }
+
+  static async start(script: string): Promise<Stand> {
+    const folder = await temporaryFolder();
+    const stand = new Stand(folder, script);
+    onTestFinished(() => stand.queue.close(0));
+    return stand;
+  }
+
+  /** A new process on what is remembered. */
+  async restart(): Promise<void> {
+    await this.queue.close(0);
+    this.queue = this.open();
+  }
+
+  /** Publishes a state with one changed file, as a pull does. */
+  publish(target: string, publishedAtMs: number, path: string): void {
+    const since = this.trees.get(target)?.publishedAtMs ?? null;
+    this.trees.set(target, { id: target, publishedAtMs });
+    const changes = [{ change: since === null ? 'added' : 'changed', path } as const];
+    this.queue.onPublished(target, { since, until: publishedAtMs, changes });
+  }
+
+  /** What the command wrote so far. */
+  async ran(): Promise<string[]> {
+    const text = await readFile(join(this.folder, 'ran'), 'utf8').catch(() => '');
+    return text.split('\n').filter((line) => line !== '');
+  }
+
+  failures(): string[] {
+    return this.events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : []));
+  }
+
+  private open(): AfterPublish {
+    const { folder, trees } = this;
+    return createAfterPublish({
+      places: {
+        directory: folder,
+        treeOf: (target) => join(folder, 'mirror', target),
+        manifestOf: (target) => join(folder, 'manifests', `${target}.json`),
+      },
+      environment: { PATH: process.env['PATH'] },
+      scrub: (text) => text.replaceAll('s3cret', '[secret]'),
+      command: () =>
+        this.script === '' ? null : { words: ['/bin/sh', '-c', this.script], timeoutMs: this.timeoutMs },
+      inventory: async () => {
+        if (!this.isDiskThere) throw new MirrorError('disk.failed', 'The disk is away.');
+        return {
+          published: [...trees].map(([path, { id, publishedAtMs }]) =>
+            published(repository({ id, fullName: id }), { path, publishedAtMs }),
+          ),
+          unreadable: [],
+        };
+      },
+      manifest: async (target) => {
+        const tree = trees.get(target);
+        if (tree === undefined) return null;
+        const { id, publishedAtMs } = tree;
+        return published(repository({ id, fullName: id }), { publishedAtMs }) as unknown as Manifest;
+      },
+      recall: async () => (this.isStateThere ? new Map(this.stored) : null),
+      remember: async (target, tree) => {
+        if (tree === null) this.stored.delete(target);
+        else this.stored.set(target, tree);
+      },
+      emit: (event) => this.events.push(event),
+    });
+  }
+}
+
+const LOG =
+  'echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(cat | tr -d \'\\n\')" >> "$MIRROR_DIRECTORY/ran"';
+
+const changed = (path: string): string => `{"change":"changed","path":"${path}"}`;
+const added = (path: string): string => `{"change":"added","path":"${path}"}`;
+
+describe('the command after publishing', () => {
+  it('runs once for each new state, with the files that changed, and not again', async () => {
+    const stand = await Stand.start(LOG);
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(0);
+    stand.publish('A/main', 2, 'b');
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+    await stand.restart();
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.ran()).toEqual([
+      `published A/main known ${added('a')}`,
+      `published A/main known ${changed('b')}`,
+    ]);
+  });
+
+  it('never overlaps, and folds what comes while it is busy', async () => {
+    const busy = `test -e busy && echo overlap >> "$MIRROR_DIRECTORY/ran"; touch busy; sleep 0.3; rm busy; ${LOG}`;
+    const stand = await Stand.start(`cd "$MIRROR_DIRECTORY"; ${busy}`);
+    stand.publish('A/main', 1, 'a');
+    await sleep(100);
+    for (let at = 2; at < 6; at += 1) stand.publish('A/main', at, `file-${at}`);
+    stand.publish('B/main', 1, 'b');
+    expect(await stand.queue.settled()).toBe(0);
+    const files = [2, 3, 4, 5].map((at) => changed(`file-${at}`)).join('');
+    expect(await stand.ran()).toEqual([
+      `published A/main known ${added('a')}`,
+      `published A/main known ${files}`,
+      `published B/main known ${added('b')}`,
+    ]);
+  });
+
+  it('runs at the next start for what a crash left, without a list of files', async () => {
+    const stand = await Stand.start(LOG);
+    stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
+    stand.queue.lookAtAll();
+    await stand.queue.settled();
+    stand.trees.set('A/main', { id: 'a', publishedAtMs: 2 });
+    await stand.restart();
+    stand.queue.lookAtAll();
+    await stand.queue.settled();
+    expect(await stand.ran()).toEqual(['published A/main unknown ', 'published A/main unknown ']);
+  });
+
+  it('is told of what moved and of what left, across a restart', async () => {
+    const stand = await Stand.start(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
+    stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
+    stand.trees.set('Gone/main', { id: 'b', publishedAtMs: 1 });
+    stand.queue.lookAtAll();
+    await stand.queue.settled();
+    stand.trees.clear();
+    stand.trees.set('New/main', { id: 'a', publishedAtMs: 1 });
+    await stand.restart();
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+    expect((await stand.ran()).slice(4)).toEqual([
+      'moved New/main known ',
+      'from Old/main',
+      'retired Gone/main unknown ',
+      'from ',
+    ]);
+    expect([...stand.stored.keys()]).toEqual(['New/main']);
+  });
+
+  it('that fails is reported with its last line, keeps nothing else from running, and is due again', async () => {
+    const stand = await Stand.start(
+      `cat > /dev/null; case $MIRROR_TARGET in A/*) echo "why s3cret" >&2; exit 7;; esac; ${LOG}`,
+    );
+    stand.publish('A/main', 1, 'a');
+    stand.publish('B/main', 1, 'b');
+    expect(await stand.queue.settled()).toBe(1);
+    expect(stand.failures()).toEqual(['It ended with exit code 7: why [secret]']);
+    expect(await stand.ran()).toEqual(['published B/main known ']);
+    stand.script = LOG;
+    await stand.restart();
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+    expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
+  });
+
+  it('that takes too long has failed; one that is stopped with the program has not', async () => {
+    const stand = await Stand.start('sleep 60');
+    stand.timeoutMs = 150;
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(1);
+    expect(stand.failures()).toHaveLength(1);
+    stand.timeoutMs = 20_000;
+    stand.publish('B/main', 1, 'b');
+    await sleep(100);
+    await stand.queue.close(50);
+    expect(stand.failures()).toHaveLength(1);
+    expect(stand.stored.size).toBe(0);
+  });
+
+  it('has the time of the program’s end to come to its own', async () => {
+    const stand = await Stand.start(`sleep 0.3; ${LOG}`);
+    stand.publish('A/main', 1, 'a');
+    await sleep(100);
+    await stand.queue.close(10_000);
+    expect(stand.stored.size).toBe(1);
+  });
+
+  it('runs for what this process publishes while the state cannot be read, and for the rest later', async () => {
+    const stand = await Stand.start(LOG);
+    stand.isStateThere = false;
+    stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
+    stand.queue.lookAtAll();
+    stand.publish('B/main', 1, 'b');
+    expect(await stand.queue.settled()).toBe(1);
+    expect(await stand.ran()).toEqual([`published B/main known ${added('b')}`]);
+    stand.isStateThere = true;
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+    expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
+  });
+
+  it('reports a disk that cannot be read, and does without until it can', async () => {
+    const stand = await Stand.start(LOG);
+    stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
+    stand.isDiskThere = false;
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(1);
+    expect(stand.failures()).toEqual(['The disk is away.']);
+    stand.isDiskThere = true;
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+  });
+
+  it('forgets what is due when the settings have no command any more', async () => {
+    const stand = await Stand.start('exit 1');
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(1);
+    stand.script = '';
+    stand.queue.lookAtAll();
+    expect(await stand.queue.settled()).toBe(0);
+  });
+
+  it('runs in the tree', async () => {
+    const stand = await Stand.start('pwd >> "$MIRROR_DIRECTORY/ran"');
+    const tree = join(stand.folder, 'mirror', 'A', 'main');
+    await mkdir(tree, { recursive: true });
+    await writeFile(join(tree, 'file'), '');
+    await appendFile(join(stand.folder, 'ran'), '');
+    stand.publish('A/main', 1, 'a');
+    stand.publish('B/main', 1, 'b');
+    await stand.queue.settled();
+    expect(await stand.ran()).toEqual([tree, stand.folder]);
+  });
+});

@@ -1,0 +1,119 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it } from 'vitest';
+
+import { type CommandRequest, runCommand } from '../../../../src/daemon/hooks/command.ts';
+import { findProgram } from '../../../../src/daemon/hooks/find-program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const PATH = '/usr/local/bin:/usr/bin:/bin';
+
+/** Runs a shell script as a command. */
+function shell(script: string, request: Partial<CommandRequest> = {}): ReturnType<typeof runCommand> {
+  return runCommand({
+    words: ['/bin/sh', '-c', script],
+    cwd: '/',
+    environment: { PATH },
+    input: [],
+    timeoutMs: 20_000,
+    signal: new AbortController().signal,
+    ...request,
+  });
+}
+
+/** Waits until a process is gone. */
+async function isGone(pid: number): Promise<boolean> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
+    if (state === null || / Z /.test(state)) return true;
+    await sleep(20);
+  }
+  return false;
+}
+
+describe('a command', () => {
+  it('runs in its folder with just its environment, and reads its input', async () => {
+    const folder = await temporaryFolder();
+    await shell('pwd > seen; cat >> seen; env | grep -v -e ^PWD -e ^SHLVL -e ^_= | sort >> seen', {
+      cwd: folder,
+      environment: { PATH, MIRROR_TARGET: 'A/main' },
+      input: ['one\n', 'two\n'],
+    });
+    expect(await readFile(join(folder, 'seen'), 'utf8')).toBe(
+      `${folder}\none\ntwo\nMIRROR_TARGET=A/main\nPATH=${PATH}\n`,
+    );
+  });
+
+  it('gives its exit code and the last line of its errors, fit for a log', async () => {
+    const end = await shell('echo first >&2; printf "last \\033[31mline\\n\\n" >&2; exit 3');
+    expect(end).toMatchObject({ exitCode: 3, lastLine: 'last \u001b[31mline' });
+    expect(await shell('true')).toMatchObject({ exitCode: 0, lastLine: null });
+  });
+
+  it('may write without end, and need not read', async () => {
+    const input = Array.from({ length: 50_000 }, () => 'a line that nobody reads\n');
+    const end = await shell('exec head -c 3000000 /dev/zero >&2', { input });
+    expect(end.exitCode).toBe(0);
+    expect(end.lastLine?.length ?? 0).toBeLessThanOrEqual(3000);
+  });
+
+  it('that takes too long is stopped with its children, also where they do not listen', async () => {
+    const folder = await temporaryFolder();
+    const script = `trap '' TERM; (trap '' TERM; echo $$ > parent; exec sleep 60) & echo $! > child; wait`;
+    await expect(shell(script, { cwd: folder, timeoutMs: 300 })).rejects.toMatchObject({
+      code: 'hook.failed',
+      message: expect.stringContaining('did not end within') as string,
+    });
+    for (const name of ['parent', 'child']) {
+      expect(await isGone(Number(await readFile(join(folder, name), 'utf8')))).toBe(true);
+    }
+  });
+
+  it('that left a child behind has ended all the same', async () => {
+    const folder = await temporaryFolder();
+    expect(await shell('sleep 60 & echo $! > child', { cwd: folder })).toMatchObject({ exitCode: 0 });
+    process.kill(Number(await readFile(join(folder, 'child'), 'utf8')), 'SIGKILL');
+  });
+
+  it('that a signal ended has failed', async () => {
+    await expect(shell('echo why >&2; kill -SEGV $$')).rejects.toMatchObject({
+      code: 'hook.failed',
+      message: 'It was ended by SIGSEGV: why',
+    });
+  });
+
+  it('is stopped at once when the program is to end', async () => {
+    const signal = AbortSignal.timeout(100);
+    await expect(shell('sleep 60', { signal })).rejects.toMatchObject({ code: 'pass.abandoned' });
+    await expect(shell('sleep 60', { signal })).rejects.toMatchObject({ code: 'pass.abandoned' });
+  });
+
+  it('that cannot be started has failed', async () => {
+    const folder = await temporaryFolder();
+    const script = join(folder, 'script');
+    await writeFile(script, '#!/no/such/interpreter\n');
+    await chmod(script, 0o755);
+    await expect(shell('', { words: [script] })).rejects.toMatchObject({ code: 'hook.failed' });
+    await expect(shell('', { words: [join(folder, 'absent')] })).rejects.toMatchObject({
+      code: 'hook.failed',
+    });
+    await expect(shell('', { cwd: join(folder, 'absent') })).rejects.toMatchObject({ code: 'hook.failed' });
+  });
+});
+
+describe('a program', () => {
+  it('is looked for on the search path, but never in the folder that the command runs in', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'tool'), '#!/bin/sh\n');
+    await expect(findProgram('tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
+    await chmod(join(folder, 'tool'), 0o755);
+    expect(await findProgram('tool', `/no/such:${folder}`)).toBe(join(folder, 'tool'));
+    for (const searchPath of ['', '.', ':', 'bin:.']) {
+      await expect(findProgram('package.json', searchPath)).rejects.toMatchObject({ code: 'hook.failed' });
+    }
+    await expect(findProgram('./tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
+    await expect(findProgram(folder, '')).rejects.toMatchObject({ code: 'hook.failed' });
+  });
+});

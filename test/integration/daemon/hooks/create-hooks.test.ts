@@ -1,0 +1,77 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { expect, it, onTestFinished } from 'vitest';
+
+import { openMirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { createHooks } from '../../../../src/daemon/hooks/create-hooks.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { EventSink } from '../../../../src/mirror/pass/events.ts';
+import { runPass } from '../../../../src/mirror/pass/pass.ts';
+import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+it('runs the command for what was published, renamed and removed in the service, and keeps a copy by it', async () => {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  const folder = await temporaryFolder();
+  const script = join(folder, 'copy.sh');
+  await writeFile(
+    script,
+    `copy="${folder}/copies/$MIRROR_TARGET"
+     echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l)" >> ${folder}/ran
+     case $MIRROR_EVENT in
+       retired) rm -rf -- "$copy"; exit ;;
+       moved) rm -rf -- "${folder}/copies/$MIRROR_MOVED_FROM" ;;
+     esac
+     rm -rf -- "$copy"; mkdir -p -- "$copy"; cp -a . "$copy"`,
+  );
+  const { settings } = loadSettings({
+    flags: {},
+    env: {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+      WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirrored'),
+      WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
+      WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1',
+      WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', script]),
+    },
+    needs: ['service', 'directory'],
+    defaultConfigFile: '/nonexistent.yaml',
+  });
+  const sinks: EventSink[] = [];
+  const emit: EventSink = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const mirror = await openMirror(settings, emit);
+  const hooks = createHooks(() => settings, mirror, emit);
+  sinks.push(hooks.sink);
+  onTestFinished(async () => {
+    await hooks.close(1000);
+    await mirror.close();
+  });
+  const pass = async (): Promise<string[]> => {
+    await writeFile(join(folder, 'ran'), '');
+    await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
+    expect(await hooks.settled()).toBe(0);
+    return (await readFile(join(folder, 'ran'), 'utf8')).trim().split('\n').sort();
+  };
+  const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+  const gone = service.addRepository('Gone', { 'c.xlsx': 'c1' });
+  expect(await pass()).toEqual(['published Gone/main known 1', 'published Plan/main known 2']);
+  service.write(plan, 'main', 'a.xlsx', 'a2');
+  expect(await pass()).toEqual(['published Plan/main known 1']);
+  service.renameRepository(plan, 'Budget');
+  expect(await pass()).toEqual(['moved Budget/main known 0']);
+  service.write(plan, 'main', 'b.xlsx', 'b2 after the move');
+  expect(await pass()).toEqual(['published Budget/main known 1']);
+  service.removeRepository(gone);
+  expect(await pass()).toEqual(['retired Gone/main unknown 0']);
+  expect(await pass()).toEqual(['']);
+  const copy = (name: string): Promise<string> => readFile(join(folder, 'copies', name), 'utf8');
+  expect(await copy('Budget/main/a.xlsx')).toBe('a2');
+  expect(await copy('Budget/main/b.xlsx')).toBe('b2 after the move');
+  for (const name of ['Plan/main/a.xlsx', 'Gone/main/c.xlsx'])
+    await expect(copy(name)).rejects.toMatchObject({ code: 'ENOENT' });
+});

@@ -1,0 +1,189 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** A script in a folder of its own, which it can write to as "$LOG". */
+async function scriptOf(body: string): Promise<{ command: string; seen: () => Promise<string> }> {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'gate.sh');
+  await writeFile(file, `LOG=${folder}/seen\n${body}\n`);
+  return {
+    command: JSON.stringify(['/bin/sh', file]),
+    seen: () => readFile(join(folder, 'seen'), 'utf8').catch(() => ''),
+  };
+}
+
+describe.each(['auto', 'exchange', 'rename'])(
+  'the command before publishing, with publish: %s',
+  (publish) => {
+    it('sees the whole new tree and what changed in it, before any reader', async () => {
+      const { command, seen } = await scriptOf(
+        '{ find . -type f | sort; cat sub/b.xlsx; cat; ls "$MIRROR_TREE" 2>&1; cat "$MIRROR_TREE/a.xlsx"; } > $LOG 2>&1; true',
+      );
+      const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
+      const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'sub/b.xlsx': 'b1\n', 'c.xlsx': 'c1' });
+      await mirror.pass();
+      expect(await seen()).toMatch(
+        /^\.\/a\.xlsx\n\.\/c\.xlsx\n\.\/sub\/b\.xlsx\nb1\n\{"change":"added","path":"a\.xlsx"/,
+      );
+      expect(await seen()).toMatch(/No such file/);
+      service.write(plan, 'main', 'a.xlsx', 'a2');
+      service.write(plan, 'main', 'd.xlsx', 'd1');
+      service.remove(plan, 'main', 'c.xlsx');
+      await mirror.pass();
+      const lines = (await seen()).split('\n');
+      expect(lines.slice(0, 4)).toEqual(['./a.xlsx', './d.xlsx', './sub/b.xlsx', 'b1']);
+      const changes = lines.slice(4, 7).map((line) => JSON.parse(line) as Record<string, string>);
+      expect(changes.map(({ change, path }) => `${change} ${path}`)).toEqual([
+        'added d.xlsx',
+        'changed a.xlsx',
+        'removed c.xlsx',
+      ]);
+      expect(lines.slice(7)).toEqual(['a.xlsx', 'c.xlsx', 'sub', 'a1']);
+      await mirror.expectExact();
+    });
+
+    it('refuses a version, which is not tried again before it changes; what is published stays', async () => {
+      const { command } = await scriptOf('if grep -q bad a.xlsx; then echo "a is bad" >&2; exit 9; fi');
+      const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
+      const plan = service.addRepository('Plan', { 'a.xlsx': 'good', 'b.xlsx': 'b1' });
+      await mirror.pass();
+      const before = service.expectedTrees();
+      const stamps = await mirror.stamps();
+      service.write(plan, 'main', 'a.xlsx', 'bad');
+      service.write(plan, 'main', 'b.xlsx', 'b2');
+      const results = await mirror.results();
+      expect(results).toMatchObject({
+        'Plan/main': { outcome: 'failed', code: 'publish.refused', errorAction: 'quarantine' },
+      });
+      expect(mirror.eventsOf('target.failed')).toMatchObject([
+        { message: 'The command hooks.beforePublish refuses the new state (exit code 9): a is bad' },
+      ]);
+      await mirror.expectExact(before);
+      // Only the change times of files that were linked into the view differ.
+      expect(Object.keys(await mirror.stamps())).toEqual(Object.keys(stamps));
+      expect(await mirror.results({ trigger: 'schedule' })).toMatchObject({
+        'Plan/main': { action: 'hold', reason: 'quarantined' },
+      });
+      expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
+      service.write(plan, 'main', 'a.xlsx', 'good again');
+      expect((await mirror.pass()).exitCode).toBe(0);
+      await mirror.expectExact();
+    });
+  },
+);
+
+describe('the command before publishing', () => {
+  it('is asked again about a version that another command refused', async () => {
+    const { service, mirror } = await startPair(
+      {},
+      { HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 9')).command },
+    );
+    service.addRepository('Plan', { 'a.xlsx': 'a' });
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
+    await mirror.restart({ HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 0')).command });
+    expect((await mirror.pass({ trigger: 'schedule' })).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['cannot run', 'exit 127'],
+    ['is killed', 'kill -KILL $$'],
+    ['takes too long', 'sleep 60'],
+  ])('that %s publishes nothing, and is tried again', async (_case, body) => {
+    const { command } = await scriptOf(body);
+    const { service, mirror } = await startPair(
+      {},
+      { HOOKS_BEFORE_PUBLISH: command, HOOKS_TIMEOUT: '300ms' },
+    );
+    service.addRepository('Plan', { 'a.xlsx': 'a1' });
+    expect(await mirror.results()).toMatchObject({
+      'Plan/main': { outcome: 'failed', code: 'hook.failed', errorAction: 'retry' },
+    });
+    expect(await mirror.targets()).toEqual([]);
+    await mirror.restart({ HOOKS_BEFORE_PUBLISH: '' });
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['adds a file', 'echo x > new'],
+    ['takes one away', 'rm b.xlsx'],
+    ['writes to a new one', 'echo xxxxxx >> a.xlsx'],
+    ['writes to one that is published', 'echo xxxxxx >> b.xlsx'],
+  ])('that %s publishes nothing, and the mirror is put right', async (_case, body) => {
+    const { command } = await scriptOf(`if grep -q a2 a.xlsx; then ${body}; fi`);
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: 'exchange' });
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.results()).toMatchObject({
+      'Plan/main': { outcome: 'failed', code: 'hook.failed' },
+    });
+    expect((await mirror.tree('Plan/main')).get('a.xlsx')?.toString()).toBe('a1');
+    await mirror.restart({ HOOKS_BEFORE_PUBLISH: '' });
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['refuses', 'exit 1', 'publish.refused'],
+    ['fails', 'kill -KILL $$', 'hook.failed'],
+  ])('that %s and wrote to a published file has that told and put right', async (_case, ending, code) => {
+    const { command } = await scriptOf(`if grep -q a2 a.xlsx; then echo xxxxxx >> b.xlsx; ${ending}; fi`);
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
+    expect([...mirror.context.drifted]).toEqual(['Plan/main']);
+    expect(mirror.eventsOf('target.drifted')).toMatchObject([
+      { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
+    ]);
+    service.write(plan, 'main', 'a.xlsx', 'a3');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it('that refuses a state and wrote only beside it leaves the published tree in order', async () => {
+    const { command } = await scriptOf('if grep -q a2 a.xlsx; then mkdir __pycache__; fi');
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
+    expect([...mirror.context.drifted]).toEqual([]);
+  });
+
+  it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
+    const { command } = await scriptOf('echo $$ > $LOG; sleep 60');
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    service.addRepository('Plan', { 'a.xlsx': 'a1' });
+    const error = await mirror.failure({ signal: AbortSignal.timeout(700) });
+    expect(error.code).toBe('pass.abandoned');
+    expect(await readdir(join(mirror.directory, '.workbook-mirror', 'staging'))).toEqual([]);
+  });
+
+  it('is not asked about what it let through already', async () => {
+    const { command, seen } = await scriptOf('echo asked >> $LOG');
+    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    service.addRepository('Plan', { 'a.xlsx': 'a1' });
+    await mirror.pass();
+    await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');
+    mirror.context.drifted.add('Plan/main');
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(await seen()).toBe('asked\n');
+  });
+
+  it('that is not there keeps the mirror from being opened', async () => {
+    await expect(startPair({}, { HOOKS_BEFORE_PUBLISH: '/no/such/program' })).rejects.toMatchObject({
+      code: 'settings.invalid',
+      message: 'hooks.beforePublish: "/no/such/program" is no program that can be run.',
+    });
+  });
+});

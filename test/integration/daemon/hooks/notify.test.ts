@@ -1,0 +1,223 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { createPoster } from '../../../../src/mirror/upstream/post.ts';
+import { createHeartbeat } from '../../../../src/daemon/hooks/heartbeat.ts';
+import { signatureOf } from '../../../../src/daemon/hooks/signature.ts';
+import { createWebhook, type Webhook, type WebhookTarget } from '../../../../src/daemon/hooks/webhook.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
+
+const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+
+interface Received {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+/** A receiver of requests; `answer` gives the status, or does something else. */
+async function startReceiver(answer: (count: number, response: ServerResponse) => number | null) {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      received.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
+      const status = answer(received.length, response);
+      if (status !== null) response.writeHead(status).end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { origin, received };
+}
+
+function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
+  const poster = createPoster(timeoutMs);
+  onTestFinished(() => poster.close());
+  return poster;
+}
+
+function startWebhook(target: WebhookTarget): { webhook: Webhook; events: MirrorEvent[] } {
+  const events: MirrorEvent[] = [];
+  const webhook = createWebhook({
+    target: () => target,
+    send: startPoster().send,
+    scrub: (text) => text.replaceAll('s3cret', '[secret]'),
+    host: 'machine',
+    emit: (event) => events.push(event),
+    now: Date.now,
+    onDone: () => {},
+  });
+  onTestFinished(() => webhook.close(0));
+  return { webhook, events };
+}
+
+function note(target: string): Notification {
+  return { type: 'target.failed', fields: { target } };
+}
+
+async function until(test: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 1500 && !test(); tries += 1) await sleep(10);
+  expect(test()).toBe(true);
+}
+
+describe('a webhook', () => {
+  it('is told in order, with a signature over what is sent', async () => {
+    const { origin, received } = await startReceiver(() => 204);
+    const { webhook, events } = startWebhook({
+      address: `${origin}/a/path?q=1`,
+      key: KEY,
+      filters: ['*'],
+    });
+    webhook.tell([note('A/main'), note('B/main')]);
+    webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
+    await until(() => received.length === 3);
+    expect(received.map(({ url }) => url)).toEqual(['/a/path?q=1', '/a/path?q=1', '/a/path?q=1']);
+    const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+    expect(bodies).toMatchObject([
+      { type: 'target.failed', target: 'A/main', host: 'machine' },
+      { type: 'target.failed', target: 'B/main' },
+      { type: 'pass.failed', message: 'the key [secret] is refused' },
+    ]);
+    for (const { headers, body, method } of received) {
+      const id = String(headers['webhook-id']);
+      const timestamp = Number(headers['webhook-timestamp']);
+      expect(method).toBe('POST');
+      expect(JSON.parse(body)).toMatchObject({ id });
+      expect(headers['webhook-signature']).toBe(signatureOf(KEY, id, timestamp, body));
+    }
+    expect(events).toEqual([]);
+  });
+
+  it('is told of what was chosen only, and without a key there is no signature', async () => {
+    const { origin, received } = await startReceiver(() => 200);
+    const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'] });
+    webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
+    await until(() => received.length === 1);
+    expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
+    await webhook.close(1000);
+    expect(received).toHaveLength(1);
+  });
+
+  it('that fails is tried again with the same id, honouring Retry-After, and the rest waits its turn', async () => {
+    const { origin, received } = await startReceiver((count, response) => {
+      if (count === 1) response.setHeader('retry-after', '1');
+      return count === 1 ? 503 : 200;
+    });
+    const { webhook, events } = startWebhook({ address: `${origin}/s3cret`, key: null, filters: ['*'] });
+    webhook.tell([note('A/main'), note('B/main')]);
+    await until(() => events.length === 1);
+    expect(events).toMatchObject([
+      { name: 'notification.failed', to: 'webhook', attempts: 1, code: 'notification.failed' },
+    ]);
+    expect(JSON.stringify(events)).toContain(origin);
+    expect(JSON.stringify(events)).not.toContain('s3cret');
+    await webhook.close(5000);
+    const ids = received.map(({ headers }) => headers['webhook-id']);
+    expect(ids).toHaveLength(3);
+    expect(ids[0]).toBe(ids[1]);
+    expect(received[2]?.body).toContain('B/main');
+  });
+
+  it('is told nothing more once it says that it is gone', async () => {
+    const { origin, received } = await startReceiver(() => 410);
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    webhook.tell([note('A/main'), note('B/main')]);
+    await until(() => events.length === 1);
+    webhook.tell([note('C/main')]);
+    await webhook.close(1000);
+    expect(received).toHaveLength(1);
+  });
+
+  it('does not follow a redirect', async () => {
+    const other = await startReceiver(() => 200);
+    const { origin } = await startReceiver((_count, response) => {
+      response.setHeader('location', other.origin);
+      return 307;
+    });
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    webhook.tell([note('A/main')]);
+    await until(() => events.length === 1);
+    expect(events).toMatchObject([{ hint: 'Redirects are not followed: give the final address.' }]);
+    expect(other.received).toEqual([]);
+  });
+
+  it('that hangs is given up at the end of the program, and what waits is bounded', async () => {
+    const { origin, received } = await startReceiver(() => null);
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
+    await until(() => received.length === 1);
+    expect(received[0]?.body).toContain('T4000/main');
+    await webhook.close(50);
+    expect(events).toMatchObject([{ message: 'More than 1000 notifications wait: the oldest are dropped.' }]);
+    expect(received).toHaveLength(1);
+  });
+});
+
+describe('a request', () => {
+  const never = new AbortController().signal;
+
+  it('has its time', async () => {
+    const { origin } = await startReceiver(() => null);
+    const { send } = startPoster(200);
+    const failure = send({ method: 'GET', address: `${origin}/s3cret`, signal: never });
+    await expect(failure).rejects.toMatchObject({
+      code: 'notification.failed',
+      message: expect.stringContaining('did not answer within') as string,
+    });
+  });
+
+  it.each([
+    'http://127.0.0.1:1/s3cret?s3cret',
+    'http://user:s3cret@127.0.0.1:1/',
+    'http://no-such-host.invalid/s3cret',
+    'not an address s3cret',
+  ])('to %s fails without telling more than the origin', async (address) => {
+    const error: unknown = await startPoster()
+      .send({ method: 'GET', address, signal: never })
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'notification.failed' });
+    const { message, hint } = error as { message: string; hint: string };
+    expect(`${message} ${hint}`).not.toContain('s3cret');
+  });
+
+  it('sends a user name and a password of the address as it should', async () => {
+    const { origin, received } = await startReceiver(() => 200);
+    const address = `${origin.replace('//', '//user:p%40ss@')}/x`;
+    await startPoster().send({ method: 'GET', address, signal: never });
+    const credentials = Buffer.from('user:p@ss').toString('base64');
+    expect(received[0]?.headers.authorization).toBe(`Basic ${credentials}`);
+  });
+});
+
+describe('a heartbeat', () => {
+  it('is one request at a time, and is tried again', async () => {
+    const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
+    const events: MirrorEvent[] = [];
+    const heartbeat = createHeartbeat({
+      address: () => `${origin}/s3cret`,
+      send: startPoster().send,
+      emit: (event) => events.push(event),
+    });
+    for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
+    await until(() => events.length === 1);
+    expect(JSON.stringify(events)).not.toContain('s3cret');
+    await heartbeat.close(5000);
+    heartbeat.beat();
+    expect(received.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /s3cret', 'GET /s3cret']);
+  });
+});

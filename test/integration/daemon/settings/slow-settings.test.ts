@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { expect, it, onTestFinished } from 'vitest';
+
+import { openMirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { runPass } from '../../../../src/mirror/pass/pass.ts';
+import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+it('publishes nothing of a service that another one replaced while a pass was asking it', async () => {
+  const [former, present] = [await FakeService.start(), await FakeService.start()];
+  onTestFinished(async () => {
+    await Promise.all([former.close(), present.close()]);
+  });
+  former.addRepository('Slow', { 'huge.xlsx': 'of the former service' });
+  present.addRepository('Slow', { 'huge.xlsx': 'of the present service' });
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const directory = await temporaryFolder();
+  const settingsFor = ({ baseUrl }: FakeService) =>
+    loadSettings({
+      flags: {},
+      env: {
+        WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
+        WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+        WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+        WORKBOOK_MIRROR_DIRECTORY: directory,
+        WORKBOOK_MIRROR_SLOW_AFTER: '1s',
+      },
+      needs: ['service', 'directory'],
+      defaultConfigFile: join(directory, 'no-such-file.yaml'),
+    }).settings;
+  const events: MirrorEvent[] = [];
+  const mirror = await openMirror(settingsFor(former), (event) => events.push(event), {
+    outlastsPasses: true,
+  });
+  onTestFinished(() => mirror.close());
+  onTestFinished(() => release());
+  const signal = AbortSignal.timeout(50_000);
+  const prepared = await mirror.prepare(settingsFor(present));
+  let isTaken = false;
+  former.fault = (path) => {
+    if (!isTaken) prepared.take();
+    isTaken = true;
+    return /contents\?branch/.test(path) ? { kind: 'wait', after: 5, released } : null;
+  };
+  await runPass(mirror.context, mirror.policy, 'schedule', signal);
+  await mirror.closeReplaced();
+  await runPass(mirror.context, mirror.policy, 'settings', signal);
+  release();
+  await mirror.pullsEnded();
+  const results = events.flatMap((event) => (event.name === 'target.slow_ended' ? [event.result] : []));
+  expect(results).toEqual(['called off']);
+  const file = join(directory, 'mirror', 'Slow', 'main', 'huge.xlsx');
+  expect(await readFile(file, 'utf8')).toBe('of the present service');
+});

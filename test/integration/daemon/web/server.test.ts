@@ -1,0 +1,550 @@
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
+import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
+import { createWebServer, type WebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';
+import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { parseMetrics } from '../../../support/text-format.ts';
+
+interface Served {
+  readonly server: WebServer;
+  readonly port: number;
+  readonly address: string;
+  readonly events: MirrorEvent[];
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  readonly text: string;
+}
+
+async function pageFolder(): Promise<string> {
+  const folder = await temporaryFolder();
+  await writeFile(join(folder, 'index.html'), '<!doctype html><title>page</title>');
+  await writeFile(join(folder, 'page.js'), 'export {};');
+  await writeFile(join(folder, 'page.css'), 'body {}');
+  await writeFile(join(folder, 'tsconfig.json'), '{}');
+  await mkdir(join(folder, 'deeper'));
+  return folder;
+}
+
+async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebServer> {
+  const server = await createWebServer({
+    report: () => Promise.resolve(eventfulReport()),
+    liveness: () => eventfulReport().liveness,
+    renderMetrics: createMetrics().render,
+    token: () => null,
+    allowedHosts: () => [],
+    pageFolders: [await pageFolder()],
+    now: () => performance.now(),
+    emit: () => {},
+    ...options,
+  });
+  onTestFinished(() => server.close());
+  return server;
+}
+
+async function serve(
+  options: Partial<WebServerOptions> = {},
+  where: { host: string; port: number } = { host: '127.0.0.1', port: 0 },
+): Promise<Served> {
+  const events: MirrorEvent[] = [];
+  const server = await makeServer({ emit: (event) => events.push(event), ...options });
+  return { server, events, ...(await server.listen(where)) };
+}
+
+/** Asks with a connection of its own, which takes no header but those that are given. */
+async function ask(
+  { port }: Pick<Served, 'port'>,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  method = 'GET',
+): Promise<Answer> {
+  const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
+  asked.end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const bytes = Buffer.concat(await response.toArray());
+  return { status: response.statusCode ?? 0, headers: response.headers, bytes, text: bytes.toString() };
+}
+
+function json(answer: Answer): unknown {
+  return JSON.parse(answer.text);
+}
+
+/** Opens the event stream, and gives what comes. */
+async function listenTo({ port }: Served): Promise<{
+  text: () => string;
+  next: () => Promise<unknown>;
+  ended: Promise<unknown>;
+  end: () => void;
+}> {
+  const asked = request({ host: '127.0.0.1', port, path: '/api/events', agent: false });
+  asked.on('error', () => {});
+  asked.end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  expect(response.headers['content-type']).toBe('text/event-stream');
+  let text = '';
+  response.setEncoding('utf8');
+  response.on('data', (chunk: string) => {
+    text += chunk;
+  });
+  response.on('error', () => {});
+  return {
+    text: () => text,
+    next: () => once(response, 'data'),
+    ended: new Promise((resolve) => response.once('close', resolve)),
+    end: () => asked.destroy(),
+  };
+}
+
+const TOKEN = 's3cret-token';
+const BASIC = `Basic ${Buffer.from(`anyone:${TOKEN}`).toString('base64')}`;
+
+describe('health', () => {
+  it('is told by status code, and with nothing else of the mirror', async () => {
+    const ill = await serve();
+    const healthz = await ask(ill, '/healthz');
+    expect([healthz.status, json(healthz)]).toEqual([
+      503,
+      { alive: false, state: 'stuck', silentMs: 90_000 },
+    ]);
+    const readyz = await ask(ill, '/readyz');
+    expect(readyz.status).toBe(503);
+    expect(json(readyz)).toEqual({
+      ready: false,
+      listed: true,
+      notReadyCount: 1,
+      notReady: [{ target: 'Failing/main', reason: 'stale', verifiedAt: '2025-06-02T09:00:00.000Z' }],
+    });
+    const well = await serve({
+      report: () => Promise.resolve(daemonReport()),
+      liveness: () => daemonReport().liveness,
+    });
+    expect((await ask(well, '/healthz')).status).toBe(200);
+    expect((await ask(well, '/readyz')).status).toBe(200);
+  });
+
+  it('needs no token, and then names no target', async () => {
+    const served = await serve({ token: () => TOKEN });
+    expect((await ask(served, '/healthz')).status).toBe(503);
+    expect(json(await ask(served, '/readyz'))).toEqual({ ready: false, listed: true, notReadyCount: 1 });
+    expect(json(await ask(served, '/readyz', { authorization: 'Bearer wrong' }))).not.toHaveProperty(
+      'notReady',
+    );
+    expect(json(await ask(served, '/readyz', { authorization: `Bearer ${TOKEN}` }))).toHaveProperty(
+      'notReady',
+    );
+  });
+
+  it('names at most 100 targets', async () => {
+    const notReady = Array.from({ length: 250 }, (_, index) => ({
+      target: `R${index}/main`,
+      reason: 'never-verified' as const,
+      verifiedAtMs: index === 0 ? Number.MAX_VALUE : null,
+    }));
+    const report = daemonReport({
+      readiness: { isReady: false, isListed: true, selectsNothing: false, notReady },
+    });
+    const served = await serve({ report: () => Promise.resolve(report) });
+    const body = json(await ask(served, '/readyz')) as { notReady: unknown[]; notReadyCount: number };
+    expect([body.notReady.length, body.notReadyCount]).toEqual([100, 250]);
+  });
+});
+
+describe('the server', () => {
+  it('serves the page, metrics, status and its schema, with headers that forbid what the page does not need', async () => {
+    const served = await serve();
+    const types: Record<string, string | undefined> = {};
+    for (const path of [
+      '/',
+      '/page/page.js',
+      '/page/page.css',
+      '/metrics',
+      '/api/status',
+      '/api/schema',
+      '/?a=b#c',
+    ]) {
+      const { status, headers } = await ask(served, path);
+      expect(status, path).toBe(200);
+      expect(headers, path).toMatchObject({
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+      });
+      expect(headers['access-control-allow-origin']).toBeUndefined();
+      types[path] = `${headers['content-type']} ${headers['cache-control']}`;
+    }
+    expect(types).toEqual({
+      '/': 'text/html; charset=utf-8 no-cache',
+      '/?a=b#c': 'text/html; charset=utf-8 no-cache',
+      '/page/page.js': 'text/javascript; charset=utf-8 no-cache',
+      '/page/page.css': 'text/css; charset=utf-8 no-cache',
+      '/metrics': 'text/plain; version=0.0.4; charset=utf-8 no-store',
+      '/api/status': 'application/json; charset=utf-8 no-store',
+      '/api/schema': 'application/schema+json no-cache',
+    });
+    expect(parseMetrics((await ask(served, '/metrics')).text).samples.length).toBeGreaterThan(100);
+    expect(json(await ask(served, '/api/status'))).toMatchObject({
+      version: '1.2.3',
+      targets: { length: 5 },
+    });
+    expect((await ask(served, `http://127.0.0.1:${served.port}/healthz`)).status).toBe(503);
+  });
+
+  it.each([
+    '/nothing',
+    '/page/',
+    '/page/tsconfig.json',
+    '/page/deeper',
+    '/page/../server.ts',
+    '/page/..%2f..%2fpackage.json',
+    '/page/%2e%2e/package.json',
+    '//page/page.js',
+    '/api/status/',
+    '/__proto__',
+    '*',
+    '/page/page.js%00',
+  ])('has nothing at %s', async (path) => {
+    expect((await ask(await serve(), path)).status).toBe(404);
+  });
+
+  it('takes GET and HEAD only', async () => {
+    const served = await serve();
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE']) {
+      const { status, headers } = await ask(served, '/api/status', {}, method);
+      expect([method, status, headers.allow]).toEqual([method, 405, 'GET, HEAD']);
+    }
+    const get = await ask(served, '/api/status');
+    const head = await ask(served, '/api/status', {}, 'HEAD');
+    expect([head.status, head.bytes.length]).toEqual([200, 0]);
+    expect(head.headers['content-length']).toBe(get.headers['content-length']);
+    expect((await ask(served, '/api/events', {}, 'HEAD')).headers['content-type']).toBe('text/event-stream');
+  });
+
+  it('packs what is large, for those who take it', async () => {
+    const served = await serve();
+    const plain = await ask(served, '/api/status');
+    const packed = await ask(served, '/api/status', { 'accept-encoding': 'gzip, br' });
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding' });
+    expect(packed.bytes.length).toBeLessThan(plain.bytes.length / 2);
+    expect(JSON.parse(gunzipSync(packed.bytes).toString())).toEqual(json(plain));
+    expect(
+      (await ask(served, '/healthz', { 'accept-encoding': 'gzip' })).headers['content-encoding'],
+    ).toBeUndefined();
+  });
+
+  it('sends no body to who has it already', async () => {
+    const served = await serve();
+    for (const path of ['/api/status', '/', '/api/schema']) {
+      const first = await ask(served, path);
+      const etag = first.headers.etag ?? '';
+      const again = await ask(served, path, { 'if-none-match': `"x", ${etag}` });
+      expect([again.status, again.bytes.length, again.headers.etag]).toEqual([304, 0, etag]);
+      expect((await ask(served, path, { 'if-none-match': '"x"' })).status).toBe(200);
+    }
+  });
+
+  it('listens later where something else did at first', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const server = await makeServer();
+    for (let tries = 0; tries < 3; tries += 1)
+      await expect(server.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
+        code: 'http.unusable',
+      });
+    taken.close();
+    await once(taken, 'close');
+    await server.listen({ host: '127.0.0.1', port });
+    expect((await ask({ port }, '/api/schema')).status).toBe(200);
+  });
+
+  it('is refused to start, with what helps, where something else listens or there is no page', async () => {
+    const { port } = await serve();
+    await expect(serve({}, { host: '127.0.0.1', port })).rejects.toMatchObject({
+      code: 'http.unusable',
+      message: expect.stringContaining('another program listens there') as string,
+      hint: expect.stringContaining('http.listen') as string,
+    });
+    await expect(serve({}, { host: '192.0.2.1', port: 0 })).rejects.toMatchObject({ code: 'http.unusable' });
+    await expect(serve({}, { host: 'no-such-host.invalid', port: 0 })).rejects.toMatchObject({
+      code: 'http.unusable',
+    });
+    await expect(serve({ pageFolders: ['/nonexistent'] })).rejects.toMatchObject({ code: 'http.unusable' });
+  });
+});
+
+describe('with a token', () => {
+  it.each(['/', '/page/page.js', '/metrics', '/api/status', '/api/schema', '/api/events'])(
+    '%s asks for it, so that a browser asks its user',
+    async (path) => {
+      const served = await serve({ token: () => TOKEN });
+      for (const headers of [
+        {},
+        { authorization: 'Bearer wrong' },
+        { authorization: 'Basic d3Jvbmc6d3Jvbmc=' },
+      ]) {
+        const answer = await ask(served, path, headers);
+        expect(answer.status).toBe(401);
+        expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+        expect(answer.text).not.toContain(TOKEN);
+      }
+      expect((await ask(served, path, { authorization: `Bearer ${TOKEN}` }, 'HEAD')).status).toBe(200);
+      expect((await ask(served, path, { authorization: BASIC }, 'HEAD')).status).toBe(200);
+    },
+  );
+
+  it('another one is asked for as soon as there is another one', async () => {
+    let token = TOKEN;
+    const served = await serve({ token: () => token });
+    expect((await ask(served, '/api/status', { authorization: BASIC })).status).toBe(200);
+    token = 'another';
+    expect((await ask(served, '/api/status', { authorization: BASIC })).status).toBe(401);
+  });
+});
+
+describe('a browser that was led astray', () => {
+  it.each(['127.0.0.1', '0.0.0.0'])('gets nothing under a foreign name that points to %s', async (listen) => {
+    const served = await serve({}, { host: listen, port: 0 });
+    for (const path of ['/', '/api/status', '/metrics', '/readyz', '/healthz', '/nothing']) {
+      const { status, text } = await ask(served, path, { host: `evil.example.com:${served.port}` });
+      expect([path, status]).toEqual([path, 421]);
+      expect(text).toMatch(/http\.token.*http\.allowedHosts/);
+    }
+    for (const host of ['localhost', `[::1]:${served.port}`, '127.0.0.1', '10.1.2.3:9480'])
+      for (const path of ['/api/status', '/healthz', '/readyz'])
+        expect((await ask(served, path, { host })).status).not.toBe(421);
+  });
+
+  it('may use the names that are allowed, as soon as they are', async () => {
+    let allowed: readonly string[] = [];
+    const served = await serve({ allowedHosts: () => allowed }, { host: '0.0.0.0', port: 0 });
+    const host = 'mirror.default.svc:9480';
+    expect((await ask(served, '/metrics', { host })).status).toBe(421);
+    allowed = ['mirror.default.svc'];
+    expect((await ask(served, '/metrics', { host })).status).toBe(200);
+  });
+
+  it('may use any name where a token is asked for', async () => {
+    const guarded = await serve({ token: () => TOKEN });
+    const host = 'mirror.example.com';
+    expect((await ask(guarded, '/api/status', { host })).status).toBe(401);
+    expect((await ask(guarded, '/api/status', { host, authorization: BASIC })).status).toBe(200);
+  });
+
+  it('gets nothing for a page of another site', async () => {
+    const served = await serve();
+    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' };
+    expect((await ask(served, '/api/events', headers)).status).toBe(403);
+    expect((await ask(served, '/', { ...headers, 'sec-fetch-mode': 'navigate' })).status).toBe(200);
+  });
+});
+
+describe('the report', () => {
+  it('is made once for all who ask together', async () => {
+    let made = 0;
+    const gate = Promise.withResolvers<DaemonReport>();
+    const served = await serve({
+      report: () => {
+        made += 1;
+        return gate.promise;
+      },
+      now: () => 0,
+    });
+    const answers = Array.from({ length: 20 }, (_, index) =>
+      ask(served, ['/api/status', '/metrics', '/readyz'][index % 3] ?? '/'),
+    );
+    gate.resolve(daemonReport());
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(
+      Array.from({ length: 20 }, () => 200),
+    );
+    expect(made).toBe(1);
+  });
+
+  it('that fails is told to the log once, and to the client without its reason', async () => {
+    let isIll = true;
+    let nowMs = 0;
+    const served = await serve({
+      report: () =>
+        isIll ? Promise.reject(new Error('EIO: /secret/path')) : Promise.resolve(daemonReport()),
+      now: () => nowMs++ * 5000,
+    });
+    for (const path of ['/api/status', '/readyz', '/metrics']) {
+      const { status, text } = await ask(served, path);
+      expect(status).toBe(500);
+      expect(text).not.toContain('secret');
+    }
+    expect(served.events).toMatchObject([
+      { name: 'http.failed', path: '/api/status', message: 'EIO: /secret/path' },
+    ]);
+    isIll = false;
+    expect((await ask(served, '/api/status')).status).toBe(200);
+    isIll = true;
+    expect((await ask(served, '/api/status')).status).toBe(500);
+    expect(served.events).toHaveLength(2);
+  });
+
+  it('of 10,000 targets is served whole', async () => {
+    const targets = Array.from({ length: 10_000 }, (_, index) => targetStatus({ target: `R${index}/main` }));
+    const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
+    const packed = await ask(served, '/api/status', { 'accept-encoding': 'gzip' });
+    expect(JSON.parse(gunzipSync(packed.bytes).toString())).toMatchObject({ targets: { length: 10_000 } });
+    expect((await ask(served, '/metrics')).status).toBe(200);
+  });
+});
+
+describe('the event stream', () => {
+  it('tells that something changed, many changes at once, and nothing else', async () => {
+    const served = await serve();
+    const stream = await listenTo(served);
+    if (stream.text() === '') await stream.next();
+    expect(stream.text()).toBe('retry: 3000\ndata: 0\n\n');
+    for (let index = 0; index < 500; index += 1) served.server.notify();
+    await stream.next();
+    expect(stream.text()).toBe('retry: 3000\ndata: 0\n\ndata: 500\n\n');
+    served.server.notify();
+    await stream.next();
+    expect(stream.text().endsWith('data: 500\n\ndata: 501\n\n')).toBe(true);
+  });
+
+  it('is refused beyond fifty, until one of them ends', async () => {
+    const served = await serve();
+    const streams = await Promise.all(Array.from({ length: 50 }, () => listenTo(served)));
+    const { status, headers } = await ask(served, '/api/events');
+    expect([status, headers['retry-after']]).toEqual([503, '30']);
+    expect((await ask(served, '/healthz')).status).toBe(503);
+    streams[0]?.end();
+    await expect.poll(async () => (await ask(served, '/api/events', {}, 'HEAD')).status).toBe(200);
+  });
+
+  it('ends at once when the server does, as do connections that are kept', async () => {
+    const served = await serve();
+    const stream = await listenTo(served);
+    const kept = connect(served.port, '127.0.0.1');
+    kept.on('error', () => {});
+    kept.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(kept, 'data');
+    const keptEnded = once(kept, 'close');
+    served.server.notify();
+    await served.server.close();
+    await Promise.all([stream.ended, keptEnded]);
+    const next = createServer();
+    await once(next.listen(served.port, '127.0.0.1'), 'listening');
+    next.close();
+  });
+});
+
+describe('a client that misbehaves', () => {
+  it.each([
+    ['no HTTP', 'hello\r\n\r\n', 'HTTP/1.1 400'],
+    [
+      'a head without end',
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`,
+      'HTTP/1.1 431',
+    ],
+    ['two hosts', 'GET /api/status HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n', 'HTTP/1.1 '],
+    ['no host', 'GET /api/status HTTP/1.1\r\n\r\n', 'HTTP/1.1 400'],
+    [
+      'a body that never ends',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx',
+      'HTTP/1.1 405',
+    ],
+  ])('by %s is answered, and does no harm to others', async (_, sent, expected) => {
+    const served = await serve();
+    const socket = connect(served.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(sent);
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    expect(chunk.toString().startsWith(expected)).toBe(true);
+    socket.destroy();
+    expect((await ask(served, '/healthz')).status).toBe(503);
+  });
+
+  it('by not reading is cut off, whatever it has left unread', async () => {
+    const targets = Array.from({ length: 20_000 }, (_, number) =>
+      targetStatus({ target: `target-${number}` }),
+    );
+    const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const socket = connect(served.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'readable');
+    vi.advanceTimersByTime(30_000);
+    let bytes = 0;
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    await once(socket, 'close');
+    expect(bytes).toBeLessThan((await ask(served, '/api/status')).bytes.length);
+  });
+
+  it('by leaving in the middle does no harm to others', async () => {
+    const gate = Promise.withResolvers<DaemonReport>();
+    const served = await serve({ report: () => gate.promise });
+    const socket = connect(served.port, '127.0.0.1');
+    socket.write('GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'ready');
+    socket.destroy();
+    const other = ask(served, '/api/status');
+    gate.resolve(daemonReport());
+    expect((await other).status).toBe(200);
+    expect(served.events).toEqual([]);
+  });
+});
+
+describe('probes', () => {
+  const HEAD = 'GET /page/page.js HTTP/1.1\r\nHost: localhost\r\n';
+
+  it.each([
+    ['say nothing', ''],
+    ['never end the head of their request', `${HEAD}X-Slow: `],
+    ['have been answered', `${HEAD}\r\n`],
+    ['never end a body', `GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n`],
+  ])('come through where 250 connections %s', async (_, text) => {
+    const served = await serve();
+    for (let count = 0; count < 250; count += 1) {
+      const socket = connect(served.port, '127.0.0.1').on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      socket.write(text);
+      if (count % 50 === 49) expect((await ask(served, '/healthz')).status).toBe(503);
+    }
+    expect((await ask(served, '/readyz')).status).toBe(503);
+    expect((await ask(served, '/api/status')).status).toBe(200);
+  });
+
+  it('come through beside event streams, and reports that are waited for', async () => {
+    const gate = Promise.withResolvers<DaemonReport>();
+    const served = await serve({ report: () => gate.promise });
+    await Promise.all(Array.from({ length: 50 }, () => listenTo(served)));
+    const statuses: number[] = [];
+    const waiting = Array.from({ length: 150 }, async () => {
+      statuses.push((await ask(served, '/api/status')).status);
+    });
+    await expect.poll(() => statuses.length).toBe(50);
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect((await ask(served, '/healthz')).status).toBe(503);
+    const probes = Array.from({ length: 40 }, () => ask(served, '/readyz'));
+    expect((await ask(served, '/healthz')).status).toBe(503);
+    gate.resolve(daemonReport());
+    await Promise.all(waiting);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100);
+    expect(new Set((await Promise.all(probes)).map(({ status }) => status))).toEqual(new Set([200]));
+  });
+});

@@ -1,0 +1,180 @@
+import { access, readdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { openArchive } from '../../../../src/mirror/archive/archive.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
+import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
+import {
+  CORPUS_LIMITS,
+  ESCAPED,
+  type HostileArchive,
+  hostileArchives,
+  oddArchives,
+} from '../../../support/hostile-archives.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { bytesOfEntries } from '../../../support/unpacked.ts';
+
+const corpus = hostileArchives();
+
+async function contentOf(path: string, limits = CORPUS_LIMITS): Promise<Record<string, string>> {
+  const archive = await openArchive(path, limits);
+  try {
+    const files: Record<string, string> = {};
+    for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
+      const entry = archive.entries[index];
+      expect(bytes.length).toBe(entry?.sizeBytes);
+      files[entry?.path ?? ''] = bytes.toString('latin1');
+    }
+    return files;
+  } finally {
+    await archive.close();
+  }
+}
+
+function report(level: string, violations: readonly string[]): void {
+  process.stdout.write(
+    `hostile archives, ${level}: ${corpus.length} tried, ${violations.length} violations\n`,
+  );
+  expect(violations).toStrictEqual([]);
+}
+
+/** What is not as it should be about the error of an archive, or null. */
+function faultOf(error: unknown, { verdict, names }: HostileArchive): string | null {
+  if (!(error instanceof MirrorError)) return String(error);
+  if (error.code !== verdict) return `${error.code}: ${error.message}`;
+  if (error.hint === undefined) return 'has no hint';
+  if (error.message.length > 2500 || /[\p{Cc}\p{Bidi_Control}]/u.test(error.message))
+    return 'is not fit to be read';
+  return error.message.includes(names) ? null : `does not name ${names}: ${error.message}`;
+}
+
+it('no hostile archive is taken by itself', async () => {
+  const path = join(await temporaryFolder(), 'archive.zip');
+  const violations: string[] = [];
+  for (const hostile of corpus) {
+    await writeFile(path, hostile.bytes);
+    const outcome = await contentOf(path).then(
+      () => 'it was taken',
+      (error: unknown) => faultOf(error, hostile),
+    );
+    if (outcome !== null) violations.push(`${hostile.name}: ${outcome}`);
+  }
+  expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
+  report('by themselves', violations);
+});
+
+describe('an odd archive is taken', () => {
+  it.each(oddArchives())('%s', async (_name, bytes, files) => {
+    const path = join(await temporaryFolder(), 'archive.zip');
+    await writeFile(path, bytes);
+    expect(await contentOf(path)).toStrictEqual(files);
+  });
+});
+
+it('names that differ in case or Unicode form are taken where they are accepted', async () => {
+  const path = join(await temporaryFolder(), 'archive.zip');
+  for (const { bytes, name } of corpus.filter((each) => each.name.includes('that differ in'))) {
+    await writeFile(path, bytes);
+    const files = await contentOf(path, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
+    expect(Object.keys(files), name).toHaveLength(2);
+  }
+});
+
+/** Where the name turned up that nothing but a hostile archive has: in a folder around the mirror, or below it. */
+async function escapes(directory: string): Promise<string[]> {
+  const found: string[] = [];
+  for (let folder = dirname(directory); ; folder = dirname(folder)) {
+    const path = join(folder, ESCAPED);
+    if (
+      await access(path).then(
+        () => true,
+        () => false,
+      )
+    )
+      found.push(path);
+    if (folder === dirname(folder)) break;
+  }
+  const inside = await readdir(directory, { recursive: true });
+  return [...found, ...inside.filter((path) => path.includes(ESCAPED))];
+}
+
+async function publishedState(mirror: MirrorHarness): Promise<unknown> {
+  const stamps = Object.entries(await mirror.stamps()).filter(([path]) => path.startsWith('Accounting'));
+  const manifests = await mirror.files('manifests');
+  return [stamps, String(manifests.get('Accounting/main.json')), [...(await mirror.tree('Accounting/main'))]];
+}
+
+interface Situation {
+  readonly service: FakeService;
+  readonly mirror: MirrorHarness;
+  readonly write: (name: string, text: string) => string;
+}
+
+/** Serves one archive, then a good version; gives what is not as it should be. */
+async function serve(hostile: HostileArchive, { service, mirror, write }: Situation): Promise<string[]> {
+  const faults: string[] = [];
+  const id = write('Accounting', `${hostile.name} 1`);
+  write('Other', hostile.name);
+  const before = await publishedState(mirror);
+  // The client may ask by another form of the reference once it has been given something that is no archive.
+  const contents = new RegExp(`/(?:${id}|Accounting)/contents`);
+  service.fault = (path) => (contents.test(path) ? { kind: 'body', body: hostile.bytes } : null);
+  const results = await mirror.results();
+  const { outcome, code, errorAction } = results['Accounting/main'] ?? {};
+  const isRefused = hostile.verdict === 'archive.refused';
+  if (outcome !== 'failed' || errorAction !== (isRefused ? 'quarantine' : 'retry')) {
+    faults.push(`ended as ${String(outcome)} ${String(code)}`);
+  }
+  const failure = [...(await mirror.context.state.records()).values()].find(
+    (record) => record.failure,
+  )?.failure;
+  const isNamed = code !== hostile.verdict || failure?.message.includes(hostile.names) === true;
+  if (!isNamed || (isRefused && code !== hostile.verdict))
+    faults.push(`is said to be ${String(failure?.message)}`);
+  if (results['Other/main']?.outcome !== 'pulled') faults.push('the other target did not go on');
+  try {
+    expect(await publishedState(mirror)).toStrictEqual(before);
+  } catch (error) {
+    faults.push(`the published tree was touched: ${String(error)}`);
+  }
+  faults.push(...(await escapes(mirror.directory)));
+  service.fault = null;
+  write('Accounting', `${hostile.name} 2`);
+  await mirror.pass();
+  await mirror.expectExact();
+  return faults;
+}
+
+it.each(['exchange', 'rename'])(
+  'no hostile archive is published, and the next good version is (publish: %s)',
+  async (publish) => {
+    const { service, mirror } = await startPair(
+      {},
+      {
+        PUBLISH: publish,
+        ARCHIVE_MAX_ENTRIES: String(CORPUS_LIMITS.maxEntries),
+        ARCHIVE_MAX_UNPACKED_SIZE: '1 GiB',
+      },
+    );
+    for (const name of ['Accounting', 'Other'])
+      service.addRepository(name, { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
+    await mirror.pass();
+    const write = (name: string, text: string): string => {
+      const repository = service.repositories.find((each) => each.name === name);
+      if (repository === undefined) throw new Error(`there is no ${name}`);
+      service.write(repository, 'main', 'a.xlsx', text);
+      return repository.id;
+    };
+    const violations: string[] = [];
+    for (const hostile of corpus) {
+      const faults = await serve(hostile, { service, mirror, write });
+      violations.push(...faults.map((fault) => `${hostile.name}: ${fault}`));
+    }
+    report(`in passes with publish ${publish}`, violations);
+  },
+  300_000,
+);

@@ -1,0 +1,163 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { openArchive } from '../../../../src/mirror/archive/archive.ts';
+import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
+import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
+import { bytesOfEntries } from '../../../support/unpacked.ts';
+
+async function fileWith(bytes: Buffer): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, 'archive.zip');
+  await writeFile(path, bytes);
+  return path;
+}
+
+/** Opens an archive and reads all of it. */
+async function readAll(path: string): Promise<Record<string, Buffer>> {
+  const archive = await openArchive(path, DEFAULT_LIMITS);
+  try {
+    const files: Record<string, Buffer> = {};
+    for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
+      const entry = archive.entries[index];
+      expect(bytes.length).toBe(entry?.sizeBytes);
+      files[entry?.path ?? ''] = bytes;
+    }
+    return files;
+  } finally {
+    await archive.close();
+  }
+}
+
+/** Bytes that deflate only a little, the same every time. */
+function noise(length: number): Buffer {
+  let state = 0x2545f491;
+  return Buffer.from(
+    Array.from({ length }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state >>> 24;
+    }),
+  );
+}
+
+const LONG = noise(3 * 1024 * 1024);
+
+describe('a sound archive is read', () => {
+  it.each([
+    ['stored', { compression: 'stored' }],
+    ['deflated', { compression: 'deflated' }],
+    ['zip64', { zip64: true }],
+    ['with data descriptors', { dataDescriptors: true }],
+    ['zip64 with data descriptors', { zip64: true, dataDescriptors: true }],
+    ['with folder entries', { folderEntries: true }],
+  ] as const)('%s, with small and great entries', async (_name, knobs) => {
+    const files = { 'a.txt': Buffer.from('a'), empty: Buffer.alloc(0), 'deep/long.bin': LONG };
+    const zip = await zipOf(new Map(Object.entries(files)), { ...defaultKnobs(), ...knobs });
+    const found = await readAll(await fileWith(zip));
+    expect(Object.keys(found).sort()).toStrictEqual(Object.keys(files).sort());
+    for (const [path, bytes] of Object.entries(files)) expect(found[path]?.equals(bytes)).toBe(true);
+  });
+
+  it('with nothing in it', async () => {
+    expect(await readAll(await fileWith(rawZip([])))).toStrictEqual({});
+  });
+
+  it('with a comment', async () => {
+    const zip = rawZip([{ name: 'a', data: 'a' }], 'made by a service');
+    expect(await readAll(await fileWith(zip))).toStrictEqual({ a: Buffer.from('a') });
+  });
+});
+
+describe('an archive is found damaged', () => {
+  const small = 'some text '.repeat(50);
+  const lies: readonly [string, RawZipEntry][] = [
+    ['by a CRC of a stored entry', { name: 'a', data: small, crc: 1 }],
+    ['by a CRC of a deflated entry', { name: 'a', data: small, method: 8, crc: 1 }],
+    ['by a CRC of a great stored entry', { name: 'a', data: LONG, crc: 1 }],
+    ['by a CRC of a great deflated entry', { name: 'a', data: LONG, method: 8, crc: 1 }],
+    ['by a size that is too small', { name: 'a', data: small, method: 8, size: 10 }],
+    ['by a size of nothing', { name: 'a', data: small, method: 8, size: 0 }],
+    ['by a size that is too great', { name: 'a', data: small, method: 8, size: 5000 }],
+    ['by a size that is far too great', { name: 'a', data: small, method: 8, size: 200_000_000 }],
+    ['by a size that is too small for what is inside', { name: 'a', data: LONG, method: 8, size: 2_900_000 }],
+    ['by a stored size that differs', { name: 'a', data: small, size: 20 }],
+    [
+      'by a stored size that goes beyond the end',
+      { name: 'a', data: small, compressedSize: 90_000, size: 90_000 },
+    ],
+    ['by a compressed size that is too small', { name: 'a', data: small, method: 8, compressedSize: 5 }],
+    [
+      'by a compressed size that is far too great',
+      { name: 'a', data: small, method: 8, compressedSize: 0x7fffffff },
+    ],
+    ['by a place beyond the end', { name: 'a', data: small, offset: 1_000_000 }],
+    ['by a place where no entry is', { name: 'a', data: small, offset: 7 }],
+  ];
+  it.each(lies)('%s', async (_name, entry) => {
+    const path = await fileWith(rawZip([{ name: 'good', data: 'good' }, entry]));
+    await expect(readAll(path)).rejects.toMatchObject({ code: 'archive.damaged', action: 'retry' });
+  });
+
+  it('where deflated bytes were changed', async () => {
+    const zip = rawZip([{ name: 'a', data: LONG, method: 8 }]);
+    for (const at of [100, 10_000, 1_000_000]) {
+      const changed = Buffer.from(zip);
+      changed.writeUInt8((changed.readUInt8(at) + 1) % 256, at);
+      await expect(readAll(await fileWith(changed))).rejects.toMatchObject({ code: 'archive.damaged' });
+    }
+  });
+
+  it.each([
+    ['plain', {}],
+    ['zip64', { zip64: true }],
+    ['with data descriptors', { dataDescriptors: true }],
+  ])('wherever it is cut off (%s)', async (_name, knobs) => {
+    const files = new Map([
+      ['a.txt', Buffer.from('a')],
+      ['deep/b.txt', Buffer.from(small)],
+    ]);
+    const zip = await zipOf(files, { ...defaultKnobs(), ...knobs });
+    const path = await fileWith(zip);
+    for (let length = 0; length < zip.length; length += 1) {
+      await writeFile(path, zip.subarray(0, length));
+      await expect(readAll(path), `cut after ${length} bytes`).rejects.toMatchObject({
+        code: 'archive.damaged',
+      });
+    }
+  });
+
+  it.each([
+    ['behind it', (zip: Buffer) => Buffer.concat([zip, Buffer.alloc(100, '#')])],
+    ['before it', (zip: Buffer) => Buffer.concat([Buffer.alloc(100, '#'), zip])],
+    ['in its place', () => Buffer.alloc(1000, '#')],
+  ])('by what is %s', async (_name, change) => {
+    const path = await fileWith(change(rawZip([{ name: 'a', data: small }])));
+    await expect(readAll(path)).rejects.toMatchObject({ code: 'archive.damaged' });
+  });
+
+  it('or else gives the right bytes, whichever single byte is changed', async () => {
+    const zip = rawZip([
+      { name: 'a', data: small, method: 8 },
+      { name: 'b', data: 'b' },
+    ]);
+    const path = await fileWith(zip);
+    for (let at = 0; at < zip.length; at += 1) {
+      const changed = Buffer.from(zip);
+      changed.writeUInt8(changed.readUInt8(at) ^ 0x41, at);
+      await writeFile(path, changed);
+      const outcome = await readAll(path).then(
+        (files) => Object.values(files).map(String),
+        (error: unknown) => error,
+      );
+      if (Array.isArray(outcome)) {
+        for (const text of outcome) expect(['b', small], `byte ${at}`).toContain(text);
+      } else {
+        expect(outcome, `byte ${at}`).toMatchObject({ code: expect.stringMatching(/^archive\./) as unknown });
+      }
+    }
+  });
+});

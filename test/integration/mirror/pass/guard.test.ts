@@ -1,0 +1,160 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { approve } from '../../../../src/cli/approve.ts';
+import { readHeldFiles } from '../../../../src/mirror/store/held-files.ts';
+import { readHistory } from '../../../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+
+const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
+
+/** `approve`, as the command does it. */
+function approveIn(mirror: MirrorHarness, targets: readonly string[] | null): ReturnType<typeof approve> {
+  return approve(mirror.diskSettings, targets);
+}
+
+function sheets(count: number): Record<string, string> {
+  return Object.fromEntries(
+    Array.from({ length: count }, (_, index) => [`sheet-${index}.xlsx`, `bytes ${index}`]),
+  );
+}
+
+describe('a pass in which too many targets are gone', () => {
+  it('retires none of them, says so, goes on with the rest, and lets through what is approved', async () => {
+    const { service, mirror } = await startPair({}, GUARDED);
+    const repositories = ['A', 'B', 'C', 'D', 'E'].map((name) => service.addRepository(name, sheets(1)));
+    const [a, b, c] = repositories;
+    if (a === undefined || b === undefined || c === undefined) throw new Error('no repositories');
+    await mirror.pass();
+    for (const each of [a, b]) service.removeRepository(each);
+    service.write(c, 'main', 'new.xlsx', 'new');
+    await mirror.pass();
+    const report = await mirror.pass();
+    expect(report.exitCode).toBe(1);
+    expect(mirror.eventsOf('deletion.held')).toMatchObject([
+      { target: 'A/main', subject: 'target', deletions: 2, of: 5 },
+      { target: 'B/main', subject: 'target', deletions: 2, of: 5 },
+    ]);
+    expect(await mirror.targets()).toEqual(['A/main', 'B/main', 'C/main', 'D/main', 'E/main']);
+    expect((await mirror.tree('C/main')).get('new.xlsx')?.toString()).toBe('new');
+    await mirror.pass();
+    expect(mirror.eventsOf('deletion.held')).toHaveLength(2);
+
+    await expect(approveIn(mirror, ['C/main'])).rejects.toMatchObject({ code: 'target.not_held' });
+    expect(await approveIn(mirror, ['mirror/A/main/'])).toMatchObject([{ target: 'A/main', deletions: 2 }]);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
+    await approveIn(mirror, null);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
+    await mirror.expectExact();
+    expect(await mirror.context.store.approvals()).toEqual(new Map());
+  });
+
+  it('counts branches that are gone together with repositories', async () => {
+    const { service, mirror } = await startPair({}, { ...GUARDED, RETIRE_AFTER_PASSES: '1' });
+    const kept = service.addRepository('Kept', sheets(1));
+    for (const branch of ['one', 'two', 'three']) service.write(kept, branch, 'plan.xlsx', branch);
+    const gone = service.addRepository('Gone', sheets(1));
+    await mirror.pass();
+    kept.branches.delete('one');
+    service.removeRepository(gone);
+    await mirror.pass();
+    expect(mirror.eventsOf('deletion.held').map(({ target, deletions }) => [target, deletions])).toEqual([
+      ['Gone/main', 2],
+      ['Kept/one', 2],
+    ]);
+    expect(await mirror.targets()).toHaveLength(5);
+    await approveIn(mirror, null);
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('forgets about it when they are back', async () => {
+    const { service, mirror } = await startPair({}, { ...GUARDED, RETIRE_AFTER_PASSES: '1' });
+    const [a] = ['A', 'B'].map((name) => service.addRepository(name, sheets(1)));
+    if (a === undefined) throw new Error('no repository');
+    await mirror.pass();
+    service.removeRepository(a);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    await approveIn(mirror, ['A/main']);
+    service.repositories.push(a);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    service.removeRepository(a);
+    await mirror.pass();
+    expect(await mirror.targets()).toEqual(['A/main', 'B/main']);
+  });
+});
+
+describe('a version that lacks too many files', () => {
+  it('is held without being downloaded at every pass, and goes through when it is approved', async () => {
+    const { service, mirror } = await startPair({}, GUARDED);
+    const repository = service.addRepository('Accounting', sheets(10));
+    await mirror.pass();
+    for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(mirror.eventsOf('deletion.held')).toMatchObject([{ subject: 'files', deletions: 6, of: 10 }]);
+    const gone = Array.from({ length: 6 }, (_, index) => `sheet-${index}.xlsx`);
+    expect(mirror.eventsOf('deletion.held')).toMatchObject([{ first: gone }]);
+    const [record] = (await mirror.context.state.records()).values();
+    const layout = layoutOf(mirror.directory);
+    const listed = async (): Promise<readonly string[] | null> =>
+      record === undefined ? null : readHeldFiles(layout, record.target, record.held?.digest ?? '');
+    expect(await listed()).toEqual(gone);
+    expect(await mirror.tree('Accounting/main')).toHaveProperty('size', 10);
+    expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toEqual([]);
+    service.takeRequests();
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(service.takeDownloads()).toEqual([]);
+
+    await approveIn(mirror, ['Accounting/main']);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(mirror.eventsOf('deletion.approved')).toMatchObject([{ target: 'Accounting/main' }]);
+    expect(await mirror.context.store.approvals()).toEqual(new Map());
+    expect(await listed()).toBeNull();
+  });
+
+  it.each(['auto', 'exchange', 'rename'])(
+    'is kept in the history as it was before an approved deletion (%s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { ...GUARDED, PUBLISH: publish });
+      const repository = service.addRepository('Accounting', sheets(10));
+      await mirror.pass();
+      for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
+      await mirror.pass();
+      await approveIn(mirror, null);
+      expect((await mirror.pass()).exitCode).toBe(0);
+      await mirror.expectExact();
+      const [kept, ...others] = await readHistory(layoutOf(mirror.directory));
+      expect(others).toEqual([]);
+      expect(kept).toMatchObject({ path: 'Accounting/main', kind: 'retired', treePresent: true });
+      expect(await readdir(kept?.tree ?? '')).toHaveLength(10);
+    },
+  );
+
+  it('is held anew when it is not the one that was approved', async () => {
+    const { service, mirror } = await startPair({}, GUARDED);
+    const repository = service.addRepository('Accounting', sheets(10));
+    await mirror.pass();
+    for (let index = 0; index < 6; index += 1) service.remove(repository, 'main', `sheet-${index}.xlsx`);
+    await mirror.pass();
+    await approveIn(mirror, null);
+    service.remove(repository, 'main', 'sheet-9.xlsx');
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(await mirror.tree('Accounting/main')).toHaveProperty('size', 10);
+  });
+
+  it('holds a well-formed empty archive', async () => {
+    const { service, mirror } = await startPair({ emptyRepository: 'empty-archive', v1: '404' }, GUARDED);
+    const repository = service.addRepository('Accounting', sheets(10));
+    await mirror.pass();
+    for (const path of Object.keys(sheets(10))) service.remove(repository, 'main', path);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(await mirror.tree('Accounting/HEAD')).toHaveProperty('size', 10);
+  });
+});

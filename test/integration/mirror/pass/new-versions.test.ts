@@ -1,0 +1,274 @@
+import { lstat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { crc32 } from 'node:zlib';
+
+import { describe, expect, it } from 'vitest';
+
+import { type FakeKnobs, type FakeRepository, type FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+/** Bytes that begin as a workbook does: with the local header of a part that only packages have. */
+function workbook(text: string): Buffer {
+  const name = '[Content_Types].xml';
+  const header = Buffer.alloc(30);
+  header.write('PK\u0003\u0004', 'latin1');
+  header.writeUInt16LE(name.length, 26);
+  return Buffer.concat([header, Buffer.from(name), Buffer.from(text.padEnd(40, '.'))]);
+}
+
+interface Pair {
+  readonly service: FakeService;
+  readonly mirror: MirrorHarness;
+  readonly repository: FakeRepository;
+}
+
+/** A mirrored repository of several workbooks. */
+async function mirrored(
+  fullName: string,
+  knobs: Partial<FakeKnobs> = {},
+  settings: HarnessSettings = {},
+  others: Readonly<Record<string, string>> = {},
+): Promise<Pair> {
+  const { service, mirror } = await startPair(knobs, settings);
+  const repository = service.addRepository(fullName, others);
+  for (const path of ['a.xlsx', 'b.xlsx', 'sub/c.xlsm', 'sub/large.xlsx'])
+    service.write(repository, 'main', path, workbook(path));
+  expect((await mirror.pass()).exitCode).toBe(0);
+  service.takeRequests();
+  return { service, mirror, repository };
+}
+
+/** The paths below `contents` that were asked for since the last call; the whole contents are the empty text. */
+function pathsAskedFor(service: FakeService): string[] {
+  return service
+    .takeRequests()
+    .filter((request) => request.includes('/contents'))
+    .map((request) => /\/contents\/?(?<path>[^? ]*)/.exec(request)?.groups?.['path'] ?? '');
+}
+
+async function inodeOf({ mirror }: Pair, path: string): Promise<number> {
+  return (await lstat(join(mirror.directory, 'mirror', path))).ino;
+}
+
+describe('a new version in a drag-and-drop repository', () => {
+  it.each([
+    ['with digests', { digests: true }],
+    ['without digests', {}],
+  ])('is pulled by its path, %s', async (_name, knobs) => {
+    const pair = await mirrored('Accounting', knobs);
+    const { service, mirror, repository } = pair;
+    const before = await inodeOf(pair, 'Accounting/main/a.xlsx');
+    service.write(repository, 'main', 'sub/c.xlsm', workbook('changed'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['sub/c.xlsm']);
+    await mirror.expectExact();
+    expect(await inodeOf(pair, 'Accounting/main/a.xlsx')).toBe(before);
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual([]);
+  });
+
+  it('has the time and the facts that the whole contents would have given it', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.write(repository, 'main', 'd.xlsx', workbook('new'));
+    await mirror.pass();
+    expect(pathsAskedFor(service).sort()).toStrictEqual(['a.xlsx', 'd.xlsx']);
+    const { files } = await mirror.manifest('Accounting/main');
+    const directory = await temporaryFolder();
+    await mirror.restart({ DIRECTORY: directory });
+    await mirror.pass();
+    const path = relative(join(mirror.directory, 'manifests'), join(directory, 'manifests/Accounting/main'));
+    const other = (await mirror.manifest(path)).files;
+    expect(files).toStrictEqual(other);
+  });
+
+  it('is pulled with the whole contents where several have no digest', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.write(repository, 'main', 'b.xlsx', workbook('changed, too'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['']);
+    await mirror.expectExact();
+  });
+
+  it('is pulled with the whole contents where the file is newer than the listing', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.knobs.afterPage = () => {
+      service.write(repository, 'main', 'a.xlsx', workbook('changed again'));
+      service.write(repository, 'main', 'b.xlsx', workbook('changed with it'));
+      service.knobs.afterPage = null;
+    };
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx', '']);
+    expect([...(await mirror.tree('Accounting/main'))].map(([, bytes]) => String(bytes))).toEqual(
+      expect.arrayContaining([String(workbook('changed again')), String(workbook('changed with it'))]),
+    );
+  });
+
+  it.each([
+    ['is not there', { kind: 'status', status: 404 }],
+    ['is a web page', { kind: 'html' }],
+    ['is an error', { kind: 'json' }],
+    ['fails', { kind: 'status', status: 500 }],
+    ['is another file', { kind: 'body', body: workbook('something else') }],
+    ['is cut', { kind: 'truncate', keep: 10 }],
+  ] as const)('is pulled with the whole contents where what its path gives %s', async (_name, fault) => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.failTimes('a.xlsx', 9, fault);
+    expect(await mirror.results()).toMatchObject({ 'Accounting/main': { outcome: 'pulled' } });
+    expect(pathsAskedFor(service).at(-1)).toBe('');
+    await mirror.expectExact();
+  });
+
+  it('is pulled with the whole contents where other files may have changed with it', async () => {
+    const others = { 'notes.txt': 'some notes'.padEnd(500) };
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true }, {}, others);
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.write(repository, 'main', 'notes.txt', 'other notes');
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['']);
+    await mirror.expectExact();
+  });
+
+  it('that is taken back leaves the published file as it is', async () => {
+    const pair = await mirrored('Accounting', { digests: true });
+    const { service, mirror, repository } = pair;
+    const before = await inodeOf(pair, 'Accounting/main/a.xlsx');
+    service.write(repository, 'main', 'a.xlsx', workbook('a.xlsx'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx']);
+    expect(await inodeOf(pair, 'Accounting/main/a.xlsx')).toBe(before);
+    await mirror.expectExact();
+  });
+
+  it('is pulled with the whole contents where the file is gone, with its folder', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    service.write(repository, 'main', 'dir/x.xlsx', workbook('x'));
+    await mirror.pass();
+    service.write(repository, 'main', 'dir/x.xlsx', workbook('new'));
+    repository.branches.get('main')?.files.delete('dir/x.xlsx');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    expect([...(await mirror.tree('Accounting/main')).keys()].sort()).toStrictEqual(
+      ['a.xlsx', 'b.xlsx', 'sub/c.xlsm', 'sub/large.xlsx'].sort(),
+    );
+  });
+
+  it('is pulled with the whole contents where the service was not done with what is published', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    service.write(repository, 'main', 'a.xlsx', workbook('half processed'));
+    Object.assign(service.version(repository, 'main', 'a.xlsx'), { status: 'processing', processing: 1 });
+    await mirror.pass();
+    repository.branches.get('main')?.files.set('a.xlsx', workbook('processed'));
+    Object.assign(service.version(repository, 'main', 'a.xlsx'), { status: 'success', processing: 0 });
+    service.write(repository, 'main', 'b.xlsx', workbook('changed'));
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('leaves what the listing does not show to the full check, which is due all the same', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    service.write(repository, 'main', 'notes.txt', 'other notes');
+    for (let hours = 1; hours <= 23; hours += 1) {
+      service.write(repository, 'main', 'a.xlsx', workbook(`changed ${hours}`));
+      await mirror.pass({ aheadMs: hours * 3_600_000 });
+    }
+    service.write(repository, 'main', 'a.xlsx', workbook('changed at last'));
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    await mirror.expectExact();
+  });
+
+  it('leaves the full check due although all that was remembered is lost', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
+    service.write(repository, 'main', 'notes.txt', 'other notes');
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    await mirror.pass({ aheadMs: 11 * 3_600_000 });
+    expect((await mirror.tree('Accounting/main')).has('notes.txt')).toBe(false);
+    await mirror.context.state.forgetRecords([...(await mirror.context.state.records()).values()]);
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    await mirror.expectExact();
+  });
+});
+
+describe('a new version in a Git repository', () => {
+  const NAME = 'git.example.com/org/plan.git';
+
+  it('is pulled with the whole contents, as other files may have changed with it', async () => {
+    const { service, mirror, repository } = await mirrored(NAME, { digests: true });
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    service.write(repository, 'main', 'notes.txt', 'other notes');
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['']);
+    await mirror.expectExact();
+  });
+
+  it('is pulled by its path where only workbooks are wanted at once', async () => {
+    const others = { 'notes.txt': 'some notes'.padEnd(500) };
+    const settings = { CONTENT: 'workbooks' };
+    const { service, mirror, repository } = await mirrored(NAME, {}, settings, others);
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx']);
+    await mirror.expectExact();
+  });
+});
+
+it('everything is pulled with the whole contents where that is wanted', async () => {
+  const { service, mirror, repository } = await mirrored('Accounting', {}, { CONTENT: 'all' });
+  service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+  await mirror.pass();
+  expect(pathsAskedFor(service)).toStrictEqual(['']);
+});
+
+it.each([
+  ['without entity tags', {}],
+  ['with entity tags', { etag: 'strong', conditional: true } as const],
+])(
+  'a file of the same size and CRC-32 is left to the full check, unless it is a workbook with a new version, %s',
+  async (_name, knobs) => {
+    const [one, other] = sameChecksum();
+    const { service, mirror, repository } = await mirrored('git.example.com/org/plan.git', knobs);
+    service.write(repository, 'main', 'notes.txt', one);
+    service.write(repository, 'main', 'a.xlsx', one);
+    await mirror.pass();
+    service.write(repository, 'main', 'notes.txt', other);
+    service.write(repository, 'main', 'a.xlsx', other);
+    await mirror.pass();
+    const tree = await mirror.tree('git.example.com/org/plan.git/main');
+    expect(tree.get('notes.txt')).toStrictEqual(one);
+    expect(tree.get('a.xlsx')).toStrictEqual(other);
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    await mirror.expectExact();
+  },
+);
+
+/** Two different contents of the same size and CRC-32: the checksum is linear, so that a few differences cancel out. */
+function sameChecksum(): [Buffer, Buffer] {
+  const zero = Buffer.alloc(64);
+  const base = crc32(zero);
+  const rows = Array.from({ length: 64 * 8 }, (_, bit) => {
+    const bytes = Buffer.alloc(64);
+    bytes[bit >> 3] = 1 << (bit & 7);
+    return { bits: (crc32(bytes) ^ base) >>> 0, bytes };
+  });
+  const basis: { bits: number; bytes: Buffer }[] = [];
+  for (const row of rows) {
+    let { bits, bytes } = row;
+    for (const each of basis) {
+      if ((bits ^ each.bits) >>> 0 >= bits) continue;
+      bits = (bits ^ each.bits) >>> 0;
+      bytes = Buffer.from(bytes.map((byte, index) => byte ^ (each.bytes[index] ?? 0)));
+    }
+    if (bits === 0) {
+      expect(crc32(bytes)).toBe(base);
+      return [zero, bytes];
+    }
+    basis.push({ bits, bytes });
+    basis.sort((a, b) => b.bits - a.bits);
+  }
+  throw new Error('more than 32 independent checksums of 32 bits');
+}

@@ -1,0 +1,470 @@
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { PullLine } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases/acquire.ts';
+import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
+import {
+  type MirrorHarness,
+  type PassOptions,
+  resultsOf,
+  startPair,
+  treeOf,
+} from '../../../support/mirror-harness.ts';
+
+/** A service on which the contents of one repository wait until they are let go; the pulls that wait are slow. */
+class SlowPair {
+  readonly service: FakeService;
+  readonly mirror: MirrorHarness;
+  readonly line: PullLine;
+  readonly slow: FakeRepository;
+  readonly prompt: FakeRepository;
+  /** What makes the pulls slow that go on, in the order of the line. */
+  private timers: (() => void)[] = [];
+  private readonly stop = new AbortController();
+  private gate = Promise.withResolvers<void>();
+
+  private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
+    this.service = service;
+    this.mirror = mirror;
+    this.line = new PullLine(outlastsPasses, (onDue) => {
+      this.timers.push(onDue);
+      return () => {
+        this.timers = this.timers.filter((each) => each !== onDue);
+      };
+    });
+    this.slow = service.addRepository('Slow', { 'huge.xlsx': 'one' });
+    this.prompt = service.addRepository('Prompt', { 'small.xlsx': 'one' });
+    this.hold();
+  }
+
+  static async start(settings: Record<string, string> = {}, outlastsPasses = true): Promise<SlowPair> {
+    const { service, mirror } = await startPair({}, { CONCURRENCY: '1', ...settings });
+    const pair = new SlowPair(service, mirror, outlastsPasses);
+    onTestFinished(() => pair.end());
+    return pair;
+  }
+
+  /** From now on its contents wait in the middle. */
+  hold(): void {
+    this.gate = Promise.withResolvers<void>();
+    // Nobody waits for it in the end, perhaps.
+    this.gate.promise.catch(() => {});
+    const { promise: released } = this.gate;
+    this.service.fault = (path) => {
+      const [, branch] = /\/contents\?branch=([^&]*)/.exec(path) ?? [];
+      if (branch === undefined || !path.includes(this.slow.id)) return null;
+      this.turnSlow(branch);
+      return { kind: 'wait', after: 20, released };
+    };
+  }
+
+  /** Makes the pull of a branch of the slow repository slow, unless it is. */
+  turnSlow(branch: string): void {
+    const inHand = [...this.line.inHand().values()];
+    const at = inHand.findIndex(
+      ({ action: { target } }) => target.repositoryId === this.slow.id && target.branch === branch,
+    );
+    if (inHand[at]?.isSlow === false) this.timers[at]?.();
+  }
+
+  /** Lets go what waits; what is asked for later comes at once. */
+  async release(): Promise<void> {
+    this.service.fault = null;
+    this.gate.resolve();
+    await this.drained();
+  }
+
+  /** Cuts the connection of what waits. */
+  async cut(): Promise<void> {
+    this.service.fault = null;
+    this.gate.reject(new Error('cut'));
+    await this.drained();
+  }
+
+  async drained(): Promise<void> {
+    await expect.poll(() => this.line.inHand().size, POLL).toBe(0);
+  }
+
+  pass(options: PassOptions = {}): Promise<PassReport> {
+    const { line, stop } = this;
+    return this.mirror.pass({ line, trigger: 'schedule', signal: stop.signal, ...options });
+  }
+
+  /** As the daemon's end. */
+  async abandon(): Promise<void> {
+    this.stop.abort();
+    await this.line.drain();
+  }
+
+  async end(): Promise<void> {
+    this.gate.resolve();
+    await this.abandon();
+  }
+
+  async verifiedAtMs(repository: FakeRepository): Promise<number | null> {
+    const records = await this.mirror.context.state.records();
+    return records.get(targetKey({ repositoryId: repository.id, branch: 'main' }))?.verifiedAtMs ?? null;
+  }
+
+  stages(): Promise<string[]> {
+    return readdir(join(this.mirror.directory, '.workbook-mirror', 'staging'));
+  }
+
+  names(): string[] {
+    return this.mirror.events.map((event) =>
+      'target' in event ? `${event.name} ${event.target}` : event.name,
+    );
+  }
+}
+
+/** How long something is waited for, in milliseconds. */
+const POLL = { timeout: 20_000 };
+
+describe('a pass that is the only one', () => {
+  it('lets the others go before a slow pull, and waits for it', async () => {
+    const pair = await SlowPair.start({}, false);
+    const pass = pair.pass();
+    await expect
+      .poll(() => pair.mirror.eventsOf('target.pulled').map(({ target }) => target), POLL)
+      .toEqual(['Prompt/main']);
+    expect(pair.mirror.eventsOf('pass.finished')).toEqual([]);
+    await pair.release();
+    const { exitCode, summary } = await pass;
+    expect([exitCode, summary]).toMatchObject([0, { pulled: 2, pulling: 0, waiting: 0, held: 0 }]);
+    await pair.mirror.expectExact();
+    expect(pair.names().filter((name) => /^target|finished/.test(name))).toEqual([
+      'target.started Slow/main',
+      'target.slow Slow/main',
+      'target.started Prompt/main',
+      'target.pulled Prompt/main',
+      'target.pulled Slow/main',
+      'target.slow_ended Slow/main',
+      'pass.finished',
+    ]);
+  });
+});
+
+describe('a slow pull', () => {
+  it('goes on beside the passes that follow, and is recorded as what it was when it began', async () => {
+    const pair = await SlowPair.start();
+    const first = await pair.pass();
+    expect(resultsOf(first)['Slow/main']).toMatchObject({ action: 'pull', outcome: 'unfinished' });
+    expect([first.summary, first.exitCode]).toMatchObject([
+      { pulled: 1, pulling: 1, waiting: 0, held: 0 },
+      0,
+    ]);
+    pair.service.write(pair.prompt, 'main', 'small.xlsx', 'two');
+    const second = await pair.pass();
+    expect(resultsOf(second)).toMatchObject({
+      'Slow/main': { action: 'hold', reason: 'still-pulling', outcome: 'unfinished' },
+      'Prompt/main': { reason: 'versions-changed', outcome: 'pulled' },
+    });
+    expect(await pair.mirror.tree('Prompt/main')).toEqual(treeOf({ 'small.xlsx': 'two' }));
+    expect(await pair.verifiedAtMs(pair.slow)).toBeNull();
+    const secondAtMs = (await pair.verifiedAtMs(pair.prompt)) ?? 0;
+    await pair.release();
+    expect(await pair.mirror.tree('Slow/main')).toEqual(treeOf({ 'huge.xlsx': 'one' }));
+    expect((await pair.verifiedAtMs(pair.slow)) ?? 0).toBeLessThan(secondAtMs);
+    const third = await pair.pass();
+    expect(resultsOf(third)).toMatchObject({ 'Slow/main': { action: 'keep', outcome: 'kept' } });
+    expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([
+      { target: 'Slow/main', result: 'pulled' },
+    ]);
+    await pair.mirror.expectExact();
+  });
+
+  it('is followed by another one when there was a new version meanwhile', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
+    await pair.pass();
+    await pair.release();
+    expect(await pair.mirror.tree('Slow/main')).toEqual(treeOf({ 'huge.xlsx': 'one' }));
+    expect(resultsOf(await pair.pass())).toMatchObject({
+      'Slow/main': { reason: 'versions-changed', outcome: 'pulled' },
+    });
+    await pair.mirror.expectExact();
+  });
+
+  it('keeps its stage through the passes, whatever they settle', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    const [stage] = await pair.stages();
+    await pair.pass();
+    expect(await pair.stages()).toEqual([stage]);
+    await pair.release();
+    expect(await pair.stages()).toEqual([]);
+  });
+
+  it('that fails is recorded as any other, and tried again in its time', async () => {
+    const pair = await SlowPair.start({ SERVICE_RETRIES: '0' });
+    await pair.pass();
+    await pair.cut();
+    expect(pair.mirror.eventsOf('target.failed')).toMatchObject([{ target: 'Slow/main', attempts: 1 }]);
+    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/main': { reason: 'backing-off' } });
+    pair.service.fault = null;
+    await pair.pass({ trigger: 'signal' });
+    await pair.mirror.expectExact();
+  });
+
+  it('does not make the others wait when it begins anew in every pass', async () => {
+    const pair = await SlowPair.start();
+    for (const content of ['two', 'three', 'four']) {
+      pair.service.write(pair.slow, 'main', 'huge.xlsx', content);
+      pair.service.write(pair.prompt, 'main', 'small.xlsx', content);
+      pair.hold();
+      const { summary } = await pair.pass();
+      expect(summary).toMatchObject({ pulled: 1, pulling: 1 });
+      await pair.release();
+    }
+    await pair.mirror.expectExact();
+  });
+
+  it('is held when a lease was taken meanwhile, and published after it', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    const layout = layoutOf(pair.mirror.directory);
+    const request = { holder: 'backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
+    const { lease } = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+    await pair.release();
+    expect(pair.mirror.eventsOf('lease.waited')).toHaveLength(1);
+    expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([{ result: 'held' }]);
+    expect(await pair.mirror.targets()).toEqual(['Prompt/main']);
+    await releaseLease(layout, lease.id);
+    await pair.pass();
+    await pair.mirror.expectExact();
+  });
+
+  it('ends with the daemon, and leaves nothing behind', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    await pair.abandon();
+    expect(await pair.stages()).toEqual([]);
+    expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([{ result: 'called off' }]);
+    expect(pair.mirror.eventsOf('target.failed')).toEqual([]);
+    await pair.release();
+    await pair.pass({ signal: AbortSignal.timeout(20_000) });
+    await pair.mirror.expectExact();
+  });
+
+  it('to which the key is refused ends quietly: the next pass finds out by itself', async () => {
+    const pair = await SlowPair.start({ SERVICE_RETRIES: '1' });
+    for (const branch of ['b', 'c']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
+    await pair.pass();
+    pair.service.apiKey = 'another one';
+    await pair.cut();
+    // What is refused for contents may be about these alone: the third time in a row it is found out.
+    const results = pair.mirror.eventsOf('target.slow_ended').map(({ result }) => result);
+    expect(results.toSorted()).toEqual(['credentials.refused', 'failed', 'failed']);
+    expect(pair.mirror.eventsOf('credentials.refused')).toHaveLength(1);
+    await expect(pair.pass()).rejects.toMatchObject({ code: 'credentials.refused' });
+  });
+
+  it('still puts right what differs, for the next process too, until that is done', async () => {
+    const pair = await SlowPair.start();
+    await pair.release();
+    await pair.pass();
+    const noted = async (): Promise<string[]> => {
+      const note = await pair.mirror.files('.workbook-mirror');
+      return [...note].filter(([name]) => name.includes('drift')).map(([, bytes]) => bytes.toString());
+    };
+    const before = await noted();
+    pair.mirror.context.drifted.add('Slow/main');
+    pair.hold();
+    await pair.pass();
+    expect(String(await noted())).toContain('Slow/main');
+    await pair.release();
+    await pair.pass();
+    expect(await noted()).toEqual(before);
+    expect([...pair.mirror.context.drifted]).toEqual([]);
+  });
+
+  it('that ends while the plan is made is still told as one that goes on', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    const { store } = pair.mirror.context;
+    const approvals = async (): ReturnType<typeof store.approvals> => {
+      await pair.release();
+      return store.approvals();
+    };
+    const { summary } = await pair.pass({ parts: { store: { ...store, approvals } } });
+    expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
+  });
+
+  it('is told of when its record is saved, however it ends', async () => {
+    const pair = await SlowPair.start({ SERVICE_RETRIES: '0' });
+    const { state } = pair.mirror.context;
+    const log: string[] = [];
+    const parts = {
+      emit: (event: MirrorEvent): void => {
+        if (event.name === 'target.pulled' || event.name === 'target.failed')
+          log.push(`${event.name} ${event.target}`);
+      },
+      state: {
+        ...state,
+        saveRecords: async (...[records]: Parameters<typeof state.saveRecords>): Promise<void> => {
+          await state.saveRecords(records);
+          log.push(...records.map(({ repository }) => `saved ${repository}`));
+        },
+      },
+    };
+    await pair.pass({ parts });
+    await pair.cut();
+    pair.hold();
+    await pair.pass({ parts, trigger: 'signal' });
+    await pair.release();
+    expect(log.filter((each) => !each.endsWith('Prompt'))).toEqual([
+      'target.pulled Prompt/main',
+      'saved Slow',
+      'target.failed Slow/main',
+      'saved Slow',
+      'target.pulled Slow/main',
+    ]);
+    expect(log.slice(0, 2)).toEqual(['saved Prompt', 'target.pulled Prompt/main']);
+  });
+});
+
+describe('a slow pull whose target', () => {
+  it('leaves the service is called off when its time has come', async () => {
+    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1' });
+    await pair.release();
+    await pair.pass();
+    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
+    pair.hold();
+    await pair.pass();
+    pair.service.removeRepository(pair.slow);
+    expect(resultsOf(await pair.pass())).toMatchObject({
+      'Slow/main': { action: 'retire', outcome: 'retired' },
+    });
+    expect(pair.mirror.eventsOf('target.slow_ended').at(-1)).toMatchObject({ result: 'called off' });
+    await pair.mirror.expectExact();
+  });
+
+  it('is missing in one answer goes on, and counts as missing no earlier', async () => {
+    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '2' });
+    await pair.release();
+    await pair.pass();
+    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
+    pair.hold();
+    await pair.pass();
+    pair.service.removeRepository(pair.slow);
+    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/main': { reason: 'still-pulling' } });
+    pair.service.repositories.push(pair.slow);
+    await pair.release();
+    await pair.pass();
+    await pair.mirror.expectExact();
+  });
+
+  it('is renamed is moved, and pulled anew', async () => {
+    const pair = await SlowPair.start();
+    await pair.release();
+    await pair.pass();
+    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
+    pair.hold();
+    await pair.pass();
+    pair.service.renameRepository(pair.slow, 'Renamed');
+    await pair.pass();
+    expect(pair.mirror.eventsOf('target.moved')).toMatchObject([
+      { from: 'Slow/main', target: 'Renamed/main' },
+    ]);
+    await pair.release();
+    await pair.mirror.expectExact();
+  });
+
+  it('is renamed while it puts right what differs is put right in its new place', async () => {
+    const pair = await SlowPair.start();
+    await pair.release();
+    await pair.pass();
+    const file = (repository: string): string =>
+      join(pair.mirror.directory, 'mirror', repository, 'main', 'huge.xlsx');
+    await rm(file('Slow'));
+    await writeFile(file('Slow'), 'edited by someone');
+    pair.mirror.context.drifted.add('Slow/main');
+    pair.hold();
+    await pair.pass();
+    pair.service.renameRepository(pair.slow, 'Renamed');
+    expect(resultsOf(await pair.pass())).toMatchObject({ 'Renamed/main': { reason: 'drift' } });
+    await pair.release();
+    await pair.mirror.expectExact();
+    expect([...pair.mirror.context.drifted]).toEqual([]);
+  });
+
+  it('is seen by the guard with all others', async () => {
+    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: '1' });
+    await pair.release();
+    await pair.pass();
+    pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
+    pair.hold();
+    await pair.pass();
+    pair.service.addRepository('Third', { 'a.xlsx': '' });
+    for (const gone of [pair.slow, pair.prompt]) pair.service.removeRepository(gone);
+    expect(resultsOf(await pair.pass())).toMatchObject({
+      'Slow/main': { reason: 'deletion-guard', outcome: 'guarded' },
+      'Prompt/main': { reason: 'deletion-guard', outcome: 'guarded' },
+    });
+  });
+
+  it('is to take the place of a gone one leaves that one there until it is done', async () => {
+    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1' });
+    const old = pair.service.addRepository('Place', { 'old.xlsx': 'old' });
+    pair.service.removeRepository(pair.slow);
+    await pair.pass();
+    pair.service.removeRepository(old);
+    pair.service.repositories.push(pair.slow);
+    pair.service.renameRepository(pair.slow, 'Place');
+    for (let times = 0; times < 3; times += 1) {
+      await pair.pass();
+      expect(await pair.mirror.tree('Place/main')).toEqual(treeOf({ 'old.xlsx': 'old' }));
+    }
+    await pair.release();
+    expect(await pair.mirror.tree('Place/main')).toEqual(treeOf({ 'huge.xlsx': 'one' }));
+    await pair.pass();
+    await pair.mirror.expectExact();
+  });
+
+  it('loses its branch is left to the next pass, which asks again and retires it', async () => {
+    const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1' });
+    pair.service.write(pair.slow, 'dev', 'a.xlsx', 'dev');
+    await pair.release();
+    await pair.pass();
+    pair.slow.branches.delete('dev');
+    pair.service.knobs.rows = 'latest-only';
+    const answers = Promise.withResolvers<void>();
+    pair.service.fault = (path) => {
+      if (!path.includes('branch=dev')) return null;
+      pair.turnSlow('dev');
+      return { kind: 'delay', released: answers.promise };
+    };
+    await pair.pass({ aheadMs: 48 * 3_600_000 });
+    pair.service.fault = null;
+    answers.resolve();
+    await pair.drained();
+    expect(await pair.mirror.targets()).toContain('Slow/dev');
+    await pair.pass();
+    expect(await pair.mirror.targets()).toEqual(['Prompt/main', 'Slow/main']);
+    expect(pair.mirror.eventsOf('target.retired')).toMatchObject([
+      { target: 'Slow/dev', reason: 'branch-gone' },
+    ]);
+  });
+});
+
+describe('more slow pulls than places', () => {
+  it('leave the pass in time, and come in their turns without another one', async () => {
+    const pair = await SlowPair.start();
+    for (const branch of ['b', 'c', 'd', 'e', 'f']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
+    const { summary } = await pair.pass();
+    expect(summary).toMatchObject({ pulled: 1, pulling: 3, waiting: 3 });
+    expect(pair.mirror.eventsOf('target.started')).toHaveLength(4);
+    await pair.release();
+    await pair.mirror.expectExact();
+    expect(resultsOf(await pair.pass())).toMatchObject({ 'Slow/f': { outcome: 'kept' } });
+  });
+});

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+import { describe, expect, it } from 'vitest';
+
+import type { FakeService } from '../../../support/fake-service.ts';
+import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { hasRedis, startRedis } from '../../../support/stores.ts';
+
+/** Ways to lose what is remembered, done to the file of the embedded store while the mirror is closed. */
+const LOSSES: readonly (readonly [string, (file: string) => Promise<void>])[] = [
+  ['is deleted', (file) => rm(file)],
+  ['is overwritten with random bytes', (file) => writeFile(file, randomBytes(20_000))],
+  ['is cut in the middle', (file) => truncate(file, 5000)],
+  ['is empty', (file) => writeFile(file, '')],
+  ['is a text', (file) => writeFile(file, 'no database at all\n')],
+  ['is a folder', (file) => rm(file).then(() => mkdir(file))],
+  [
+    'has pages of random bytes',
+    async (file) => {
+      const bytes = await readFile(file);
+      randomBytes(4096).copy(bytes, 4096);
+      await writeFile(file, bytes);
+    },
+  ],
+  [
+    'has the table of an old version',
+    (file) => withDatabase(file, 'DROP TABLE kv; CREATE TABLE kv(key, value)'),
+  ],
+  ['has no table', (file) => withDatabase(file, 'DROP TABLE kv')],
+  ['has values that no version wrote', (file) => withDatabase(file, `UPDATE kv SET value = x'00ff'`)],
+  [
+    'has values cut in the middle',
+    (file) => withDatabase(file, 'UPDATE kv SET value = substr(value, 1, 40)'),
+  ],
+  [
+    'has records of a future version',
+    (file) => withDatabase(file, `UPDATE kv SET value = replace(value, '"verifiedAtMs":', '"verifiedAt":')`),
+  ],
+  [
+    'has records that know more than this version',
+    (file) =>
+      withDatabase(file, `UPDATE kv SET value = replace(value, '"repository":', '"news":[1],"repository":')`),
+  ],
+];
+
+async function withDatabase(file: string, sql: string): Promise<void> {
+  const database = new DatabaseSync(file);
+  database.exec(sql);
+  database.close();
+}
+
+async function startMirrored(
+  settings: Record<string, string> = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair({}, settings);
+  for (const name of ['A', 'B', 'C']) service.addRepository(name, { 'plan.xlsx': name, 'notes.txt': 'x' });
+  await mirror.pass();
+  return { service, mirror };
+}
+
+/** Nothing is lost, and nothing that the manifests prove is pulled again. */
+async function expectUnharmed(service: FakeService, mirror: MirrorHarness): Promise<void> {
+  const stamps = await mirror.stamps();
+  service.takeRequests();
+  expect((await mirror.pass()).exitCode).toBe(0);
+  expect(service.takeDownloads()).toEqual([]);
+  expect(await mirror.stamps()).toEqual(stamps);
+  const [repository] = service.repositories;
+  if (repository === undefined) throw new Error('no repository');
+  service.write(repository, 'main', 'plan.xlsx', 'changed');
+  expect((await mirror.pass()).exitCode).toBe(0);
+  await mirror.expectExact();
+}
+
+describe('a state cache that', () => {
+  it.each(LOSSES)('%s costs no data and no download', async (_what, lose) => {
+    const { service, mirror } = await startMirrored();
+    await mirror.whileClosed(() => lose(join(mirror.directory, '.workbook-mirror/state.db')));
+    await expectUnharmed(service, mirror);
+    await mirror.restart();
+    await expectUnharmed(service, mirror);
+  });
+
+  it('is that of an earlier moment says nothing wrong about the present trees', async () => {
+    const { service, mirror } = await startMirrored();
+    const file = join(mirror.directory, '.workbook-mirror/state.db');
+    const copy = join(mirror.directory, '.workbook-mirror/earlier.db');
+    await mirror.whileClosed(() => copyFile(file, copy));
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('no repository');
+    service.write(repository, 'main', 'plan.xlsx', 'newer');
+    await mirror.pass();
+    await mirror.whileClosed(() => copyFile(copy, file));
+    await expectUnharmed(service, mirror);
+  });
+
+  it('cannot be reached at all is reported, and the mirror goes on', async () => {
+    const { service, mirror } = await startMirrored();
+    await mirror.restart({ STATE: 'redis://127.0.0.1:1' });
+    await expectUnharmed(service, mirror);
+    expect(mirror.eventsOf('state.failed').length).toBeGreaterThan(0);
+  });
+
+  it.skipIf(!hasRedis)('goes away in the middle is reported, and the mirror goes on', async () => {
+    const redis = await startRedis();
+    const { service, mirror } = await startMirrored({ STATE: redis.address });
+    await expectUnharmed(service, mirror);
+    redis.kill();
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('no repository');
+    service.write(repository, 'main', 'plan.xlsx', 'while it is gone');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(mirror.eventsOf('state.failed').length).toBeGreaterThan(0);
+    await mirror.restart();
+    await expectUnharmed(service, mirror);
+  });
+
+  it('is lost forgets how often a target was missing, so that it is retired later, not sooner', async () => {
+    const { service, mirror } = await startMirrored({ RETIRE_AFTER_PASSES: '2' });
+    const [gone] = service.repositories;
+    if (gone === undefined) throw new Error('no repository');
+    service.removeRepository(gone);
+    await mirror.pass();
+    await mirror.whileClosed(() => rm(join(mirror.directory, '.workbook-mirror/state.db')));
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(await mirror.targets()).toContain('A/main');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+});
+
+describe('a manifest that', () => {
+  it.each<[string, (file: string) => Promise<void>]>([
+    ['is deleted', (file) => rm(file)],
+    ['is cut in the middle', (file) => truncate(file, 100)],
+    [
+      'is of a future format',
+      async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('"format": 1', '"format": 99')),
+    ],
+  ])('%s is written anew from what the service has, and the tree before is kept', async (_what, lose) => {
+    const { service, mirror } = await startMirrored();
+    await lose(join(mirror.directory, 'manifests/A/main.json'));
+    service.takeRequests();
+    expect((await mirror.pass()).exitCode).toBe(0);
+    expect(service.takeDownloads()).toHaveLength(1);
+    await mirror.expectExact();
+    expect((await mirror.files('history')).size).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+
+import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+
+describe('one row a branch, or one row in all', () => {
+  it.each(['per-branch', 'latest-only'] as const)(
+    'follows a workbook on several branches (%s)',
+    async (rows) => {
+      const { service, mirror } = await startPair({ rows });
+      const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+      service.fork(repository, 'main', 'dev');
+      service.write(repository, 'dev', 'only-dev.xlsx', 'o1');
+      await mirror.pass();
+      await mirror.expectExact();
+      service.write(repository, 'dev', 'a.xlsx', 'a2 on dev');
+      await mirror.pass();
+      await mirror.expectExact();
+      service.write(repository, 'main', 'a.xlsx', 'a3 on main');
+      await mirror.pass();
+      await mirror.expectExact();
+      service.write(repository, 'dev', 'a.xlsx', 'a4 on dev');
+      service.write(repository, 'main', 'a.xlsx', 'a5 on main');
+      await mirror.pass();
+      await mirror.expectExact();
+    },
+  );
+
+  it('keeps a workbook on the branch whose rows it left', async () => {
+    const { service, mirror } = await startPair({ rows: 'latest-only' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.fork(repository, 'main', 'dev');
+    service.write(repository, 'dev', 'a.xlsx', 'a2 on dev');
+    await mirror.pass();
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a1', 'b.xlsx': 'b1' }));
+    expect(await mirror.tree('Accounting/dev')).toStrictEqual(
+      treeOf({ 'a.xlsx': 'a2 on dev', 'b.xlsx': 'b1' }),
+    );
+  });
+
+  it('keeps a branch all of whose workbooks are shown on other branches now', async () => {
+    const { service, mirror } = await startPair({ rows: 'latest-only' }, { RETIRE_AFTER_PASSES: '1' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+    await mirror.pass();
+    service.fork(repository, 'main', 'dev');
+    service.write(repository, 'dev', 'a.xlsx', 'a2');
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    await mirror.expectExact({
+      'Accounting/main': treeOf({ 'a.xlsx': 'a1' }),
+      'Accounting/dev': treeOf({ 'a.xlsx': 'a2' }),
+    });
+    service.write(repository, 'main', 'a.xlsx', 'a3');
+    service.write(repository, 'dev', 'a.xlsx', 'a4');
+    await mirror.pass();
+    await mirror.expectExact({
+      'Accounting/main': treeOf({ 'a.xlsx': 'a3' }),
+      'Accounting/dev': treeOf({ 'a.xlsx': 'a4' }),
+    });
+  });
+
+  it('catches by the full check what one row in all hides', async () => {
+    const { service, mirror } = await startPair({ rows: 'latest-only' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+    service.fork(repository, 'main', 'dev');
+    service.write(repository, 'dev', 'b.xlsx', 'b2');
+    await mirror.pass();
+    service.write(repository, 'dev', 'new.xlsx', 'n1');
+    service.write(repository, 'main', 'new.xlsx', 'n2');
+    await mirror.pass({ aheadMs: 25 * 3_600_000 });
+    await mirror.expectExact();
+  });
+});
+
+describe('the branches that are mirrored', () => {
+  it('are those of versions, whatever their names', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'main' });
+    service.write(repository, 'feature/x y', 'a.xlsx', 'feature');
+    service.write(repository, 'ünï', 'a.xlsx', 'uni');
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(await mirror.targets()).toContain('Accounting/feature%2Fx y');
+  });
+
+  it('are those configured, though no listing names them', async () => {
+    const { service, mirror } = await startPair({}, { TARGETS: 'Accounting/texts' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'main' });
+    service.write(repository, 'texts', 'readme.md', 'r');
+    await mirror.pass();
+    await mirror.expectExact({
+      'Accounting/main': treeOf({ 'a.xlsx': 'main' }),
+      'Accounting/texts': treeOf({ 'readme.md': 'r' }),
+    });
+  });
+
+  it('are those already mirrored, after their last workbook went', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'main', 'readme.md': 'r' });
+    await mirror.pass();
+    service.remove(repository, 'main', 'a.xlsx');
+    service.write(repository, 'other', 'b.xlsx', 'b');
+    await mirror.pass();
+    await mirror.expectExact({
+      'Accounting/main': treeOf({ 'readme.md': 'r' }),
+      'Accounting/other': treeOf({ 'b.xlsx': 'b' }),
+    });
+  });
+
+  it('replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'readme.md': 'r' });
+    await mirror.pass();
+    expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD']);
+    service.write(repository, 'main', 'a.xlsx', 'a');
+    for (let pass = 0; pass < 2; pass += 1) {
+      await mirror.pass();
+      expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'readme.md': 'r', 'a.xlsx': 'a' }));
+    }
+    await mirror.expectExact();
+    const history = [...(await mirror.files('history/Accounting/HEAD')).values()].map(String);
+    expect(history).toContain('r');
+  });
+});
+
+describe('a branch that is gone', () => {
+  it.each(['per-branch', 'latest-only'] as const)(
+    'is retired only after the set number of complete answers (%s)',
+    async (rows) => {
+      const { service, mirror } = await startPair({ rows }, { RETIRE_AFTER_PASSES: '3' });
+      const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+      service.write(repository, 'dev', 'b.xlsx', 'b');
+      await mirror.pass();
+      repository.branches.delete('dev');
+      for (let pass = 1; pass < 3; pass += 1) {
+        const report = await mirror.pass();
+        expect(report.exitCode).toBe(1);
+        expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
+      }
+      await mirror.pass();
+      await mirror.expectExact();
+      const history = await mirror.files('history/Accounting/dev');
+      expect([...history.values()].map(String)).toContain('b');
+      expect([...history.keys()].filter((path) => path.endsWith('.json'))).toHaveLength(1);
+      expect(mirror.eventsOf('target.retired')).toMatchObject([{ reason: 'branch-gone' }]);
+    },
+  );
+
+  it('stays when it comes back in time, and has to be missed anew', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    await mirror.pass();
+    const dev = repository.branches.get('dev');
+    repository.branches.delete('dev');
+    await mirror.pass();
+    if (dev !== undefined) repository.branches.set('dev', dev);
+    await mirror.pass();
+    await mirror.expectExact();
+    repository.branches.delete('dev');
+    await mirror.pass();
+    expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
+  });
+
+  it('stays as long as the list of workbooks still names it', async () => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 404 } : null);
+    for (let pass = 0; pass < 4; pass += 1) {
+      const results = await mirror.results({ aheadMs: (pass + 1) * 25 * 3_600_000 });
+      expect(results['Accounting/main']).toMatchObject({ code: 'contents.not_found' });
+    }
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
+  });
+
+  it('is retired, too, where the router answers other forms of reference with a page', async () => {
+    const { service, mirror } = await startPair({
+      references: new Set(['id']),
+      unacceptedReference: 'html-200',
+    });
+    const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    await mirror.pass();
+    repository.branches.delete('dev');
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    await mirror.expectExact();
+  });
+});

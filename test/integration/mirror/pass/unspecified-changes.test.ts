@@ -1,0 +1,373 @@
+import { rm } from 'node:fs/promises';
+
+import { describe, expect, it } from 'vitest';
+
+import { type FakeService, versionTimeMs } from '../../../support/fake-service.ts';
+import { startPair } from '../../../support/mirror-harness.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+function seed(service: FakeService): void {
+  service.addRepository('git.example.com/org/plan.git', {
+    'a.xlsx': 'a',
+    'deep/er/b.xlsx': 'b',
+    'readme.md': 'r',
+  });
+  service.addRepository('Accounting', { 'd.xlsx': 'd', 'e.xlsb': 'e' });
+  service.addRepository('Texts', { 'readme.md': 'r' });
+}
+
+describe('when nothing has changed', () => {
+  it.each(['auto', 'exchange', 'rename'])(
+    'asks for no contents and touches nothing (publish %s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { PUBLISH: publish });
+      seed(service);
+      await mirror.pass();
+      const before = await mirror.stamps();
+      service.takeRequests();
+      const report = await mirror.pass({ trigger: 'schedule' });
+      expect(service.takeRequests()).toStrictEqual(['GET /api/repos', 'GET /api/v1/workbooks']);
+      expect(await mirror.stamps()).toStrictEqual(before);
+      expect(report.exitCode).toBe(0);
+      await mirror.expectExact();
+    },
+  );
+
+  it('asks for no contents and touches no target after a restart either', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    const { '': _root, ...before } = await mirror.stamps();
+    service.takeRequests();
+    await mirror.restart();
+    await mirror.pass({ trigger: 'start' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    const { '': _after, ...after } = await mirror.stamps();
+    expect(after).toStrictEqual(before);
+  });
+
+  it('asks for no contents when a person asks for the pass', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    service.takeRequests();
+    await mirror.pass({ trigger: 'command' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+  });
+});
+
+describe('when a workbook has changed', () => {
+  it('pulls the one target and replaces the one file', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.takeRequests();
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    service.write(plan, 'main', 'deep/er/b.xlsx', 'b2');
+    await mirror.pass();
+    expect(service.takeDownloads()).toHaveLength(1);
+    await mirror.expectExact();
+    const after = await mirror.stamps();
+    const changed = Object.keys(after).filter((path) => after[path] !== before[path]);
+    const folder = 'git.example.com/org/plan.git/main/deep/er';
+    expect(changed.sort()).toStrictEqual([folder, `${folder}/b.xlsx`]);
+  });
+
+  it.each(['auto', 'exchange', 'rename'])(
+    'takes additions, removals and files for folders (publish %s)',
+    async (publish) => {
+      const { service, mirror } = await startPair({}, { PUBLISH: publish });
+      const repository = service.addRepository('Accounting', {
+        'a.xlsx': 'a',
+        'x/y.xlsx': 'y',
+        'x/z.xlsx': 'z',
+        folder: 'file',
+      });
+      await mirror.pass();
+      service.remove(repository, 'main', 'x/y.xlsx');
+      service.remove(repository, 'main', 'x/z.xlsx');
+      service.remove(repository, 'main', 'folder');
+      service.write(repository, 'main', 'x', 'a file now');
+      service.write(repository, 'main', 'folder/inner/new.xlsx', 'new');
+      await mirror.pass();
+      await mirror.expectExact();
+      service.remove(repository, 'main', 'folder/inner/new.xlsx');
+      await mirror.pass();
+      await mirror.expectExact();
+    },
+  );
+
+  it('gives a workbook the time of its version, and keeps it while the bytes are the same', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    const first = versionTimeMs(service.version(repository, 'main', 'a.xlsx'));
+    const mtime = async (): Promise<number> => {
+      const file = (await mirror.manifest('Accounting/main')).files.find(({ path }) => path === 'a.xlsx');
+      return Date.parse(file?.mtime ?? '');
+    };
+    expect(await mtime()).toBe(first);
+    const before = (await mirror.stamps())['Accounting/main/a.xlsx'];
+    service.write(repository, 'main', 'a.xlsx', 'a');
+    await mirror.pass();
+    expect((await mirror.stamps())['Accounting/main/a.xlsx']).toBe(before);
+    service.write(repository, 'main', 'a.xlsx', 'a3');
+    await mirror.pass();
+    expect(await mtime()).toBe(versionTimeMs(service.version(repository, 'main', 'a.xlsx')));
+  });
+
+  it('pulls once more what was newer than its listing', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+    service.knobs.beforeDownload = () => {
+      service.write(repository, 'main', 'a.xlsx', 'a2, after the listing');
+      service.knobs.beforeDownload = null;
+    };
+    await mirror.pass();
+    await mirror.expectExact();
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toHaveLength(1);
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    const version = service.version(repository, 'main', 'a.xlsx').id;
+    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
+  });
+
+  it('names the new version where the service says that the contents did not change', async () => {
+    const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+    service.knobs.beforeDownload = () => {
+      service.write(repository, 'main', 'a.xlsx', 'a2, after the listing');
+      service.knobs.beforeDownload = null;
+    };
+    await mirror.pass();
+    await mirror.pass();
+    const version = service.version(repository, 'main', 'a.xlsx').id;
+    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
+  });
+});
+
+describe('when only other files have changed', () => {
+  it('is seen by the full check, not before', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    service.write(plan, 'main', 'readme.md', 'changed');
+    service.takeRequests();
+    await mirror.pass({ aheadMs: DAY_MS / 2 - 60_000 });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    expect(service.takeDownloads()).toHaveLength(3);
+    await mirror.expectExact();
+  });
+
+  it('is checked again at the set interval, also when nothing is found', async () => {
+    const { service, mirror } = await startPair({}, { FULL_CHECK: '1h' });
+    seed(service);
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.takeRequests();
+    const results = await mirror.results({ aheadMs: 3_660_000 });
+    expect(Object.values(results).map(({ reason }) => reason)).toStrictEqual(Array(3).fill('full-check'));
+    expect(await mirror.stamps()).toStrictEqual(before);
+  });
+
+  it('is looked for after a loss of the records, by the manifests', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    const records = await mirror.context.state.records();
+    await mirror.context.state.forgetRecords([...records.values()]);
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    await mirror.expectExact();
+  });
+});
+
+describe('entity tags', () => {
+  it('download nothing while the contents are the same', async () => {
+    const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
+    seed(service);
+    await mirror.pass();
+    const before = await mirror.stamps();
+    const report = await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    expect(report.summary).toMatchObject({ pulled: 3, downloadedBytes: 0, changedFiles: 0 });
+    expect(await mirror.stamps()).toStrictEqual(before);
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    service.write(plan, 'main', 'readme.md', 'changed');
+    await mirror.pass({ aheadMs: 3 * DAY_MS });
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['strong', false],
+    ['weak', true],
+    ['none', false],
+  ] as const)('that are %s (honoured: %s) miss no change', async (etag, conditional) => {
+    const { service, mirror } = await startPair({ etag, conditional });
+    seed(service);
+    await mirror.pass();
+    const [plan] = service.repositories;
+    if (plan === undefined) throw new Error('no repository');
+    service.write(plan, 'main', 'readme.md', 'changed');
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    await mirror.expectExact();
+  });
+
+  it('that are weak are never sent', async () => {
+    const { service, mirror } = await startPair({ etag: 'weak', conditional: true });
+    seed(service);
+    await mirror.pass();
+    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
+    expect(service.requests.filter(({ headers }) => headers['if-none-match'] !== undefined)).toStrictEqual(
+      [],
+    );
+  });
+
+  it('are not relied on when the tree is not there', async () => {
+    const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
+    seed(service);
+    await mirror.pass();
+    await rm(`${mirror.directory}/mirror/Accounting`, { recursive: true });
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+});
+
+describe('without a list of workbooks', () => {
+  it('needs no token, and follows changes by the contents', async () => {
+    const { service, mirror } = await startPair({}, { SERVICE_API_TOKEN: '', TARGETS: 'Accounting/main' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'readme.md': 'r' });
+    const expected = (): Record<string, ReadonlyMap<string, Buffer>> => ({
+      'Accounting/main': new Map(repository.branches.get('main')?.files),
+    });
+    await mirror.pass();
+    await mirror.expectExact(expected());
+    service.write(repository, 'main', 'readme.md', 'r2');
+    await mirror.pass();
+    await mirror.expectExact(expected());
+    expect(service.takeRequests().filter((request) => request.includes('/v1/'))).toStrictEqual([]);
+  });
+
+  it.each(['404', 'html-404'] as const)(
+    'where v1 answers %s, mirrors HEAD and touches nothing that is the same',
+    async (v1) => {
+      const { service, mirror } = await startPair({ v1 });
+      seed(service);
+      await mirror.pass();
+      await mirror.expectExact();
+      const before = await mirror.stamps();
+      await mirror.pass();
+      expect(await mirror.stamps()).toStrictEqual(before);
+    },
+  );
+
+  it('goes on with the branches it knows when v1 is switched off, and back again', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    await mirror.pass();
+    const expected = service.expectedTrees();
+    const before = await mirror.stamps();
+    service.takeDownloads();
+    service.knobs.v1 = '404';
+    expect(await mirror.failure()).toMatchObject({ code: 'service.not_found' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    await mirror.expectExact(expected);
+    service.knobs.v1 = 'on';
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(await mirror.stamps()).toStrictEqual(before);
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+  });
+
+  it('with a page where v1 should be, ends the pass and touches nothing', async () => {
+    const { service, mirror } = await startPair();
+    seed(service);
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.knobs.v1 = 'html-200';
+    expect(await mirror.failure()).toMatchObject({ code: 'service.wrong_kind' });
+    expect(await mirror.stamps()).toStrictEqual(before);
+  });
+});
+
+describe('while the service is still processing', () => {
+  it.each([
+    ['a counter', { processing: 1 }],
+    ['a status', { status: 'queued' }],
+  ])('waits with the first mirror, and pulls when it has finished (%s)', async (_name, state) => {
+    const { service, mirror } = await startPair({}, { PROCESSING_PATIENCE: '15m' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.addRepository('Other', { 'b.xlsx': 'b' });
+    const version = service.version(repository, 'main', 'a.xlsx');
+    Object.assign(version, state);
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({ action: 'hold', reason: 'service-processing' });
+    expect(await mirror.targets()).toStrictEqual(['Other/main']);
+    Object.assign(version, { processing: 0, status: 'success' });
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('waits only so long with the first mirror, and pulls once more when it has finished', async () => {
+    const { service, mirror } = await startPair({}, { PROCESSING_PATIENCE: '15m' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    const version = service.version(repository, 'main', 'a.xlsx');
+    version.processing = 2;
+    await mirror.pass();
+    await mirror.pass({ aheadMs: 16 * 60_000 });
+    await mirror.expectExact();
+    expect((await mirror.manifest('Accounting/main')).settled).toBe(false);
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+    version.processing = 0;
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({ action: 'pull', reason: 'processing-finished' });
+    await mirror.expectExact();
+  });
+
+  it('pulls a new version of what is mirrored at once, and again when it has finished', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    const version = service.version(repository, 'main', 'a.xlsx');
+    version.processing = 1;
+    const finished = new Map(repository.branches.get('main')?.files);
+    repository.branches.get('main')?.files.set('a.xlsx', Buffer.from('half done'));
+    await mirror.pass();
+    version.processing = 0;
+    repository.branches.get('main')?.files.set('a.xlsx', finished.get('a.xlsx') ?? Buffer.alloc(0));
+    await mirror.pass();
+    await mirror.expectExact();
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+  });
+
+  it('reports a workbook that failed there once, and once that it recovered', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    const version = service.version(repository, 'main', 'a.xlsx');
+    Object.assign(version, { failure: 1, status: 'failed' });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    await mirror.expectExact();
+    expect(mirror.eventsOf('upstream.workbook_failed')).toHaveLength(1);
+    version.failure = 0;
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    expect(mirror.eventsOf('upstream.workbook_recovered')).toHaveLength(1);
+  });
+});

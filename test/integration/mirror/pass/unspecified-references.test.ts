@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+
+import type { ReferenceForm } from '../../../support/fake-service.ts';
+import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+
+const FORMS: readonly ReferenceForm[] = ['id', 'full_name_encoded', 'full_name', 'name'];
+
+describe('how a repository is named in a request', () => {
+  it.each(FORMS)('mirrors both kinds of repositories where only the form %s is accepted', async (form) => {
+    const { service, mirror } = await startPair({ references: new Set([form]) });
+    service.addRepository('git.example.com/org/plan.git', {
+      'a.xlsx': 'a',
+      'b/c.xlsx': 'c',
+      'notes.txt': 'n',
+    });
+    service.addRepository('Über uns & more', { 'a b+c#.xlsx': 'x' });
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+
+  it.each([400, 404] as const)('takes status %i for a reference that is not known', async (absentStatus) => {
+    const { service, mirror } = await startPair({
+      references: new Set<ReferenceForm>(['name']),
+      absentStatus,
+    });
+    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it.each(['html-404', 'html-200', 'forbidden', 'unprocessable'] as const)(
+    'tries on where a form that is not accepted gets something else than an absence (%s)',
+    async (unacceptedReference) => {
+      const { service, mirror } = await startPair({
+        references: new Set<ReferenceForm>(['name']),
+        unacceptedReference,
+      });
+      service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
+      await mirror.pass();
+      await mirror.expectExact();
+    },
+  );
+
+  it('remembers what worked, also over a restart', async () => {
+    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
+    const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    expect(service.takeDownloads()).toHaveLength(4);
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    await mirror.pass();
+    expect(service.takeDownloads()).toStrictEqual(['GET /api/repos/plan/contents?branch=main']);
+    await mirror.restart();
+    service.write(repository, 'main', 'a.xlsx', 'a3');
+    await mirror.pass();
+    expect(service.takeDownloads()).toStrictEqual(['GET /api/repos/plan/contents?branch=main']);
+    await mirror.expectExact();
+  });
+
+  it('finds another form when the one that worked stops working', async () => {
+    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
+    const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    for (const form of FORMS) {
+      service.knobs.references = new Set([form]);
+      service.write(repository, 'main', 'a.xlsx', `now by ${form}`);
+      await mirror.pass();
+      await mirror.expectExact();
+    }
+  });
+
+  it('never uses a short name that two repositories share, although the service takes it', async () => {
+    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
+    service.addRepository('git.example.com/two/Plan.git', { 'a.xlsx': 'of two' });
+    service.addRepository('git.example.com/two/other.git', { 'a.xlsx': 'other' });
+    const results = await mirror.results();
+    expect(service.takeDownloads().filter((request) => /\/repos\/plan\//i.test(request))).toStrictEqual([]);
+    expect(await mirror.targets()).toStrictEqual(['git.example.com/two/other.git/main']);
+    expect(results['git.example.com/one/plan.git/main']).toMatchObject({ code: 'contents.not_found' });
+  });
+
+  it('never uses a short name that is the whole name of another repository', async () => {
+    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name', 'id']) });
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of git' });
+    service.addRepository('plan', { 'a.xlsx': 'of drag and drop' });
+    await mirror.pass();
+    expect(service.takeDownloads().filter((request) => request.includes('/repos/plan/'))).toStrictEqual([]);
+    await mirror.expectExact();
+  });
+
+  it('says that something is wrong where only an ambiguous short name would do', async () => {
+    const { service, mirror } = await startPair({
+      references: new Set<ReferenceForm>(['name']),
+      v1: '404',
+    });
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
+    service.addRepository('git.example.com/two/plan.git', { 'a.xlsx': 'of two' });
+    expect((await mirror.pass()).exitCode).toBe(1);
+  });
+
+  it('retires nothing because a short name, the only accepted form, became ambiguous', async () => {
+    const { service, mirror } = await startPair(
+      { references: new Set<ReferenceForm>(['name']), v1: '404' },
+      { TARGETS: '**/main' },
+    );
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
+    await mirror.pass();
+    service.addRepository('git.example.com/two/plan.git', { 'a.xlsx': 'of two' });
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    expect(await mirror.tree('git.example.com/one/plan.git/main')).toStrictEqual(
+      treeOf({ 'a.xlsx': 'of one' }),
+    );
+    expect(mirror.eventsOf('target.retired')).toStrictEqual([]);
+  });
+
+  it('retires nothing because no address of contents works any longer', async () => {
+    const { service, mirror } = await startPair({ v1: '404' }, { TARGETS: '**/main' });
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'b' });
+    await mirror.pass();
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 404 } : null);
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
+    expect(mirror.eventsOf('target.retired')).toStrictEqual([]);
+  });
+
+  it('never asks by a reference that a URL resolves to another repository', async () => {
+    const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['full_name']) });
+    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'plan' });
+    service.addRepository('git.example.com/other/../org/plan.git', { 'a.xlsx': 'trap' });
+    await mirror.pass();
+    const mirrored = [...(await mirror.files('mirror'))].map(([path, bytes]) => [path, bytes.toString()]);
+    expect(mirrored).toStrictEqual([['git.example.com/org/plan.git/main/a.xlsx', 'plan']]);
+  });
+});

@@ -1,0 +1,299 @@
+import { cp, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+
+describe('a repository that is renamed', () => {
+  it('moves with its files and is not pulled again', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('git.example.com/org/plan.git', {
+      'a.xlsx': 'a',
+      'b/c.xlsx': 'c',
+    });
+    service.addRepository('git.example.com/org/stays.git', { 'a.xlsx': 's' });
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.takeRequests();
+    service.renameRepository(repository, 'git.example.org/new/forecast.git');
+    await mirror.pass();
+    expect(service.takeDownloads()).toStrictEqual([]);
+    await mirror.expectExact();
+    const after = await mirror.stamps();
+    for (const path of ['a.xlsx', 'b/c.xlsx']) {
+      const inode = before[`git.example.com/org/plan.git/main/${path}`]?.split(' ')[0];
+      expect(after[`git.example.org/new/forecast.git/main/${path}`]?.split(' ')[0]).toBe(inode);
+    }
+    expect((await mirror.manifest('git.example.org/new/forecast.git/main')).files[0]?.workbook).toMatchObject(
+      {
+        id: 'git.example.org/new/forecast.git/a.xlsx',
+      },
+    );
+    expect(mirror.eventsOf('target.moved')).toHaveLength(1);
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+
+  it('moves although it fails to be pulled at the same time', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.renameRepository(repository, 'Bookkeeping');
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'json' } : null);
+    await mirror.pass();
+    await mirror.expectExact({ 'Bookkeeping/main': treeOf({ 'a.xlsx': 'a' }) });
+    service.fault = null;
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('moves below and above its old path', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('git.example.com/org', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.renameRepository(repository, 'git.example.com/org/sub/plan.git');
+    await mirror.pass();
+    await mirror.expectExact();
+    service.renameRepository(repository, 'git.example.com/org');
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(mirror.eventsOf('target.moved')).toHaveLength(2);
+  });
+
+  it('moves by the case of a letter only', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.renameRepository(repository, 'Accounting');
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('leaves its path to another repository that takes its old name', async () => {
+    const { service, mirror } = await startPair();
+    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
+    await mirror.pass();
+    service.renameRepository(old, 'Archive');
+    service.addRepository('Accounting', { 'a.xlsx': 'new' });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('keeps its contents apart from those of another with which it swaps names', async () => {
+    const { service, mirror } = await startPair();
+    const one = service.addRepository('One', { 'a.xlsx': '1' });
+    const two = service.addRepository('Two', { 'a.xlsx': '2' });
+    await mirror.pass();
+    service.renameRepository(one, 'Two');
+    service.renameRepository(two, 'One');
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    const byRepository = await Promise.all(
+      (await mirror.targets()).map(async (target) => {
+        const { repository } = await mirror.manifest(target);
+        const text = String((await mirror.tree(target)).get('a.xlsx'));
+        return `${repository.full_name} ${repository.id} ${text}`;
+      }),
+    );
+    expect(byRepository.sort()).toStrictEqual([`One ${two.id} 2`, `Two ${one.id} 1`]);
+  });
+});
+
+describe('a repository that is gone', () => {
+  it('is retired only after the set number of complete answers', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '3' });
+    service.addRepository('Stays', { 'a.xlsx': 's' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.removeRepository(repository);
+    for (let pass = 1; pass < 3; pass += 1) {
+      expect((await mirror.pass()).exitCode).toBe(1);
+      expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
+    }
+    await mirror.pass();
+    await mirror.expectExact();
+    expect([...(await mirror.files('history/Accounting')).values()].map(String)).toContain('a');
+  });
+
+  it('counts complete answers over a restart', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '2' });
+    service.addRepository('Stays', { 'a.xlsx': 's' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.removeRepository(repository);
+    await mirror.pass();
+    await mirror.restart();
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('stays as long as its workbooks are still listed', async () => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Stays', { 'a.xlsx': 's' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    service.removeRepository(repository);
+    service.knobs.unlistedIntegrations = ['Accounting'];
+    for (let pass = 0; pass < 4; pass += 1) await mirror.pass();
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
+  });
+
+  it('stays when no repository at all is listed any longer', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.addRepository('Second', { 'b.xlsx': 'b' });
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.repositories.splice(0);
+    for (let pass = 0; pass < 4; pass += 1) expect((await mirror.pass()).exitCode).toBe(1);
+    expect(await mirror.stamps()).toStrictEqual(before);
+  });
+});
+
+describe('a repository that is deleted and created anew under the same name', () => {
+  it('takes the place of the old one, which goes to the history', async () => {
+    const { service, mirror } = await startPair();
+    const old = service.addRepository('Accounting', { 'a.xlsx': 'old', 'gone.txt': 'gone' });
+    await mirror.pass();
+    service.removeRepository(old);
+    service.addRepository('Accounting', { 'a.xlsx': 'new' });
+    await mirror.pass();
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(
+      treeOf({ 'a.xlsx': 'old', 'gone.txt': 'gone' }),
+    );
+    await mirror.pass();
+    await mirror.expectExact();
+    expect([...(await mirror.files('history/Accounting')).values()].map(String)).toContain('gone');
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('takes the place of the old one, too, where its branches are others', async () => {
+    const { service, mirror } = await startPair();
+    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
+    await mirror.pass();
+    service.removeRepository(old);
+    const anew = service.addRepository('Accounting');
+    service.write(anew, 'trunk', 'a.xlsx', 'new');
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it.each(['exchange', 'rename'])('takes the place of the old one with publish %s', async (publish) => {
+    const { service, mirror } = await startPair({}, { PUBLISH: publish });
+    const old = service.addRepository('Accounting', { 'a.xlsx': 'old' });
+    await mirror.pass();
+    service.removeRepository(old);
+    service.addRepository('Accounting', { 'a.xlsx': 'new' });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    await mirror.expectExact();
+  });
+});
+
+describe('names of repositories', () => {
+  it('may be as odd as the service lets them be', async () => {
+    const { service, mirror } = await startPair();
+    const names = [
+      'a:b',
+      'CON',
+      'dot.',
+      ' space ',
+      '%41',
+      'ünï',
+      '!not',
+      '(paren',
+      '[x]',
+      '{a,b}',
+      '*',
+      '...',
+    ];
+    for (const name of names) service.addRepository(name, { 'a.xlsx': name });
+    await mirror.pass();
+    const found: string[] = [];
+    for (const target of await mirror.targets()) {
+      const { repository } = await mirror.manifest(target);
+      expect(await mirror.tree(target)).toStrictEqual(treeOf({ 'a.xlsx': repository.full_name }));
+      found.push(repository.full_name);
+    }
+    expect(found.sort()).toStrictEqual(names.sort());
+  });
+
+  it('may be a dot or two', async () => {
+    const { service, mirror } = await startPair({ references: new Set(['id']) });
+    for (const name of ['.', '..', 'git.example.com/./x.git'])
+      service.addRepository(name, { 'a.xlsx': name });
+    await mirror.pass();
+    expect((await mirror.targets()).length).toBe(3);
+  });
+
+  it('that differ only in case or Unicode form lie apart', async () => {
+    const { service, mirror } = await startPair({ references: new Set(['id']) });
+    const names = ['Plan', 'plan', 'Gr\u00F6\u00DFe', 'Gro\u0308\u00DFe'];
+    for (const name of names) service.addRepository(name, { 'a.xlsx': name });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    const targets = await mirror.targets();
+    expect(targets).toHaveLength(4);
+    expect(new Set(targets.map((target) => target.normalize('NFC').toLowerCase())).size).toBe(4);
+    for (const target of targets) {
+      const { repository } = await mirror.manifest(target);
+      expect(await mirror.tree(target)).toStrictEqual(treeOf({ 'a.xlsx': repository.full_name }));
+    }
+  });
+
+  it('that contain one another do not mix', async () => {
+    const { service, mirror } = await startPair({ references: new Set(['id']) });
+    const outer = service.addRepository('git.example.com/org', { 'a.xlsx': 'outer' });
+    service.write(outer, 'plan.git', 'a.xlsx', 'outer branch');
+    service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'inner' });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    const texts = [...(await mirror.files('mirror')).values()].map(String).sort();
+    expect(texts).toStrictEqual(['inner', 'outer', 'outer branch']);
+    expect(await mirror.targets()).toHaveLength(3);
+  });
+});
+
+describe('two trees of one target', () => {
+  it('become one again, and the other goes to the history', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Old', { 'plan.xlsx': 'one' });
+    service.addRepository('Other', { 'plan.xlsx': 'two' });
+    await mirror.pass();
+    service.renameRepository(repository, 'New');
+    // What a rename leaves that is not recognised: the old tree with its manifest, beside the new one.
+    const folders = ['mirror', 'manifests'] as const;
+    const copies = folders.map((folder) => join(mirror.directory, `aside-${folder}`));
+    for (const [at, folder] of folders.entries()) {
+      await cp(join(mirror.directory, folder, 'Old'), copies[at] ?? '', {
+        recursive: true,
+        preserveTimestamps: true,
+      });
+    }
+    await mirror.pass();
+    for (const [at, folder] of folders.entries()) {
+      await rename(copies[at] ?? '', join(mirror.directory, folder, 'Old'));
+    }
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(mirror.eventsOf('target.retired')).toMatchObject([{ target: 'Old/main', reason: 'duplicate' }]);
+    expect((await mirror.files('history')).size).toBe(2);
+    expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
+  });
+
+  it.each(['Acc-old', 'Bcc'])(
+    'may be a copy that someone made, which never takes the place of the original (%s)',
+    async (copy) => {
+      const { service, mirror } = await startPair();
+      service.addRepository('B', { 'plan.xlsx': 'one' });
+      await mirror.pass();
+      for (const folder of ['mirror', 'manifests']) {
+        const from = join(mirror.directory, folder, 'B');
+        await cp(from, join(mirror.directory, folder, copy), { recursive: true, preserveTimestamps: true });
+      }
+      const before = await mirror.stamps();
+      await mirror.pass();
+      await mirror.expectExact();
+      const after = await mirror.stamps();
+      expect(after['B/main/plan.xlsx']).toBe(before['B/main/plan.xlsx']);
+    },
+  );
+});

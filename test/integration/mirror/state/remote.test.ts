@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { emptyRecord, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import { openState, type State } from '../../../../src/mirror/state/state.ts';
+import { hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
+
+async function stateAt(address: string, directoryId = 'directory-1'): Promise<State> {
+  const state = await openState({
+    address,
+    file: '/nonexistent/state.db',
+    directoryId,
+    readOnly: false,
+    onReset: () => {},
+    onError: () => {},
+  });
+  onTestFinished(() => state.close());
+  return state;
+}
+
+const records = (count: number): TargetRecord[] =>
+  Array.from({ length: count }, (_, index) => ({
+    ...emptyRecord(
+      { repositoryId: `id-${index}`, branch: `feature/${'ü'.repeat(index % 120)}` },
+      'Accounting',
+    ),
+    missingPasses: index,
+  }));
+
+async function expectWorks(address: string): Promise<void> {
+  const state = await stateAt(address);
+  const other = await stateAt(address, 'directory-2');
+  expect((await state.records()).size).toBe(0);
+  await state.saveRecords(records(150));
+  expect(
+    [...(await state.records()).values()].map((each) => each.missingPasses).sort((a, b) => a - b),
+  ).toEqual(records(150).map((each) => each.missingPasses));
+  expect((await other.records()).size).toBe(0);
+  await state.forgetRecords(records(149));
+  expect([...(await state.records()).values()]).toEqual(records(150).slice(149));
+  await state.saveReportedFailures({ key: { versionId: 'v', count: 2 } });
+  expect(await state.reportedFailures()).toEqual({ key: { versionId: 'v', count: 2 } });
+  expect(await other.reportedFailures()).toEqual({});
+  expect(await state.lastPass()).toBeNull();
+  await state.saveInstallation({ baseUrl: 'x', referenceForm: 'id' });
+  expect(await (await stateAt(address)).installation()).toEqual({ baseUrl: 'x', referenceForm: 'id' });
+}
+
+describe('the state cache in another program', () => {
+  it.skipIf(!hasRedis)('works in Redis', async () => {
+    await expectWorks((await startRedis()).address);
+  });
+
+  it.skipIf(!hasRedis)('works in Valkey’s address form', async () => {
+    await expectWorks((await startRedis()).address.replace('redis:', 'valkey:'));
+  });
+
+  it.skipIf(postgres === null)('works in PostgreSQL', async () => {
+    await expectWorks((await startPostgres(postgres ?? '')).address);
+  });
+
+  it('names the versions of its adapters that the package was tried with', async () => {
+    const root = join(import.meta.dirname, '../../../..');
+    const { peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+      peerDependencies: Record<string, string>;
+    };
+    const source = await readFile(join(root, 'src/state/remote.ts'), 'utf8');
+    for (const [name, version] of Object.entries(peerDependencies))
+      expect(source).toContain(`'${name}@${version}'`);
+  });
+
+  it('says that it fails instead of taking failure for emptiness when it was never there', async () => {
+    const state = await stateAt('redis://127.0.0.1:1');
+    await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
+    await expect(state.saveRecords(records(1))).rejects.toMatchObject({ code: 'state.unavailable' });
+  });
+
+  it.skipIf(!hasRedis)('says so, too, when it goes away', async () => {
+    const redis = await startRedis();
+    const state = await stateAt(redis.address);
+    await state.saveRecords(records(1));
+    redis.kill();
+    await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
+    await expect(state.reportedFailures()).rejects.toMatchObject({ code: 'state.unavailable' });
+  });
+});

@@ -1,0 +1,216 @@
+import { cpSync, renameSync } from 'node:fs';
+import {
+  cp,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
+
+const DAY_MS = 86_400_000;
+
+async function startMirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; repository: FakeRepository }> {
+  const { service, mirror } = await startPair({ etag: 'strong', conditional: true }, settings);
+  const repository = service.addRepository('Accounting', {
+    'plan.xlsx': 'the plan',
+    'notes.txt': 'some notes',
+    'same.xlsx': 'the same',
+  });
+  service.addRepository('Other', { 'plan.xlsx': 'another plan' });
+  await mirror.pass();
+  return { service, mirror, repository };
+}
+
+/** Changes a byte of a file and nothing that `lstat` tells: what a failing disk does, or someone who hides it. */
+async function rot(file: string): Promise<void> {
+  const { atime, mtime } = await lstat(file);
+  const bytes = await readFile(file);
+  bytes[0] = (bytes[0] ?? 0) ^ 1;
+  await writeFile(file, bytes);
+  await utimes(file, atime, mtime);
+}
+
+describe('bytes that changed on disk and nothing else', () => {
+  it.each(['auto', 'exchange', 'rename'])(
+    'are found and put right by the full check (%s)',
+    async (publish) => {
+      const { mirror } = await startMirrored({ PUBLISH: publish });
+      const file = join(mirror.directory, 'mirror/Accounting/main/notes.txt');
+      const other = await lstat(join(mirror.directory, 'mirror/Accounting/main/same.xlsx'));
+      await rot(file);
+      await mirror.pass({ aheadMs: DAY_MS });
+      await mirror.expectExact();
+      expect((await lstat(join(mirror.directory, 'mirror/Accounting/main/same.xlsx'))).ino).toBe(other.ino);
+      expect(mirror.eventsOf('target.pulled').at(-1)?.target).toMatch(/main$/);
+      await mirror.pass();
+      expect(mirror.eventsOf('pass.finished').at(-1)).toMatchObject({ pulled: 0 });
+    },
+  );
+
+  it('are found even where every pass in between brought changes of other files', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    await rot(join(mirror.directory, 'mirror/Accounting/main/notes.txt'));
+    for (let hours = 1; hours <= 25; hours += 6) {
+      service.write(repository, 'main', 'plan.xlsx', `after ${hours} hours`);
+      await mirror.pass({ aheadMs: (hours * DAY_MS) / 24 });
+    }
+    await mirror.expectExact();
+  });
+});
+
+describe('a mirror that was restored from an older backup', () => {
+  it('is brought up to date, and is not called fresh before', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    const backup = `${mirror.directory}-backup`;
+    await cp(mirror.directory, backup, { recursive: true, preserveTimestamps: true });
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    await mirror.pass();
+    await mirror.whileClosed(async () => {
+      for (const folder of ['mirror', 'manifests']) {
+        await rm(join(mirror.directory, folder), { recursive: true });
+        await rename(join(backup, folder), join(mirror.directory, folder));
+      }
+      await rm(backup, { recursive: true });
+    });
+    const report = await mirror.results();
+    expect(report['Accounting/main']).toMatchObject({ reason: 'versions-changed', outcome: 'pulled' });
+    expect(report['Other/main']).toMatchObject({ outcome: 'kept' });
+    await mirror.expectExact();
+  });
+
+  it('is held against its manifests when it comes without its private folder, and repaired where they differ', async () => {
+    const { service, mirror } = await startMirrored();
+    await mirror.whileClosed(async () => {
+      await rm(join(mirror.directory, '.workbook-mirror'), { recursive: true });
+      const file = join(mirror.directory, 'mirror/Accounting/main/plan.xlsx');
+      await writeFile(file, 'of another time than its manifest');
+    });
+    service.takeRequests();
+    const report = await mirror.results();
+    expect(report['Accounting/main']).toMatchObject({ reason: 'drift', outcome: 'pulled' });
+    expect(report['Other/main']).toMatchObject({ outcome: 'kept' });
+    expect(service.takeDownloads()).toHaveLength(1);
+    await mirror.expectExact();
+  });
+
+  it('is still to be repaired when the first that opened it did not come to it', async () => {
+    const { service, mirror } = await startMirrored();
+    await mirror.whileClosed(async () => {
+      await rm(join(mirror.directory, '.workbook-mirror'), { recursive: true });
+      await writeFile(join(mirror.directory, 'mirror/Accounting/main/plan.xlsx'), 'of another time');
+    });
+    service.fault = () => ({ kind: 'status', status: 500 });
+    await mirror.failure();
+    service.fault = null;
+    await mirror.restart();
+    expect((await mirror.results())['Accounting/main']).toMatchObject({ reason: 'drift', outcome: 'pulled' });
+    await mirror.restart();
+    expect((await mirror.results())['Accounting/main']).toMatchObject({ outcome: 'kept' });
+    await mirror.expectExact();
+  });
+
+  it('costs no download when it is whole', async () => {
+    const { service, mirror } = await startMirrored();
+    await mirror.whileClosed(() => rm(join(mirror.directory, '.workbook-mirror'), { recursive: true }));
+    service.takeRequests();
+    expect((await mirror.pass()).exitCode).toBe(0);
+    expect(service.takeDownloads()).toEqual([]);
+  });
+});
+
+describe('a directory that is not the one that was opened any more', () => {
+  it('is not written to while another one stands in its place, and goes on when it is back', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    const aside = `${mirror.directory}-aside`;
+    await rename(mirror.directory, aside);
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.replaced' });
+    await mkdir(mirror.directory);
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.replaced' });
+    await cp(aside, mirror.directory, { recursive: true, preserveTimestamps: true });
+    const stamps = await mirror.stamps();
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.replaced' });
+    expect(await mirror.stamps()).toEqual(stamps);
+    await rm(mirror.directory, { recursive: true });
+    await rename(aside, mirror.directory);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+
+  it('is noticed in the middle of a pass, too', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    const aside = `${mirror.directory}-aside`;
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    service.knobs.beforeDownload = () => {
+      service.knobs.beforeDownload = null;
+      // The download itself goes into the stage that was opened; what counts is that it is not published here.
+      renameSync(mirror.directory, aside);
+      cpSync(aside, mirror.directory, { recursive: true, preserveTimestamps: true });
+    };
+    const before = await mirror.tree('Accounting/main');
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.replaced' });
+    expect(await mirror.tree('Accounting/main')).toEqual(before);
+    await rm(mirror.directory, { recursive: true });
+    await rename(aside, mirror.directory);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+});
+
+describe('a clock that jumps', () => {
+  it.each([
+    ['a year ahead and back', 365 * DAY_MS],
+    ['a year back and forth', -365 * DAY_MS],
+  ])('%s loses nothing and leaves nothing unchecked', async (_what, aheadMs) => {
+    const { service, mirror, repository } = await startMirrored();
+    await mirror.pass({ aheadMs });
+    await mirror.expectExact();
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    await mirror.pass({ aheadMs });
+    await mirror.expectExact();
+    service.write(repository, 'main', 'notes.txt', 'other notes');
+    await mirror.pass();
+    await mirror.pass({ aheadMs: DAY_MS });
+    await mirror.expectExact();
+  });
+});
+
+describe('links that someone puts below the directory', () => {
+  it.each([
+    ['mirror/org', 'mirror'],
+    ['manifests/org', 'manifests'],
+    ['history/org', 'history'],
+  ])('are not followed: %s', async (link, folder) => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const repository = service.addRepository('org/plan.git', { 'plan.xlsx': 'v1' });
+    service.addRepository('Other', { 'plan.xlsx': 'x' });
+    await mirror.pass();
+    const outside = await temporaryFolder();
+    const place = join(mirror.directory, link);
+    const aside = join(outside, 'org');
+    if (folder === 'history') await mkdir(aside);
+    else await rename(place, aside);
+    await symlink(aside, place);
+    const before = await readdir(aside, { recursive: true });
+    service.write(repository, 'main', 'plan.xlsx', 'v2');
+    await mirror.pass().catch(() => {});
+    service.removeRepository(repository);
+    await mirror.pass().catch(() => {});
+    await mirror.pass().catch(() => {});
+    expect(await readdir(aside, { recursive: true })).toEqual(before);
+  });
+});

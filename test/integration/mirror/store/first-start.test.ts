@@ -1,0 +1,134 @@
+import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { openStore } from '../../../../src/mirror/store/store.ts';
+import { startEmbedded } from '../../../support/embedded.ts';
+import { run } from '../../../support/program.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+async function open(directory: string, adopt = false): Promise<void> {
+  const store = await openStore({
+    directory,
+    adopt,
+    publish: 'auto',
+    readerGraceMs: 60_000,
+    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
+    now: Date.now,
+  });
+  await store.close();
+}
+
+describe('a first start', () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+  });
+
+  /** Expects that a mirror is refused in a folder, and that nothing of it changes. */
+  async function expectRefused(directory: string, why: string, adopt = false): Promise<void> {
+    const before = await readdir(directory, { recursive: true });
+    await expect(open(directory, adopt)).rejects.toMatchObject({
+      code: 'directory.unusable',
+      message: expect.stringContaining(why) as string,
+    });
+    expect(await readdir(directory, { recursive: true })).toEqual(before);
+  }
+
+  it('is refused beside other data, which is named, until it is said to be meant', async () => {
+    for (const name of ['letters', 'Budget.xlsx', '.profile', 'a', 'b', 'c', 'd'])
+      await writeFile(join(folder, name), '');
+    await expectRefused(folder, '".profile", "Budget.xlsx", "a", "b", "c" and 2 more');
+    await open(folder, true);
+    expect(await readdir(folder)).toEqual(expect.arrayContaining(['letters', 'mirror', 'manifests']));
+    await open(folder);
+  });
+
+  it.each(['mirror', 'manifests', 'history'])('takes a folder named %s alone for no mirror', async (name) => {
+    await mkdir(join(folder, name));
+    await writeFile(join(folder, name, 'deployment.yaml'), '');
+    await expectRefused(folder, JSON.stringify(name));
+  });
+
+  it('takes an empty folder, one with what a file system keeps there, and one that is not there', async () => {
+    await mkdir(join(folder, 'volume/lost+found'), { recursive: true });
+    for (const name of ['', 'volume', 'new/below/it']) {
+      const directory = name === '' ? await temporaryFolder() : join(folder, name);
+      await open(directory);
+      await open(directory);
+    }
+  });
+
+  it('takes a mirror that was restored without its private folder, and one that was only begun', async () => {
+    await open(folder);
+    await rm(join(folder, '.workbook-mirror'), { recursive: true });
+    await open(folder);
+    const begun = await temporaryFolder();
+    await mkdir(join(begun, '.workbook-mirror'));
+    await writeFile(join(begun, 'notes.txt'), '');
+    await open(begun);
+  });
+
+  it('is refused in the directory of an embedded service, also when it is said to be meant', async () => {
+    await mkdir(join(folder, 'repositories'));
+    await writeFile(join(folder, 'repositories.json'), '{}');
+    await expectRefused(folder, 'embedded service');
+    await expectRefused(folder, 'embedded service', true);
+  });
+
+  it('is refused inside another mirror, also through a link', async () => {
+    await open(join(folder, 'outer'));
+    const inner = join(folder, 'outer/mirror/Accounting');
+    await mkdir(inner);
+    await expectRefused(inner, 'inside another mirror');
+    await expectRefused(inner, 'inside another mirror', true);
+    await symlink(inner, join(folder, 'link'));
+    await expectRefused(join(folder, 'link'), 'inside another mirror');
+    await expect(open(join(inner, 'not/there/yet'))).rejects.toThrow('inside another mirror');
+  });
+
+  it('is refused at the root of the file system, also when it is said to be meant', async () => {
+    await expect(open('/', true)).rejects.toThrow('root of the file system');
+  });
+
+  it('is refused in a home directory, but for the empty one of a system’s user', async () => {
+    vi.stubEnv('HOME', folder);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    await writeFile(join(folder, '.profile'), '');
+    await expectRefused(folder, 'home directory of this user, and holds ".profile"');
+    await rm(join(folder, '.profile'));
+    await open(folder);
+  });
+});
+
+describe('the commands', () => {
+  it('say what to type for a mirror beside other data, and that works as it is copied', async () => {
+    const { settings } = await startEmbedded();
+    const directory = await temporaryFolder();
+    await writeFile(join(directory, "Anna's notes"), '');
+    const given = { ...settings, WORKBOOK_MIRROR_DIRECTORY: directory };
+    for (const command of ['sync', 'run']) {
+      const refused = await run([command], given);
+      expect(refused.exitCode).toBe(2);
+      expect(refused.stderr).toContain('"Anna\'s notes"');
+      expect(refused.stderr).toContain(`\`workbook-mirror sync --adopt --directory ${directory}\`, once`);
+    }
+    expect(await readdir(directory)).toEqual(["Anna's notes"]);
+    const adopted = await run(['sync', '--adopt', '--directory', directory], settings);
+    expect(adopted.exitCode).toBe(0);
+    expect((await run(['sync'], given)).exitCode).toBe(0);
+  });
+
+  it('leave a folder alone in which nothing is mirrored', async () => {
+    const directory = await temporaryFolder();
+    await writeFile(join(directory, 'notes.txt'), '');
+    const settings = { WORKBOOK_MIRROR_DIRECTORY: directory };
+    for (const line of [['verify', '--repair'], ['approve', '--all'], ['retry', '--all'], ['status']])
+      await run(line, settings);
+    expect(await readdir(directory)).toEqual(['notes.txt']);
+  });
+});

@@ -1,0 +1,163 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type * as FileSystem from 'node:fs/promises';
+import { link, mkdir, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { ended } from '../../../../../src/cli/lease-holder.ts';
+import { LONGEST_LEASE_MS } from '../../../../../src/mirror/store/leases/lease.ts';
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { writeNewFile } from '../../../../../src/lib/disk/durable.ts';
+import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
+import { acquireLease, type TakenLease } from '../../../../../src/mirror/store/leases/acquire.ts';
+import { readLeases, sweepLeases } from '../../../../../src/mirror/store/leases/lease-files.ts';
+import { startPair } from '../../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../../support/temporary.ts';
+
+/** What the system answers to calls on paths that match. */
+const faults = vi.hoisted(() => ({
+  open: null as [RegExp, string] | null,
+  sync: null as [RegExp, string] | null,
+}));
+
+function refuseAsAsked(fault: [RegExp, string] | null, path: unknown): void {
+  if (fault?.[0].test(String(path)) !== true) return;
+  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), { code: fault[1], errno: -1 });
+}
+
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>();
+  return {
+    ...original,
+    open: async (...args: Parameters<typeof original.open>) => {
+      refuseAsAsked(faults.open, args[0]);
+      const handle = await original.open(...args);
+      const sync = handle.sync.bind(handle);
+      handle.sync = async () => {
+        refuseAsAsked(faults.sync, args[0]);
+        await sync();
+      };
+      return handle;
+    },
+  };
+});
+
+afterEach(() => {
+  faults.open = null;
+  faults.sync = null;
+});
+
+const NEVER = new AbortController().signal;
+
+function take(directory: string, holder = 'a test'): Promise<TakenLease> {
+  const request = { holder, durationMs: 60_000, signal: NEVER };
+  return acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now);
+}
+
+describe('a lease that cannot be looked at', () => {
+  it.each(['EIO', 'EMFILE', 'EACCES', 'ESTALE'])('for %s may hold: nothing is published', async (code) => {
+    const { service, mirror } = await startPair();
+    const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
+    await mirror.pass();
+    const before = service.expectedTrees();
+    const { lease } = await take(mirror.directory);
+    service.write(plan, 'main', 'a.xlsx', '2');
+    faults.open = [new RegExp(`${lease.id}\\.json$`), code];
+    expect(await mirror.results()).toMatchObject({
+      'Plan/main': { outcome: 'failed', code: 'disk.failed', errorAction: 'retry' },
+    });
+    await mirror.expectExact(before);
+    faults.open = null;
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
+  });
+
+  it('is no reason to count what is no lease: a link, a folder, a file that is being written', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const elsewhere = join(await temporaryFolder(), 'file');
+    await writeFile(elsewhere, 'x');
+    await symlink(elsewhere, join(layout.leases, 'link.json'));
+    await mkdir(join(layout.leases, 'folder.json'));
+    await writeFile(join(layout.leases, 'half'), '');
+    faults.open = [/half$/, 'EACCES'];
+    const { inForce, unreadable, unknown } = await readLeases(layout, Date.now());
+    expect({ inForce, unknown }).toEqual({ inForce: [], unknown: [] });
+    expect([...unreadable].sort()).toEqual(['folder.json', 'half', 'link.json']);
+  });
+});
+
+describe('sweeping the folder of the leases', () => {
+  it('removes files only, and nothing that lies in a folder', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const outside = join(await temporaryFolder(), 'precious');
+    await writeFile(outside, 'x');
+    await mkdir(join(layout.leases, 'folder/deeper'), { recursive: true });
+    await link(outside, join(layout.leases, 'folder/deeper/file'));
+    await writeFile(join(layout.leases, 'old.json'), '{');
+    const longAgo = new Date(Date.now() - LONGEST_LEASE_MS - 1000);
+    for (const name of ['folder', 'old.json']) await utimes(join(layout.leases, name), longAgo, longAgo);
+    await sweepLeases(layout, Date.now());
+    expect(await readdir(layout.leases, { recursive: true })).toEqual([
+      'folder',
+      'folder/deeper',
+      'folder/deeper/file',
+    ]);
+  });
+
+  it('removes what cannot be read when no lease could last any more', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const file = join(layout.leases, 'closed.json');
+    await writeFile(file, '{');
+    faults.open = [/closed\.json$/, 'EACCES'];
+    await sweepLeases(layout, Date.now());
+    expect(await readdir(layout.leases)).toEqual(['closed.json']);
+    const longAgo = new Date(Date.now() - LONGEST_LEASE_MS - 1000);
+    await utimes(file, longAgo, longAgo);
+    await sweepLeases(layout, Date.now());
+    expect(await readdir(layout.leases)).toEqual([]);
+  });
+});
+
+describe('taking a lease', () => {
+  it('fails, and leaves nothing, where whoever publishes would not see it', async () => {
+    const { mirror } = await startPair();
+    await expect(take(mirror.directory, 'x'.repeat(70_000))).rejects.toMatchObject({
+      code: 'lease.not_granted',
+    });
+    expect(await readdir(layoutOf(mirror.directory).leases)).toEqual([]);
+  });
+
+  it('goes without the interrupted publishes where this user may not see them', async () => {
+    const { mirror } = await startPair();
+    const stage = join(layoutOf(mirror.directory).staging, 'closed');
+    await mkdir(stage);
+    await writeFile(join(stage, 'intent.json'), '{}');
+    faults.open = [/intent\.json$/, 'EACCES'];
+    expect((await take(mirror.directory)).interrupted).toBeNull();
+    faults.open = [/intent\.json$/, 'EIO'];
+    await expect(take(mirror.directory)).rejects.toMatchObject({ code: 'disk.failed' });
+  });
+});
+
+describe('the command under a lease', () => {
+  it('is waited for although a signal could not be sent to it', async () => {
+    const child = spawn('/bin/sh', ['-c', 'read line; exit 7'], { stdio: ['pipe', 'ignore', 'ignore'] });
+    const end = ended(child, ['sh']);
+    await once(child, 'spawn');
+    await new Promise(setImmediate);
+    child.emit('error', Object.assign(new Error('kill EPERM'), { code: 'EPERM' }));
+    child.stdin.end('go on\n');
+    expect(await end).toBe(7);
+  });
+});
+
+it('a file that cannot be written whole leaves nothing behind', async () => {
+  const folder = await temporaryFolder();
+  faults.sync = [/file$/, 'EIO'];
+  await expect(writeNewFile(join(folder, 'file'), 'text')).rejects.toMatchObject({ code: 'EIO' });
+  expect(await readdir(folder)).toEqual([]);
+});

@@ -1,0 +1,339 @@
+import { open, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import {
+  type Lease,
+  LeasedError,
+  leasesInForce,
+  LONGEST_LEASE_MS,
+} from '../../../../../src/mirror/store/leases/lease.ts';
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease, watchLease } from '../../../../../src/mirror/store/leases/acquire.ts';
+import { readLeases, sweepLeases, writeLease } from '../../../../../src/mirror/store/leases/lease-files.ts';
+import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
+import { readStore } from '../../../../../src/mirror/store/read-store.ts';
+import { openStore } from '../../../../../src/mirror/store/store.ts';
+import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
+import { stampsOf } from '../../../../support/stamps.ts';
+import { temporaryFolder } from '../../../../support/temporary.ts';
+
+const ID = '0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e';
+const NEVER = new AbortController().signal;
+
+async function take({ directory }: { directory: string }, durationMs = 60_000): Promise<Lease> {
+  const request = { holder: 'a test', durationMs, signal: NEVER };
+  return (await acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now)).lease;
+}
+
+function end({ directory }: { directory: string }, { id }: Lease): Promise<void> {
+  return releaseLease(layoutOf(directory), id);
+}
+
+function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
+  return readStore(directory).then((store) => store.leases());
+}
+
+describe('a pass while a lease holds', () => {
+  it('publishes, moves, retires, prunes and removes nothing, downloads nothing new, verifies what did not change, and is no failure', async () => {
+    const { service, mirror } = await startPair(
+      { headers: { date: '' } },
+      { RETIRE_AFTER_PASSES: '1', HISTORY_RETIRED: '1h' },
+    );
+    const changed = service.addRepository('Changed', { 'a.xlsx': '1' });
+    const renamed = service.addRepository('Renamed', { 'a.xlsx': '1' });
+    const gone = service.addRepository('Gone', { 'a.xlsx': '1' });
+    const longGone = service.addRepository('LongGone', { 'a.xlsx': '1' });
+    service.addRepository('Same', { 'a.xlsx': '1' });
+    await mirror.pass();
+    service.removeRepository(longGone);
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    expect((await readHistory(layout)).map(({ path }) => path)).toEqual(['LongGone/main']);
+    const before = await stampsOf(mirror.directory);
+    const lease = await take(mirror, 4 * 3_600_000);
+    service.write(changed, 'main', 'a.xlsx', '2');
+    service.renameRepository(renamed, 'Other');
+    service.removeRepository(gone);
+    service.addRepository('New', { 'a.xlsx': '1' });
+    service.takeRequests();
+    expect(await mirror.results({ aheadMs: 2 * 3_600_000 })).toEqual({
+      'Changed/main': { action: 'hold', reason: 'lease', outcome: 'held' },
+      'Other/main': { action: 'hold', reason: 'lease', outcome: 'held' },
+      'Gone/main': { action: 'hold', reason: 'lease', outcome: 'held' },
+      'New/main': { action: 'hold', reason: 'lease', outcome: 'held' },
+      'Same/main': { action: 'keep', reason: 'unchanged', outcome: 'kept' },
+    });
+    const report = await mirror.pass();
+    expect(report.exitCode).toBe(1);
+    expect(report.summary).toMatchObject({ failed: 0, held: 4, downloadedBytes: 0 });
+    expect(service.takeRequests().filter((each) => each.includes('/contents'))).toEqual([]);
+    const after = await stampsOf(mirror.directory);
+    const visible = (stamps: Record<string, string>): [string, string][] =>
+      Object.entries(stamps).filter(([path]) => !path.startsWith('.workbook-mirror'));
+    expect(visible(after)).toEqual(visible(before));
+    expect(mirror.eventsOf('lease.waited')).toEqual([
+      { name: 'lease.waited', holder: 'a test', untilMs: lease.untilMs },
+      { name: 'lease.waited', holder: 'a test', untilMs: lease.untilMs },
+    ]);
+    expect(mirror.eventsOf('target.held')).toEqual([]);
+    const failures = [...(await mirror.context.state.records()).values()].map(({ failure }) => failure);
+    expect(failures.every((failure) => failure === null)).toBe(true);
+    await end(mirror, lease);
+    expect((await mirror.pass({ trigger: 'lease', aheadMs: 2 * 3_600_000 })).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual([
+      'LongGone/main',
+      'Gone/main',
+    ]);
+    expect(await readHistory(layout)).toEqual([]);
+  });
+
+  it('still compares contents whole, and holds what is found to differ', async () => {
+    const { service, mirror } = await startPair({ v1: '404' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': '1' });
+    service.addRepository('Same', { 'a.xlsx': '1' });
+    await mirror.pass();
+    const lease = await take(mirror);
+    service.write(repository, 'main', 'a.xlsx', '2');
+    expect(await mirror.results()).toMatchObject({
+      'Accounting/HEAD': { reason: 'lease', outcome: 'held' },
+      'Same/HEAD': { outcome: 'pulled' },
+    });
+    expect(await mirror.tree('Accounting/HEAD')).toEqual(treeOf({ 'a.xlsx': '1' }));
+    expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toEqual([]);
+    await end(mirror, lease);
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('does not forget that a repository was missing before, nor counts the pass', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '3' });
+    const gone = service.addRepository('Gone', { 'a.xlsx': '1' });
+    service.addRepository('Same', { 'a.xlsx': '1' });
+    await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
+    await mirror.pass();
+    const lease = await take(mirror);
+    await mirror.pass();
+    await mirror.pass();
+    expect(await mirror.targets()).toContain('Gone/main');
+    await end(mirror, lease);
+    expect(await mirror.results()).toMatchObject({ 'Gone/main': { outcome: 'retired' } });
+  });
+
+  it('waits for the last of several leases', async () => {
+    const { service, mirror } = await startPair();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': '1' });
+    await mirror.pass();
+    const leases = [await take(mirror, 30_000), await take(mirror, 90_000), await take(mirror, 60_000)];
+    service.write(repository, 'main', 'a.xlsx', '2');
+    for (const lease of leases) {
+      expect(await mirror.results()).toMatchObject({ 'Accounting/main': { reason: 'lease' } });
+      await end(mirror, lease);
+    }
+    expect(mirror.eventsOf('lease.waited')[0]?.untilMs).toBe(leases[1]?.untilMs);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+  });
+});
+
+describe('a lease that is taken while publishing is going on', () => {
+  it('waits for the step in hand and lets none begin after it, whatever the concurrency', async () => {
+    const { service, mirror } = await startPair({}, { CONCURRENCY: '4', PUBLISH: 'exchange' });
+    const repositories = Array.from({ length: 24 }, (_, index) =>
+      service.addRepository(`R${index}`, { 'a.xlsx': '0', 'b.xlsx': '0' }),
+    );
+    await mirror.pass();
+    for (let round = 1; round <= 5; round += 1) {
+      for (const repository of repositories) {
+        service.write(repository, 'main', 'a.xlsx', `${round}`);
+        service.write(repository, 'main', 'b.xlsx', `${round}`);
+      }
+      const pass = mirror.pass();
+      await sleep(20 * round);
+      const lease = await take(mirror);
+      const first = await stampsOf(join(mirror.directory, 'mirror'));
+      const manifests = await stampsOf(join(mirror.directory, 'manifests'));
+      await pass;
+      expect(await stampsOf(join(mirror.directory, 'mirror'))).toEqual(first);
+      expect(await stampsOf(join(mirror.directory, 'manifests'))).toEqual(manifests);
+      await end(mirror, lease);
+      expect((await mirror.pass()).exitCode).toBe(0);
+    }
+    await mirror.expectExact();
+  });
+
+  it('is not given, and leaves nothing behind, where it is broken off while it waits', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const native = bindNativeCalls();
+    const publisher = await open(layout.gate, 'r+');
+    onTestFinished(() => publisher.close());
+    expect(native.tryLock(publisher.fd)).toBe(true);
+    const abort = new AbortController();
+    const taking = acquireLease(
+      layout,
+      native,
+      { holder: 'x', durationMs: 1000, signal: abort.signal },
+      Date.now,
+    );
+    const refused = expect(taking).rejects.toMatchObject({ name: 'AbortError' });
+    while ((await leasesOf(mirror)).length === 0) await sleep(5);
+    abort.abort();
+    await refused;
+    expect(await readdir(layout.leases)).toEqual([]);
+  });
+
+  it('tells of a publish that a crash had interrupted, which is completed after it', async () => {
+    const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': '1', 'b.xlsx': '1' });
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    const before = await mirror.tree('Accounting/main');
+    await mirror.whileClosed(async () => {
+      await leaveIntent(layout, 'Accounting/main');
+      const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
+      const taken = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+      expect(taken.interrupted).toEqual(['Accounting/main']);
+    });
+    service.write(repository, 'main', 'b.xlsx', '2');
+    expect(await mirror.results()).toMatchObject({ 'Accounting/main': { reason: 'lease', outcome: 'held' } });
+    expect(await mirror.tree('Accounting/main')).toEqual(before);
+    const [lease] = await leasesOf(mirror);
+    if (lease === undefined) throw new Error('no lease');
+    await end(mirror, lease);
+    await expect(mirror.context.store.retire('Accounting/main', NEVER)).rejects.toBeInstanceOf(LeasedError);
+    await mirror.pass();
+    expect(mirror.eventsOf('publish.recovered')).toEqual([
+      { name: 'publish.recovered', target: 'Accounting/main' },
+    ]);
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+});
+
+/** What a program that is killed in the middle of a publish in mode `rename` leaves behind: nothing of it is renamed yet. */
+async function leaveIntent(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
+  const store = await openStore({
+    directory: layout.root,
+    publish: 'rename',
+    readerGraceMs: 0,
+    retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
+    now: Date.now,
+  });
+  const stage = await store.stage(path);
+  await stage.write('a.xlsx', 1000, [Buffer.from('half')]);
+  const intent = { how: 'rename', path, removed: [], keptTo: null };
+  await writeFile(join(stage.folder, 'intent.json'), JSON.stringify(intent));
+  await store.close();
+}
+
+describe('the commands that publish', () => {
+  it('restore nothing into the mirror while a lease holds', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const gone = service.addRepository('Gone', { 'a.xlsx': '1' });
+    service.addRepository('Same', { 'a.xlsx': '1' });
+    await mirror.pass();
+    service.removeRepository(gone);
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    const [entry] = await readHistory(layout);
+    if (entry === undefined) throw new Error('nothing in the history');
+    await mirror.whileClosed(async () => {
+      const lease = await take(mirror);
+      const store = await openStore({
+        directory: mirror.directory,
+        publish: 'auto',
+        readerGraceMs: 0,
+        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
+        now: Date.now,
+      });
+      const whole = await checkEntry(layout, entry, NEVER, () => {});
+      await expect(restoreToMirror(store, whole, Date.now())).rejects.toMatchObject({
+        code: 'publish.leased',
+      });
+      await end(mirror, lease);
+      await restoreToMirror(store, whole, Date.now());
+      await store.close();
+    });
+    expect(await mirror.targets()).toContain('Gone/main');
+  });
+});
+
+describe('leases on disk', () => {
+  it('hold for no longer than a lease can, nor by a clock that was wrong, but bear one that is set back a little', () => {
+    const lease = { id: ID, holder: 'x', takenAtMs: 1e12, untilMs: 1e12 + 60_000 };
+    const heldAt = (nowMs: number, each: Lease = lease): boolean => leasesInForce([each], nowMs).length > 0;
+    expect(heldAt(lease.takenAtMs)).toBe(true);
+    expect(heldAt(lease.untilMs - 1)).toBe(true);
+    expect(heldAt(lease.untilMs)).toBe(false);
+    expect(heldAt(lease.takenAtMs - 60_000)).toBe(true);
+    expect(heldAt(lease.takenAtMs - 3_600_000)).toBe(false);
+    expect(heldAt(lease.takenAtMs, { ...lease, untilMs: lease.takenAtMs + LONGEST_LEASE_MS + 1 })).toBe(
+      false,
+    );
+  });
+
+  it('that are malformed hold nothing, and are removed when nobody can be writing them any more', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const nowMs = Date.now();
+    const good = { id: ID, holder: 'x', takenAtMs: nowMs, untilMs: nowMs + 60_000 };
+    const texts = ['', '{', '{}', JSON.stringify({ ...good, untilMs: 'x' }), JSON.stringify(good)];
+    for (const [index, text] of texts.entries()) await writeFile(join(layout.leases, `${index}.json`), text);
+    const { inForce, unreadable } = await readLeases(layout, nowMs);
+    expect(inForce).toEqual([]);
+    expect([...unreadable].sort()).toEqual(['0.json', '1.json', '2.json', '3.json', '4.json']);
+    expect(await mirror.context.store.leases()).toEqual([]);
+    await sweepLeases(layout, nowMs);
+    expect(await readdir(layout.leases)).toHaveLength(texts.length);
+    const old = new Date(nowMs - LONGEST_LEASE_MS - 1000);
+    for (const name of unreadable) await utimes(join(layout.leases, name), old, old);
+    await writeLease(layout, good);
+    await mirror.pass();
+    expect(await readdir(layout.leases)).toEqual([`${ID}.json`]);
+    await mirror.pass();
+    await writeLease(layout, { ...good, untilMs: nowMs - 1 });
+    await mirror.pass();
+    expect(await readdir(layout.leases)).toEqual([]);
+  });
+
+  it('can be read by whoever publishes, whatever the umask of the holder', async () => {
+    const { mirror } = await startPair();
+    const before = process.umask(0o077);
+    onTestFinished(() => {
+      process.umask(before);
+    });
+    const { id } = await take(mirror);
+    const file = await open(join(layoutOf(mirror.directory).leases, `${id}.json`));
+    const { mode } = await file.stat();
+    await file.close();
+    expect(mode & 0o777).toBe(0o644);
+  });
+
+  it('are refused in a directory that no program which waits for them has opened', async () => {
+    const directory = await temporaryFolder();
+    await expect(take({ directory })).rejects.toMatchObject({ code: 'directory.unusable' });
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  it('are known to be lost as soon as they are released by somebody else, or are over', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const over = new AbortController();
+    const [one, other, held] = [await take(mirror), await take(mirror, 1500), await take(mirror)];
+    const watches = [one, other, held].map((lease) => watchLease(layout, lease, Date.now, over.signal));
+    await end(mirror, one);
+    expect(await watches[0]).toBe('lost');
+    expect(await watches[1]).toBe('lost');
+    over.abort();
+    expect(await watches[2]).toBe('held');
+    expect(await readFile(join(layout.leases, `${held.id}.json`), 'utf8')).toContain('a test');
+  });
+});

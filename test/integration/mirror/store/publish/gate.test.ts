@@ -1,0 +1,327 @@
+import {
+  chmod,
+  chown,
+  cp,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import type { Lease } from '../../../../../src/mirror/store/leases/lease.ts';
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { createGate, GateBlockedError } from '../../../../../src/mirror/store/publish/gate.ts';
+import { createExclusion } from '../../../../../src/mirror/store/publish/commit.ts';
+import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
+import { acquireLease, releaseLease } from '../../../../../src/mirror/store/leases/acquire.ts';
+import { openStore } from '../../../../../src/mirror/store/store.ts';
+import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../../../support/temporary.ts';
+
+const NEVER = new AbortController().signal;
+const native = bindNativeCalls();
+
+async function take({ directory }: { directory: string }): Promise<Lease> {
+  const request = { holder: 'a test', durationMs: 60_000, signal: NEVER };
+  return (await acquireLease(layoutOf(directory), native, request, Date.now)).lease;
+}
+
+/** Has the lock on publishing, as a program that hangs would. */
+async function block({ gate }: DirectoryLayout): Promise<FileHandle> {
+  const handle = await open(gate, 'r+');
+  onTestFinished(() => handle.close());
+  expect(native.tryLock(handle.fd)).toBe(true);
+  return handle;
+}
+
+/** What a program leaves that is killed when it has moved the tree of a renamed repository, and nothing else yet. */
+async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: string): Promise<void> {
+  const text = await readFile(join(directory, 'manifests', from, 'main.json'), 'utf8');
+  const manifest = JSON.parse(text) as { repository: { id: string } };
+  const stage = join(layoutOf(directory).staging, 'left');
+  await mkdir(join(stage, 'tree'), { recursive: true });
+  await writeFile(join(stage, 'manifest.json'), text.replaceAll(from, to));
+  const intent = {
+    how: 'relocate',
+    path: `${from}/main`,
+    treeTo: `mirror/${to}/main`,
+    manifestTo: `manifests/${to}/main.json`,
+    treeInode: (await lstat(join(directory, 'mirror', from, 'main'))).ino,
+    repositoryId: manifest.repository.id,
+  };
+  await writeFile(join(stage, 'intent.json'), JSON.stringify(intent));
+  await mkdir(join(directory, 'mirror', to));
+  await rename(join(directory, 'mirror', from, 'main'), join(directory, 'mirror', to, 'main'));
+}
+
+describe('a move that was interrupted', () => {
+  it('keeps both its paths from other publishes when the lease that it waits for ends in the middle of a pass', async () => {
+    const { service, mirror } = await startPair();
+    const plan = service.addRepository('Old', { 'a.xlsx': '1' });
+    await mirror.pass();
+    service.renameRepository(plan, 'New');
+    await leaveHalfMove(mirror, 'Old', 'New');
+    const lease = await take(mirror);
+    expect(await mirror.context.store.settle(NEVER)).toEqual([]);
+    await releaseLease(layoutOf(mirror.directory), lease.id);
+    const manifest = await mirror.context.store.manifest('Old/main');
+    if (manifest === null) throw new Error('no manifest');
+    const moved = mirror.context.store.move('Old/main', 'New/main', manifest, NEVER);
+    await expect(moved).rejects.toMatchObject({ code: 'publish.leased' });
+    await expect(mirror.context.store.retire('New/main', NEVER)).rejects.toMatchObject({
+      code: 'publish.leased',
+    });
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(await readHistory(layoutOf(mirror.directory))).toEqual([]);
+  });
+});
+
+describe('a duplicate that a lease keeps from leaving', () => {
+  it('does not touch what is remembered of the tree that counts', async () => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Plan', { 'a.xlsx': '1' });
+    await mirror.pass();
+    const { directory } = mirror;
+    for (const folder of ['mirror', 'manifests']) {
+      await cp(join(directory, folder, 'Plan'), join(directory, folder, 'Old'), {
+        recursive: true,
+        preserveTimestamps: true,
+      });
+    }
+    await take(mirror);
+    const { results } = await mirror.pass();
+    expect(results.map(({ action }) => `${action.path} ${action.reason}`).sort()).toEqual([
+      'Old/main lease',
+      'Plan/main unchanged',
+    ]);
+    const records = [...(await mirror.context.state.records()).values()];
+    expect(records.map(({ decisions }) => decisions[0]?.reason)).toEqual(['unchanged']);
+  });
+});
+
+describe('the view for the command before publishing', () => {
+  it('changes nothing of what is published while a lease holds that was taken meanwhile', async () => {
+    const folder = await temporaryFolder();
+    const script = join(folder, 'gate.sh');
+    const body =
+      'if grep -q v2 a.xlsx; then touch "$0.seen"; while [ ! -e "$0.go" ]; do sleep 0.02; done; fi';
+    await writeFile(script, body);
+    const { service, mirror } = await startPair(
+      {},
+      { HOOKS_BEFORE_PUBLISH: JSON.stringify(['/bin/sh', script]) },
+    );
+    const plan = service.addRepository('Plan', { 'a.xlsx': 'v1', 'b.xlsx': 'b1' });
+    await mirror.pass();
+    service.write(plan, 'main', 'a.xlsx', 'v2');
+    const pass = mirror.results();
+    while (!(await readdir(folder)).includes('gate.sh.seen')) await sleep(10);
+    const lease = await take(mirror);
+    const before = await mirror.stamps();
+    await writeFile(`${script}.go`, '');
+    expect(await pass).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
+    expect(await mirror.stamps()).toEqual(before);
+    await releaseLease(layoutOf(mirror.directory), lease.id);
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(await readdir(layoutOf(mirror.directory).staging)).toEqual([]);
+    expect((await lstat(join(mirror.directory, 'mirror/Plan/main/b.xlsx'))).nlink).toBe(1);
+  });
+});
+
+it('every file of a view counts as progress', async () => {
+  let progress = 0;
+  const store = await openStore({
+    directory: await temporaryFolder(),
+    publish: 'auto',
+    readerGraceMs: 0,
+    retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
+    now: Date.now,
+    onProgress: () => {
+      progress += 1;
+    },
+  });
+  onTestFinished(() => store.close());
+  const stage = await store.stage('Plan/main');
+  const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
+  for (const name of names) await stage.write(name, 1000, [Buffer.from('x')]);
+  const before = progress;
+  const view = await stage.makeView(names);
+  expect(progress - before).toBe(names.length);
+  const found = await readdir(view, { recursive: true });
+  expect(found.filter((name) => name.endsWith('.xlsx')).sort()).toEqual([...names].sort());
+  await stage.discard();
+});
+
+async function modeOf(file: string): Promise<number> {
+  return (await lstat(file)).mode & 0o777;
+}
+
+describe('the lock on publishing', () => {
+  it('can be opened by nobody but its user, also where it was made otherwise', async () => {
+    const { mirror } = await startPair();
+    const { gate, lockFile } = layoutOf(mirror.directory);
+    expect(await modeOf(gate)).toBe(0o600);
+    expect(await modeOf(lockFile)).toBe(0o600);
+    await mirror.whileClosed(async () => {
+      await chmod(gate, 0o664);
+      await chmod(lockFile, 0o644);
+    });
+    expect(await modeOf(gate)).toBe(0o600);
+    expect(await modeOf(lockFile)).toBe(0o600);
+  });
+
+  it('stays open for a group for as long as that may take leases', async () => {
+    const { mirror } = await startPair();
+    const { gate, leases } = layoutOf(mirror.directory);
+    await chmod(leases, 0o770);
+    await chmod(gate, 0o664);
+    await mirror.restart();
+    expect(await modeOf(gate)).toBe(0o660);
+    await mirror.whileClosed(() => chmod(leases, 0o750));
+    expect(await modeOf(gate)).toBe(0o600);
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    'is closed to another group than that which may take leases',
+    async () => {
+      const { mirror } = await startPair();
+      const { gate, leases } = layoutOf(mirror.directory);
+      await chmod(leases, 0o770);
+      await chmod(gate, 0o640);
+      await chown(gate, 0, 12_345);
+      await mirror.restart();
+      expect(await modeOf(gate)).toBe(0o600);
+      await chown(leases, 0, 12_345);
+      await chmod(gate, 0o640);
+      await mirror.restart();
+      expect(await modeOf(gate)).toBe(0o640);
+    },
+  );
+
+  it('is given back by whoever takes a lease before anything else is done', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const asked: boolean[] = [];
+    const watched = {
+      ...native,
+      tryLock: (fd: number): boolean => {
+        const isFree = native.tryLock(fd);
+        // Runs when whoever has the lock lets anything else run.
+        queueMicrotask(() => void isFreeNow().then((free) => asked.push(free)));
+        return isFree;
+      },
+    };
+    const other = await open(layout.gate, 'r+');
+    onTestFinished(() => other.close());
+    const isFreeNow = async (): Promise<boolean> => {
+      await Promise.resolve();
+      const isFree = native.tryLockShared(other.fd);
+      if (isFree) native.unlock(other.fd);
+      return isFree;
+    };
+    await acquireLease(layout, watched, { holder: 'x', durationMs: 60_000, signal: NEVER }, Date.now);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked).not.toContain(false);
+  });
+
+  it('that nobody gives back keeps a directory from being settled, not from being opened', async () => {
+    const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
+    service.addRepository('Plan', { 'a.xlsx': '1' });
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    await mirror.whileClosed(async () => {
+      const stage = join(layout.staging, 'left');
+      await mkdir(join(stage, 'tree'), { recursive: true });
+      await writeFile(
+        join(stage, 'intent.json'),
+        JSON.stringify({ how: 'rename', path: 'Plan/main', removed: [], keptTo: null }),
+      );
+      const blocker = await block(layout);
+      const store = await openStore({
+        directory: layout.root,
+        publish: 'rename',
+        readerGraceMs: 0,
+        retention: { retired: { kind: 'off' }, replaced: { kind: 'off' } },
+        now: Date.now,
+        gatePatienceMs: 20,
+      });
+      expect(store.recovered).toEqual([]);
+      expect(await store.settle()).toEqual([]);
+      await expect(store.retire('Plan/main')).rejects.toBeInstanceOf(GateBlockedError);
+      native.unlock(blocker.fd);
+      await expect(store.retire('Plan/main')).rejects.toMatchObject({ code: 'disk.failed' });
+      expect(await store.settle()).toEqual(['Plan/main']);
+      await store.close();
+    });
+    await mirror.expectExact();
+  });
+
+  it('is a failure of the disk where the file system takes no locks', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const refuse = (): never => {
+      throw Object.assign(new Error('ENOLCK: flock failed'), { code: 'ENOLCK' });
+    };
+    const without = { ...native, tryLock: refuse, tryLockShared: refuse };
+    const gate = createGate(layout, without, Date.now);
+    await expect(gate.pass(() => Promise.resolve())).rejects.toMatchObject({ code: 'disk.failed' });
+    const request = { holder: 'x', durationMs: 1000, signal: NEVER };
+    await expect(acquireLease(layout, without, request, Date.now)).rejects.toMatchObject({
+      code: 'disk.failed',
+    });
+    expect(await readdir(layout.leases)).toEqual([]);
+  });
+
+  it('is not asked for where there is nothing to settle', async () => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Plan', { 'a.xlsx': '1' });
+    await mirror.pass();
+    await block(layoutOf(mirror.directory));
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { action: 'keep' } });
+  });
+
+  it('is waited for until the program is to end', async () => {
+    const { service, mirror } = await startPair();
+    service.addRepository('Plan', { 'a.xlsx': '1' });
+    await block(layoutOf(mirror.directory));
+    const error = await mirror.failure({ signal: AbortSignal.timeout(300) });
+    expect(error.code).toBe('pass.abandoned');
+  });
+
+  it('is waited for once only by what prunes the history, and hardly again by what follows', async () => {
+    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '50' });
+    const plan = service.addRepository('Plan', { 'a.xlsx': '0' });
+    await mirror.pass();
+    for (const text of ['1', '2', '3', '4']) {
+      service.write(plan, 'main', 'a.xlsx', text);
+      await mirror.pass();
+    }
+    const layout = layoutOf(mirror.directory);
+    const blocker = await block(layout);
+    let tries = 0;
+    const gate = createGate(layout, native, Date.now, 20);
+    const counting: typeof gate = {
+      pass: (step, signal) => {
+        tries += 1;
+        return gate.pass(step, signal);
+      },
+    };
+    const policy = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
+    const prune = (): ReturnType<typeof pruneHistory> =>
+      pruneHistory({ layout, gate: counting, exclusively: createExclusion() }, policy, Date.now());
+    await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
+    expect(tries).toBe(1);
+    native.unlock(blocker.fd);
+    expect((await prune()).length).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,438 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
+import { type MirrorStore, openStore } from '../../../../src/mirror/store/store.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const PATH = 'Accounting/main';
+const TIME_MS = Date.UTC(2025, 0, 1);
+
+type Files = Readonly<Record<string, string>>;
+
+/** Whether this machine's temporary folder knows immutable folders, and this user may make them. */
+const canFreeze = ((): boolean => {
+  const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-freeze-'));
+  const isFrozen = spawnSync('chattr', ['+i', folder]).status === 0;
+  spawnSync('chattr', ['-i', folder]);
+  rmSync(folder, { recursive: true });
+  return isFrozen;
+})();
+
+async function opened(
+  directory: string,
+  publish: PublishMode = 'auto',
+  now = Date.now,
+): Promise<MirrorStore> {
+  const store = await openStore({
+    directory,
+    publish,
+    readerGraceMs: 60_000,
+    retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
+    now,
+  });
+  onTestFinished(() => store.close().catch(() => {}));
+  return store;
+}
+
+function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
+  return {
+    repository: { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null },
+    branch: 'main',
+    verifiedAtMs: TIME_MS,
+    comparedAtMs: null,
+    publishedAtMs: TIME_MS,
+    restoredAtMs: null,
+    fingerprint: 'f',
+    borrowed: [],
+    settled: true,
+    etag: null,
+    archiveBytes: 1,
+    skipped: [],
+    files,
+  };
+}
+
+/** Publishes a tree the way a pull does: only what differs is staged. */
+async function publish(
+  store: MirrorStore,
+  files: Files,
+  path = PATH,
+  repositoryId?: string,
+): Promise<string> {
+  const previous = new Map((await store.manifest(path))?.files.map((file) => [file.path, file]));
+  const stage = await store.stage(path);
+  const inventory: ManifestFile[] = [];
+  for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const before = previous.get(name);
+    const same = before?.sha256 === createHash('sha256').update(text).digest('hex');
+    inventory.push(same ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
+  }
+  const { method } = await store.publish(stage, path, manifestOf(inventory, repositoryId), {
+    rewritten: [],
+    isDamaged: false,
+  });
+  await stage.discard();
+  return method;
+}
+
+async function treeOf(directory: string, path = PATH): Promise<Files> {
+  const root = join(directory, 'mirror', path);
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files: Record<string, string> = {};
+  for (const entry of entries) {
+    if (entry.isDirectory()) continue;
+    const file = join(entry.parentPath, entry.name);
+    files[file.slice(root.length + 1)] = await readFile(file, 'utf8');
+  }
+  return files;
+}
+
+const inode = async (directory: string, file: string): Promise<number> =>
+  (await lstat(join(directory, 'mirror', PATH, file))).ino;
+
+describe('publishing', () => {
+  const first = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
+
+  it.each<[string, Files, string]>([
+    ['one changed file', { ...first, 'a.txt': 'ONE' }, 'in-place'],
+    ['one new file in a folder that is there', { ...first, 'b/e.txt': 'new' }, 'in-place'],
+    ['one new file in a new folder', { ...first, 'e/f.txt': 'new' }, 'exchange'],
+    ['one removed file', { 'a.txt': 'one', 'b/c.txt': 'two' }, 'in-place'],
+    ['two changes', { ...first, 'a.txt': 'ONE', 'b/c.txt': 'TWO' }, 'exchange'],
+    ['a file that becomes a folder', { 'a.txt/x': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' }, 'exchange'],
+    ['nothing left', {}, 'exchange'],
+    ['nothing new', first, 'manifest'],
+  ])('brings %s into the tree', async (_name, next, method) => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    expect(await publish(store, first)).toBe('first');
+    expect(await publish(store, next)).toBe(method);
+    expect(await treeOf(directory)).toEqual(next);
+    expect((await store.manifest(PATH))?.files.map((file) => file.path)).toEqual(Object.keys(next).sort());
+    expect(await readdir(store.layout.staging)).toEqual([]);
+  });
+
+  it.each<PublishMode>(['exchange', 'rename'])(
+    'keeps the inodes of unchanged files with %s',
+    async (mode) => {
+      const directory = await temporaryFolder();
+      const store = await opened(directory, mode);
+      await publish(store, first);
+      const before = await inode(directory, 'b/c.txt');
+      expect(await publish(store, { ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' })).toBe(mode);
+      expect(await inode(directory, 'b/c.txt')).toBe(before);
+      expect(await treeOf(directory)).toEqual({ ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' });
+    },
+  );
+
+  it('removes folders that become empty, and brings files where folders were, file by file', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, 'rename');
+    await publish(store, { 'a/b/c.txt': '1', 'd.txt': '2' });
+    await publish(store, { a: 'now a file', 'd.txt/e.txt': 'now a folder' });
+    expect(await treeOf(directory)).toEqual({ a: 'now a file', 'd.txt/e.txt': 'now a folder' });
+  });
+
+  it('keeps a replaced tree whole for readers in it, and removes it when its time is over', async () => {
+    const directory = await temporaryFolder();
+    let nowMs = Date.now();
+    const store = await opened(directory, 'exchange', () => nowMs);
+    await publish(store, first);
+    const reader = await open(join(directory, 'mirror', PATH));
+    onTestFinished(() => reader.close());
+    await publish(store, { 'a.txt': 'ONE' });
+    const entered = `/proc/self/fd/${reader.fd}`;
+    expect(await readFile(join(entered, 'b/c.txt'), 'utf8')).toBe('two');
+    await store.sweep(nowMs);
+    expect(await readFile(join(entered, 'a.txt'), 'utf8')).toBe('one');
+    nowMs += 60_001;
+    await store.sweep(nowMs);
+    expect(await readdir(store.layout.trash)).toEqual([]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
+  });
+
+  it('puts a tree without manifest, and another repository’s tree, into the history instead of losing it', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await mkdir(join(directory, 'mirror', PATH), { recursive: true });
+    await writeFile(join(directory, 'mirror', PATH, 'mine.txt'), 'not from the service');
+    await publish(store, first);
+    expect(await treeOf(directory)).toEqual(first);
+    await publish(store, { 'other.txt': 'new repository' }, PATH, 'id-2');
+    expect(await treeOf(directory)).toEqual({ 'other.txt': 'new repository' });
+    const kept = await readdir(join(directory, 'history'), { recursive: true });
+    expect(kept.filter((name) => name.endsWith('mine.txt'))).toHaveLength(1);
+    expect(kept.filter((name) => name.endsWith('b/c.txt'))).toHaveLength(1);
+    expect(kept.filter((name) => name.endsWith('.json'))).toHaveLength(1);
+  });
+
+  it('moves a tree with its manifest, and retires it into the dated history', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, first);
+    const before = await inode(directory, 'a.txt');
+    const manifest = await store.manifest(PATH);
+    if (manifest === null) throw new Error('no manifest');
+    await store.move(PATH, 'Renamed/main', {
+      ...manifest,
+      repository: { ...manifest.repository, fullName: 'Renamed' },
+    });
+    expect(await treeOf(directory, 'Renamed/main')).toEqual(first);
+    expect((await lstat(join(directory, 'mirror/Renamed/main/a.txt'))).ino).toBe(before);
+    expect(await readdir(join(directory, 'mirror'))).toEqual(['Renamed']);
+    expect((await store.published()).map((tree) => [tree.path, tree.repository.fullName])).toEqual([
+      ['Renamed/main', 'Renamed'],
+    ]);
+    await store.retire('Renamed/main');
+    expect(await store.published()).toEqual([]);
+    expect(await readdir(join(directory, 'mirror'))).toEqual([]);
+    const [stamp = ''] = await readdir(join(directory, 'history/Renamed/main'));
+    expect(await readFile(join(directory, 'history/Renamed/main', stamp, 'a.txt'), 'utf8')).toBe('one');
+    expect(await readdir(join(directory, 'history/Renamed/main'))).toEqual([stamp, `${stamp}.json`]);
+  });
+
+  it('has every state on disk that a concurrent reader sees whole', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, 'exchange');
+    const state = (version: number): Files =>
+      Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}.txt`, String(version)]));
+    await publish(store, state(0));
+    const over = new AbortController();
+    const torn: string[] = [];
+    const reader = (async () => {
+      while (!over.signal.aborted) {
+        const handle = await open(join(directory, 'mirror', PATH));
+        const root = `/proc/self/fd/${handle.fd}`;
+        const names = await readdir(root);
+        const texts = await Promise.all(names.map((name) => readFile(join(root, name), 'utf8')));
+        if (names.length !== 20 || new Set(texts).size !== 1)
+          torn.push(`${names.length}: ${texts.join(',')}`);
+        await handle.close();
+      }
+    })();
+    for (let version = 1; version <= 40; version += 1) await publish(store, state(version));
+    over.abort();
+    await reader;
+    expect(torn).toEqual([]);
+  });
+});
+
+describe('recovery', () => {
+  /** Publishes up to a system call that fails, as a crash would leave it, by making that call throw. */
+  async function cutOff(
+    directory: string,
+    next: Files,
+    at: 'before' | 'after',
+    mode: PublishMode,
+  ): Promise<void> {
+    const store = await opened(directory, mode);
+    const stage = await store.stage(PATH);
+    const inventory: ManifestFile[] = [];
+    for (const [name, text] of Object.entries(next))
+      inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
+    const { writeIntent, STAGED } = await import('../../../../src/mirror/store/publish/intent.ts');
+    const { formatManifest } = await import('../../../../src/mirror/store/manifest-file.ts');
+    const { takeStep } = await import('../../../../src/mirror/store/publish/recover.ts');
+    const { bindNativeCalls } = await import('../../../../src/lib/native/file-calls.ts');
+    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
+    const { ino } = await lstat(join(stage.folder, STAGED.tree));
+    const isPublished = (await store.manifest(PATH)) !== null;
+    const intent =
+      mode === 'rename' && isPublished
+        ? ({ how: 'rename', path: PATH, removed: ['gone.txt'], keptTo: null } as const)
+        : isPublished
+          ? ({ how: 'exchange', path: PATH, stagedInode: ino, displacedTo: null } as const)
+          : ({ how: 'first', path: PATH } as const);
+    await writeIntent(stage.folder, intent);
+    if (at === 'after') {
+      const context = {
+        layout: store.layout,
+        native: bindNativeCalls(),
+        trashUntilMs: () => 0,
+        inUse: new Set<string>(),
+      };
+      await takeStep(context, stage.folder, intent);
+    }
+    await store.close();
+  }
+
+  const next = { 'a.txt': 'new', 'b.txt': 'new' };
+
+  it.each([
+    ['first', 'before', 'exchange'],
+    ['first', 'after', 'exchange'],
+    ['again', 'before', 'exchange'],
+    ['again', 'after', 'exchange'],
+    ['again', 'before', 'rename'],
+  ] as const)(
+    'settles a publish (%s) that was cut off %s its decisive step (%s)',
+    async (which, at, mode) => {
+      const directory = await temporaryFolder();
+      const old = { 'a.txt': 'old', 'gone.txt': 'old' };
+      if (which === 'again') {
+        const store = await opened(directory);
+        await publish(store, old);
+        await store.close();
+      }
+      await cutOff(directory, next, at, mode);
+      const store = await opened(directory);
+      const isDone = at === 'after' || mode === 'rename';
+      expect(store.recovered).toEqual(isDone ? [PATH] : []);
+      const manifest = await store.manifest(PATH);
+      const expected = isDone ? next : which === 'again' ? old : null;
+      if (expected === null) {
+        expect(manifest).toBeNull();
+        expect(await readdir(join(directory, 'mirror'))).toEqual([]);
+      } else {
+        expect(manifest?.files.map((file) => file.path)).toEqual(Object.keys(expected));
+        expect(await treeOf(directory)).toEqual(expected);
+      }
+      expect(await readdir(store.layout.staging)).toEqual([]);
+    },
+  );
+
+  it('goes on file by file where a file has become a folder before it was cut off', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, 'rename');
+    await publish(store, { 'a.txt': 'old', 'gone.txt': 'old' });
+    await store.close();
+    await cutOff(directory, { 'a.txt': 'new', 'gone.txt/x.txt': 'new' }, 'before', 'rename');
+    const [stage = ''] = await readdir(join(directory, '.workbook-mirror/staging'));
+    const tree = join(directory, 'mirror', PATH);
+    await rm(join(tree, 'gone.txt'));
+    await mkdir(join(tree, 'gone.txt'));
+    const staged = join(directory, '.workbook-mirror/staging', stage, 'tree/gone.txt/x.txt');
+    await rename(staged, join(tree, 'gone.txt/x.txt'));
+    expect((await opened(directory, 'rename')).recovered).toEqual([PATH]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new', 'gone.txt/x.txt': 'new' });
+  });
+
+  it('throws a stage away whose intent was not written whole', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'one' });
+    const stage = await store.stage(PATH);
+    await stage.write('a.txt', TIME_MS, [Buffer.from('two')]);
+    await writeFile(join(stage.folder, 'intent.json'), '{"how":"exch');
+    await store.close();
+    const again = await opened(directory);
+    expect(again.recovered).toEqual([]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
+    expect(await readdir(again.layout.staging)).toEqual([]);
+  });
+
+  it('brings the manifest back into step when it was lost between tree and manifest', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'one' });
+    await rm(join(directory, 'manifests', `${PATH}.json`));
+    expect(await store.published()).toEqual([]);
+    expect(await publish(store, { 'a.txt': 'one' })).toBe('exchange');
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'one' });
+  });
+});
+
+describe('an error in the middle of a publish', () => {
+  /** Freezes a folder: what is in it can be read, and nothing can be made, renamed or removed there (chattr(1)). */
+  function freeze(folder: string): () => void {
+    const thaw = (): void => void spawnSync('chattr', ['-i', folder]);
+    spawnSync('chattr', ['+i', folder]);
+    onTestFinished(thaw);
+    return thaw;
+  }
+
+  const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename'];
+  it.skipIf(!canFreeze).each(modes)('loses nothing and is completed later (%s)', async (mode) => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory, mode);
+    await publish(store, { 'a.txt': 'one', 'b.txt': 'two' });
+    const stage = await store.stage(PATH);
+    const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('ONE')])];
+    const thaw = freeze(join(directory, 'manifests/Accounting'));
+    const repair = { rewritten: [], isDamaged: false };
+    await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+    await stage.discard();
+    expect(await store.settle()).toEqual([]);
+    await expect(store.retire(PATH)).rejects.toMatchObject({ code: 'disk.failed' });
+    thaw();
+    expect(await store.settle()).toEqual([PATH]);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
+    expect((await store.manifest(PATH))?.files).toEqual(inventory);
+    expect(await readdir(store.layout.staging)).toEqual([]);
+    expect(await publish(store, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
+  });
+
+  it('does not retire another tree that stands there when it is completed', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'old' });
+    await mkdir(join(directory, 'history', PATH), { recursive: true });
+    await writeFile(join(directory, 'history/Accounting/blocked'), '');
+    await rm(join(directory, 'history', PATH), { recursive: true });
+    await writeFile(join(directory, 'history', PATH), 'a file where a folder belongs');
+    await expect(store.retire(PATH)).rejects.toThrow();
+    await rename(join(directory, 'mirror', PATH), join(directory, 'old'));
+    await mkdir(join(directory, 'mirror', PATH));
+    await writeFile(join(directory, 'mirror', PATH, 'a.txt'), 'new');
+    await rm(join(directory, 'history', PATH));
+    await store.close();
+    await opened(directory);
+    expect(await treeOf(directory)).toEqual({ 'a.txt': 'new' });
+  });
+
+  it.skipIf(!canFreeze)(
+    'opens, and says which target waits, when something cannot be completed yet',
+    async () => {
+      const directory = await temporaryFolder();
+      const store = await opened(directory, 'exchange');
+      await publish(store, { 'a.txt': 'one' });
+      const stage = await store.stage(PATH);
+      const inventory = [await stage.write('a.txt', TIME_MS, [Buffer.from('two')])];
+      freeze(join(directory, 'manifests/Accounting'));
+      const repair = { rewritten: [], isDamaged: false };
+      await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
+      await store.close();
+      const again = await opened(directory, 'exchange');
+      expect(again.recovered).toEqual([]);
+      await expect(publish(again, { 'a.txt': 'three' })).rejects.toMatchObject({ code: 'disk.failed' });
+      expect(await publish(again, { 'x.txt': 'other' }, 'Other/main')).toBe('first');
+    },
+  );
+});
+
+describe('the directory', () => {
+  it('is locked for others until it is closed', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await expect(opened(directory)).rejects.toMatchObject({ code: 'directory.locked' });
+    await store.close();
+    await (await opened(directory)).close();
+  });
+
+  it('counts a manifest that cannot be understood as none, and sees a tree that is gone', async () => {
+    const directory = await temporaryFolder();
+    const store = await opened(directory);
+    await publish(store, { 'a.txt': 'one' });
+    await rename(join(directory, 'mirror', PATH), join(directory, 'elsewhere'));
+    expect((await store.published()).map((tree) => tree.treePresent)).toEqual([false]);
+    await writeFile(join(directory, 'manifests', `${PATH}.json`), '{"format":99}');
+    expect(await store.published()).toEqual([]);
+  });
+
+  it('says which setting is at fault when it cannot be written', async () => {
+    const directory = join(await temporaryFolder(), 'a-file');
+    await writeFile(directory, '');
+    await expect(opened(directory)).rejects.toMatchObject({
+      code: 'directory.unusable',
+      message: expect.stringContaining('directory: cannot write') as string,
+    });
+  });
+});

@@ -1,0 +1,165 @@
+import { lstat, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { findLost, readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import { type FakeService } from '../../../support/fake-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+
+const RETIRE_AT_ONCE: HarnessSettings = { RETIRE_AFTER_PASSES: '1' };
+
+async function mirrored(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; file: string }> {
+  const { service, mirror } = await startPair({}, settings);
+  for (const name of ['B', 'A', 'org/C.git']) service.addRepository(name, { 'plan.xlsx': name });
+  await mirror.pass();
+  return { service, mirror, file: join(mirror.directory, 'inventory.json') };
+}
+
+/** The repository of a name, to be changed. */
+function named(service: FakeService, fullName: string): FakeService['repositories'][number] {
+  const found = service.repositories.find((each) => each.fullName === fullName);
+  if (found === undefined) throw new Error(`no repository ${fullName}`);
+  return found;
+}
+
+async function listed(mirror: MirrorHarness): Promise<string[]> {
+  const found = await readTargetList(layoutOf(mirror.directory));
+  if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
+  return found.list.targets.map(({ path }) => path);
+}
+
+/** Removes everything of a target. */
+async function lose(mirror: MirrorHarness, target: string): Promise<void> {
+  await rm(join(mirror.directory, 'mirror', target), { recursive: true });
+  await rm(join(mirror.directory, 'manifests', `${target}.json`));
+}
+
+/** What of an inventory that was written before is missing now. */
+async function lostOf(mirror: MirrorHarness, before: string): Promise<string[]> {
+  await writeFile(join(mirror.directory, 'inventory.json'), before);
+  const layout = layoutOf(mirror.directory);
+  const found = await readTargetList(layout);
+  if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
+  const published = async (): Promise<
+    Awaited<ReturnType<typeof mirror.context.store.inventory>>['published']
+  > => (await mirror.context.store.inventory()).published;
+  return (await findLost(layout, found.list, published)).map(({ path }) => path);
+}
+
+describe('the inventory of a directory', () => {
+  it('names every target, and is written only when another set of them is mirrored', async () => {
+    const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
+    expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
+    const [{ ino }, text] = [await lstat(file), await readFile(file, 'utf8')];
+    expect(Object.keys(JSON.parse(text) as object)).toEqual(['format', 'sha256', 'targets', 'written_at']);
+    service.write(named(service, 'A'), 'main', 'plan.xlsx', 'other bytes');
+    await mirror.pass();
+    expect((await lstat(file)).ino).toBe(ino);
+    service.removeRepository(named(service, 'A'));
+    service.renameRepository(named(service, 'B'), 'Renamed');
+    service.addRepository('New', { 'n.xlsx': 'n' });
+    await mirror.pass();
+    expect(await listed(mirror)).toEqual(['New/main', 'Renamed/main', 'org/C.git/main']);
+    expect(mirror.eventsOf('target.lost')).toEqual([]);
+  });
+
+  it('is made at opening where a directory has targets and none', async () => {
+    const { mirror, file } = await mirrored();
+    await mirror.whileClosed(() => rm(file));
+    expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
+  });
+
+  it.each([
+    [
+      'a change of it',
+      (text: string) => text.replace('"B/main"', '"Bb/main"'),
+      'its checksum does not match',
+    ],
+    ['half of it', (text: string) => text.slice(0, text.length / 2), 'it is not JSON'],
+    [
+      'a path that leads elsewhere',
+      (text: string) => text.replace('"B/main"', '"../B"'),
+      'its field "targets.1.path" is not what an inventory has there',
+    ],
+  ])('says so of %s, once, and writes it anew', async (_what, spoil, problem) => {
+    const { mirror, file } = await mirrored();
+    await mirror.whileClosed(async () => writeFile(file, spoil(await readFile(file, 'utf8'))));
+    await mirror.pass();
+    await mirror.pass();
+    expect(mirror.eventsOf('inventory.damaged')).toEqual([{ name: 'inventory.damaged', problem }]);
+    expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
+  });
+});
+
+describe('an inventory that is a link', () => {
+  it('is neither followed nor written through, and gives way to a file', async () => {
+    const { mirror, file } = await mirrored();
+    const outside = join(await temporaryFolder(), 'inventory.json');
+    const text = await readFile(file, 'utf8');
+    await mirror.whileClosed(async () => {
+      await rename(file, outside);
+      await symlink(outside, file);
+      await lose(mirror, 'A/main');
+    });
+    await mirror.pass();
+    expect(mirror.eventsOf('inventory.damaged')).toMatchObject([
+      { problem: 'it is not a plain file, or it is too large' },
+    ]);
+    expect(mirror.eventsOf('target.lost')).toEqual([]);
+    expect((await lstat(file)).isFile()).toBe(true);
+    expect(await readFile(outside, 'utf8')).toBe(text);
+  });
+});
+
+describe('a target that is lost with its manifest', () => {
+  it('is told by the next pass, and pulled again', async () => {
+    const { mirror } = await mirrored();
+    await mirror.whileClosed(() => lose(mirror, 'A/main'));
+    await mirror.pass();
+    expect(mirror.eventsOf('target.lost')).toEqual([{ name: 'target.lost', target: 'A/main' }]);
+    await mirror.expectExact();
+    await mirror.pass();
+    expect(mirror.eventsOf('target.lost')).toHaveLength(1);
+    expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
+  });
+
+  it('stays in the inventory while it cannot be pulled, and is told once for as long', async () => {
+    const { service, mirror } = await mirrored();
+    await mirror.whileClosed(() => lose(mirror, 'A/main'));
+    service.knobs.beforeDownload = () => {
+      throw new Error('no contents');
+    };
+    await mirror.pass();
+    await mirror.pass();
+    expect(mirror.eventsOf('target.lost')).toHaveLength(1);
+    expect(await listed(mirror)).toContain('A/main');
+  });
+
+  it('leaves the inventory once a complete listing lacks it', async () => {
+    const { service, mirror } = await mirrored();
+    await mirror.whileClosed(() => lose(mirror, 'A/main'));
+    service.removeRepository(named(service, 'A'));
+    await mirror.pass();
+    expect(mirror.eventsOf('target.lost')).toHaveLength(1);
+    expect(await listed(mirror)).toEqual(['B/main', 'org/C.git/main']);
+  });
+
+  it('is none that was retired or moved since, as when the program was killed before it wrote that', async () => {
+    const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
+    const before = await readFile(file, 'utf8');
+    service.removeRepository(named(service, 'A'));
+    service.renameRepository(named(service, 'B'), 'Renamed');
+    await mirror.pass();
+    expect(await lostOf(mirror, before)).toEqual([]);
+    service.removeRepository(named(service, 'Renamed'));
+    await mirror.pass();
+    expect(await lostOf(mirror, before)).toEqual([]);
+    await rm(join(mirror.directory, 'history'), { recursive: true });
+    expect(await lostOf(mirror, before)).toEqual(['A/main', 'B/main']);
+  });
+});

@@ -1,0 +1,343 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import type { Fault, FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+
+/** A mirror of two targets, both of which have a new version that is yet to be pulled. */
+async function withChanges(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair({}, { CONTENT: 'all', ...settings });
+  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  const other = service.addRepository('Other', { 'o.xlsx': 'o' });
+  await mirror.pass();
+  service.write(repository, 'main', 'b.xlsx', 'b2');
+  service.write(other, 'main', 'o.xlsx', 'o2');
+  service.takeRequests();
+  return { service, mirror };
+}
+
+async function healed(service: FakeService, mirror: MirrorHarness): Promise<void> {
+  service.fault = null;
+  expect((await mirror.pass()).exitCode).toBe(0);
+  await mirror.expectExact();
+  expect(service.credentialFaults()).toStrictEqual([]);
+}
+
+const MEGABYTES = Buffer.alloc(8 * 1024 * 1024, ' ');
+
+describe('an answer in JSON', () => {
+  const tooGreat: readonly [string, Fault][] = [
+    ['too great, and says so', { kind: 'body', body: Buffer.alloc(10_001, ' ') }],
+    ['without end', { kind: 'endless', after: 1, piece: Buffer.alloc(1000, ' ') }],
+    [
+      'that explodes when it is unpacked (gzip)',
+      { kind: 'body', body: gzipSync(MEGABYTES), headers: { 'content-encoding': 'gzip' } },
+    ],
+    [
+      'that explodes when it is unpacked (br)',
+      { kind: 'body', body: brotliCompressSync(MEGABYTES), headers: { 'content-encoding': 'br' } },
+    ],
+  ];
+  describe.each(['/repos', '/v1/workbooks'])('of %s', (list) => {
+    it.each(tooGreat)('%s ends the pass, and is not asked for twice', async (_what, fault) => {
+      const { service, mirror } = await withChanges({
+        SERVICE_MAX_ANSWER_SIZE: '10kB',
+        SERVICE_RETRIES: '3',
+      });
+      const before = await mirror.stamps();
+      service.fault = (path) => (path.endsWith(list) ? fault : null);
+      const error = await mirror.failure();
+      expect(error).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
+      expect(error.message).toContain('service.maxAnswerSize');
+      expect(service.takeRequests().filter((request) => request.endsWith(list))).toHaveLength(1);
+      expect(await mirror.stamps()).toStrictEqual(before);
+      await healed(service, mirror);
+    });
+
+    it('that comes byte by byte is given up', async () => {
+      const { service, mirror } = await withChanges({
+        SERVICE_STALL_TIMEOUT: '40ms',
+        SERVICE_RETRIES: '0',
+      });
+      service.fault = (path) => (path.endsWith(list) ? { kind: 'trickle', everyMs: 20 } : null);
+      const startMs = Date.now();
+      expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
+      expect(Date.now() - startMs).toBeLessThan(10_000);
+      await mirror.restart({ SERVICE_STALL_TIMEOUT: '20s' });
+      await healed(service, mirror);
+    });
+  });
+
+  it('with count after count and page after page is given up', async () => {
+    const { service, mirror } = await withChanges();
+    let pages = 0;
+    service.fault = (path) => {
+      if (!path.includes('/workbooks')) return null;
+      pages += 1;
+      const page = { count: 10 ** 15, next: `?page=${pages + 1}`, results: [{ nonsense: pages }] };
+      return { kind: 'body', body: Buffer.from(JSON.stringify(page)) };
+    };
+    expect(await mirror.failure()).toMatchObject({ code: 'listing.malformed' });
+    await healed(service, mirror);
+  });
+});
+
+describe('a download', () => {
+  const zip = Buffer.from('PK\u0003\u0004');
+  const tooGreat: readonly [string, Fault, number][] = [
+    ['too great, and says so', { kind: 'body', body: Buffer.alloc(2_000_001, zip) }, 0],
+    ['without end', { kind: 'endless', after: 4, piece: Buffer.alloc(65_536, zip) }, 0],
+    [
+      'that explodes when it is unpacked',
+      { kind: 'body', body: gzipSync(MEGABYTES), headers: { 'content-encoding': 'gzip' } },
+      0,
+    ],
+  ];
+  it.each(tooGreat)('%s fails its target alone, once, and leaves nothing behind', async (_what, fault) => {
+    const { service, mirror } = await withChanges({ ARCHIVE_MAX_SIZE: '2MB', SERVICE_RETRIES: '3' });
+    const [{ id } = { id: '' }] = service.repositories;
+    const isConcerned = (path: string): boolean => path.includes(id) && path.includes('/contents');
+    service.fault = (path) => (isConcerned(path) ? fault : null);
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({
+      code: 'contents.too_large',
+      errorAction: 'quarantine',
+    });
+    expect(results['Other/main']).toMatchObject({ outcome: 'pulled' });
+    expect(mirror.eventsOf('target.failed')[0]?.message).toContain('archive.maxSize');
+    expect(service.takeRequests().filter(isConcerned)).toHaveLength(1);
+    expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toStrictEqual([]);
+    service.fault = null;
+    expect((await mirror.results({ trigger: 'schedule' }))['Accounting/main']).toMatchObject({
+      reason: 'quarantined',
+    });
+    const [repository] = service.repositories;
+    if (repository !== undefined) service.write(repository, 'main', 'b.xlsx', 'b3');
+    await healed(service, mirror);
+  });
+
+  it('leaves no part of itself when it breaks off', async () => {
+    const { service, mirror } = await withChanges({ SERVICE_RETRIES: '0' });
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('no repository');
+    const destination = join(mirror.directory, '.workbook-mirror/part');
+    await writeFile(destination, 'of an attempt before');
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'cut', after: 50 } : null);
+    const { signal } = new AbortController();
+    const request = { repository: { ...repository, createdAt: null }, branch: 'main', etag: null };
+    const onArrived = (): void => {};
+    await expect(
+      mirror.context.service.download({ ...request, destination, onArrived, signal }),
+    ).rejects.toMatchObject({
+      code: 'contents.interrupted',
+    });
+    await expect(readFile(destination)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('that hardly moves is given up', async () => {
+    const { service, mirror } = await withChanges({ SERVICE_STALL_TIMEOUT: '40ms', SERVICE_RETRIES: '0' });
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'trickle', everyMs: 20 } : null);
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({ code: 'contents.interrupted' });
+    await mirror.restart({ SERVICE_STALL_TIMEOUT: '20s' });
+    await healed(service, mirror);
+  });
+});
+
+describe('a content coding', () => {
+  it.each(['compress', 'gzip, gzip', 'x-secret', 'aes128gcm'])(
+    'that is not known is an error: %s',
+    async (coding) => {
+      const { service, mirror } = await withChanges();
+      const before = await mirror.stamps();
+      service.fault = () => ({
+        kind: 'body',
+        body: Buffer.from('[]'),
+        headers: { 'content-encoding': coding },
+      });
+      expect(await mirror.failure()).toMatchObject({ code: 'service.wrong_kind' });
+      service.fault = (path) =>
+        path.includes('/contents')
+          ? { kind: 'body', body: Buffer.from('PK\u0005\u0006'), headers: { 'content-encoding': coding } }
+          : null;
+      const results = await mirror.results();
+      expect(results['Accounting/main']).toMatchObject({ code: 'service.wrong_kind' });
+      expect(await mirror.stamps()).toStrictEqual(before);
+      await healed(service, mirror);
+    },
+  );
+
+  it.each(['identity', '', 'GZIP'])('that is known is undone: %j', async (coding) => {
+    const { service, mirror } = await withChanges();
+    if (coding === 'GZIP') service.knobs.contentEncoding = 'gzip';
+    else service.knobs.headers = { 'content-encoding': coding };
+    await healed(service, mirror);
+  });
+});
+
+describe('a pause that the service asks for', () => {
+  function busy(status: number, wish: string): Fault {
+    return { kind: 'status', status, headers: { 'retry-after': wish } };
+  }
+
+  it.each([
+    [429, '/repos'],
+    [503, '/repos'],
+    [429, '/v1/workbooks'],
+    [503, '/v1/workbooks'],
+  ])('with status %i at %s holds for every request', async (status, list) => {
+    const { service, mirror } = await withChanges({ SERVICE_RETRIES: '3' });
+    service.fault = (path) => (path.endsWith(list) ? busy(status, '600') : null);
+    await mirror.failure();
+    const sent = service.takeRequests();
+    expect(sent.filter((request) => request.endsWith(list))).toHaveLength(1);
+    service.fault = null;
+    const error = await mirror.failure();
+    expect(error).toMatchObject({ code: 'service.busy', action: 'retry' });
+    expect(error.retryAfterMs).toBeGreaterThan(590_000);
+    expect(service.takeRequests()).toStrictEqual([]);
+  });
+
+  it('as a date holds too', async () => {
+    const { service, mirror } = await withChanges();
+    const untilMs = Math.ceil(Date.now() / 1000) * 1000 + 600_000;
+    service.fault = () => busy(429, new Date(untilMs).toUTCString());
+    await mirror.failure();
+    expect((await mirror.failure()).message).toContain(new Date(untilMs).toISOString().slice(0, 19));
+    expect(service.takeRequests()).toHaveLength(1);
+  });
+
+  it('while pulls run stops those that have not begun, and each says until when', async () => {
+    const { service, mirror } = await withChanges({ CONCURRENCY: '1', SERVICE_RETRIES: '3' });
+    service.fault = (path) => (path.includes('/contents') ? busy(429, '600') : null);
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({ code: 'service.busy' });
+    expect(results['Other/main']).toMatchObject({ code: 'service.busy' });
+    expect(service.takeDownloads()).toHaveLength(1);
+  });
+
+  it('that is short is waited for by all pulls, and by none is it cut short', async () => {
+    const { service, mirror } = await withChanges({
+      CONCURRENCY: '2',
+      SERVICE_RETRIES: '3',
+      SERVICE_MAX_RETRY_DELAY: '5s',
+    });
+    let untilMs = 0;
+    let early = 0;
+    service.fault = (path) => {
+      if (Date.now() < untilMs - 50) early += 1;
+      if (!path.includes('/contents') || untilMs > 0) return null;
+      untilMs = Date.now() + 1000;
+      return busy(503, '1');
+    };
+    // The other pull is on its way when the first is answered.
+    service.knobs.beforeDownload = () => {};
+    expect((await mirror.pass()).exitCode).toBe(0);
+    expect(early).toBeLessThanOrEqual(1);
+    await mirror.expectExact();
+  });
+
+  it('outlives the process, although the pass failed by it', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    service.takeRequests();
+    service.fault = null;
+    await mirror.restart();
+    expect(await mirror.failure()).toMatchObject({ code: 'service.busy' });
+    expect(service.takeRequests()).toStrictEqual([]);
+  });
+
+  it('is written down at once, not only when the program ends', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    const state = join(mirror.directory, '.workbook-mirror');
+    for (let tries = 0; tries < 100; tries += 1) {
+      const names = (await readdir(state)).filter((name) => name.startsWith('state'));
+      const texts = await Promise.all(names.map((name) => readFile(join(state, name), 'latin1')));
+      if (texts.some((text) => /"pausedUntilMs":\d/.test(text))) return;
+      await sleep(20);
+    }
+    throw new Error('it was not written down');
+  });
+
+  it('does not outlive the address that it is about', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    service.fault = null;
+    await mirror.restart({ SERVICE_BASE_URL: service.baseUrl.replace('127.0.0.1', 'localhost') });
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it.each([
+    ['is over after it', 601_000],
+    ['is none when the clock was ahead', -25 * 3_600_000],
+  ])('%s', async (_what, differenceMs) => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    service.fault = null;
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + differenceMs });
+    await mirror.restart();
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it.each([
+    [500, '600'],
+    [429, 'soon'],
+    [503, '-5'],
+  ])('with status %i and %s is none', async (status, wish) => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(status, wish);
+    await mirror.failure();
+    service.takeRequests();
+    await healed(service, mirror);
+  });
+});
+
+describe('the service’s clock', () => {
+  it('is part of the listing, and said to be wrong once', async () => {
+    const { service, mirror } = await withChanges();
+    const { signal } = new AbortController();
+    const listing = await mirror.context.service.poll(signal, false);
+    expect(Math.abs((listing.serviceTimeMs ?? 0) - Date.now())).toBeLessThan(10_000);
+    expect(listing.problems).toStrictEqual([]);
+    service.knobs.headers = { date: new Date(Date.now() + 3 * 3_600_000 + 60_000).toUTCString() };
+    await mirror.pass();
+    await mirror.pass();
+    expect(mirror.eventsOf('listing.problem')).toMatchObject([
+      { problem: "the service's clock is about 3 hours ahead of this machine's" },
+    ]);
+  });
+
+  it.each(['', 'yesterday', '5'])('may be missing or nonsense: %j', async (date) => {
+    const { service, mirror } = await withChanges();
+    service.knobs.headers = { date };
+    const listing = await mirror.context.service.poll(new AbortController().signal, false);
+    expect(listing).toMatchObject({ serviceTimeMs: null, problems: [] });
+  });
+});
+
+describe('a body that fails before it is read', () => {
+  it('fails the request and not the program', async () => {
+    const { service, mirror } = await withChanges();
+    const headers = { 'content-encoding': 'gzip' };
+    for (const part of ['/repos', '/workbooks', '/contents']) {
+      service.fault = (path) =>
+        path.includes(part) ? { kind: 'body', body: Buffer.from('no gzip'), headers } : null;
+      for (let times = 0; times < 10; times += 1) await mirror.pass().catch(() => {});
+    }
+    await healed(service, mirror);
+  });
+});

@@ -1,0 +1,261 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer as createHttpServer, request as httpRequest, type RequestListener } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { promisify } from 'node:util';
+
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { transportError } from '../../../../src/mirror/upstream/failures.ts';
+import { createPoster } from '../../../../src/mirror/upstream/post.ts';
+import { createTransport } from '../../../../src/mirror/upstream/transport.ts';
+import { neverArrived } from '../../../../src/mirror/upstream/unsure-creation.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const run = promisify(execFile);
+const PASSWORD = 'password-of-the-proxy';
+
+beforeEach(() => {
+  for (const name of ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy']) {
+    vi.stubEnv(name, undefined);
+    vi.stubEnv(name.toUpperCase(), undefined);
+  }
+  return () => vi.unstubAllEnvs();
+});
+
+/** The address at which a server listens, until the running test is finished. */
+async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `localhost:${(server.address() as AddressInfo).port}`;
+}
+
+const answers: RequestListener = (_request, response) => {
+  response.end('{}');
+};
+
+/** A server with TLS whose certificate, by an authority of its own, has the names. */
+async function listenWithTls(name: string): Promise<{ address: string; certificate: string } | null> {
+  const cwd = await temporaryFolder();
+  const made = await run(
+    'openssl',
+    (
+      `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=${name}` +
+      ` -addext subjectAltName=DNS:${name} -keyout key.pem -out cert.pem`
+    ).split(' '),
+    { cwd },
+  ).catch(() => null);
+  if (made === null) return null;
+  const [key, cert] = await Promise.all(
+    ['key.pem', 'cert.pem'].map((file) => readFile(join(cwd, file), 'utf8')),
+  );
+  const server = createHttpsServer({ key, cert }, answers);
+  return { address: await listen(server), certificate: join(cwd, 'cert.pem') };
+}
+
+/** A proxy that does what it is asked for, or refuses it with a status. */
+async function listenAsProxy(status = 200): Promise<{ address: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createHttpServer((asking, response) => {
+    asked.push(asking.url ?? '');
+    if (status !== 200) return response.writeHead(status).end();
+    return httpRequest(asking.url ?? '', (answer) => answer.pipe(response)).end();
+  });
+  server.on('connect', ({ url = '' }, socket: Socket) => {
+    asked.push(url);
+    if (status !== 200) return socket.end(`HTTP/1.1 ${status} No\r\n\r\n`);
+    const [host, port] = url.split(':');
+    const onward = connect(Number(port), host, () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      socket.pipe(onward).pipe(socket);
+    });
+    return onward.on('error', () => socket.destroy());
+  });
+  return { address: await listen(server), asked };
+}
+
+/** Asks for a list as the client does. */
+async function ask(baseUrl: string): Promise<number> {
+  const transport = createTransport({
+    baseUrl: `${baseUrl}/api`,
+    keys: { current: [{ place: 'first', reveal: () => 'any-api-key' }], v1: [] },
+    refusals: {},
+    connectTimeoutMs: 5000,
+    headersTimeoutMs: 5000,
+    stallTimeoutMs: 5000,
+    connections: 2,
+    maxBandwidth: null,
+    retries: 0,
+    maxRetryDelayMs: 0,
+    maxAnswerBytes: 1000,
+    pause: {},
+  });
+  onTestFinished(transport.close);
+  return transport.send(
+    { generation: 'current', judgesKey: true, target: '/repos', signal: new AbortController().signal },
+    ({ status }) => Promise.resolve(status),
+  );
+}
+
+/** What asking ends with. */
+async function failure(baseUrl: string): Promise<MirrorError> {
+  const error: unknown = await ask(baseUrl).catch((thrown: unknown) => thrown);
+  if (!(error instanceof MirrorError)) throw new Error(`no failure: ${String(error)}`);
+  expect(error.code).toBe('service.unreachable');
+  expect(`${error.message} ${error.hint ?? ''}`).not.toContain(PASSWORD);
+  expect(error.message).not.toMatch(/SSL routines|openssl|\n/);
+  return error;
+}
+
+/** An address at which nothing listens. */
+async function deadAddress(): Promise<string> {
+  const server = createServer();
+  const address = await listen(server);
+  server.close();
+  return address;
+}
+
+describe('a service', () => {
+  it('that speaks plain HTTP where TLS was expected is said to', async () => {
+    const address = await listen(createHttpServer(answers));
+    const { message, hint } = await failure(`https://${address}`);
+    expect(message).toMatch(`https://${address} does not speak TLS, but most likely plain HTTP`);
+    expect(hint).toContain(`http://${address}`);
+  });
+
+  it('that speaks TLS where plain HTTP was expected may be the reason', async ({ skip }) => {
+    const server = await listenWithTls('localhost');
+    if (server === null) return skip('openssl cannot make a certificate');
+    expect((await failure(`http://${server.address}`)).hint).toContain(`https://${server.address}`);
+    return undefined;
+  });
+
+  it('that answers plain HTTP with an alert of TLS speaks TLS', async () => {
+    const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70]);
+    const address = await listen(createServer((socket) => socket.once('data', () => socket.end(alert))));
+    const { message, hint } = await failure(`http://${address}`);
+    expect(message).toBe(`http://${address} speaks TLS, not plain HTTP.`);
+    expect(hint).toContain(`https://${address}`);
+  });
+
+  it('whose authority is unknown has that said, with what to do', async ({ skip }) => {
+    const server = await listenWithTls('localhost');
+    if (server === null) return skip('openssl cannot make a certificate');
+    const { message, hint } = await failure(`https://${server.address}`);
+    expect(message).toMatch(/^The certificate of https:\S+ is not from an authority .*\(DEPTH_ZERO_SELF/);
+    expect(hint).toMatch(/NODE_EXTRA_CA_CERTS.*NODE_USE_SYSTEM_CA=1/);
+    return undefined;
+  });
+
+  it('whose certificate has other names has them said', async ({ skip }) => {
+    const server = await listenWithTls('other.test');
+    if (server === null) return skip('openssl cannot make a certificate');
+    const before = getCACertificates();
+    setDefaultCACertificates([await readFile(server.certificate, 'utf8')]);
+    onTestFinished(() => setDefaultCACertificates(before));
+    const { message, hint } = await failure(`https://${server.address}`);
+    expect(message).toContain('is for other names: DNS:other.test');
+    expect(hint).toContain('service.baseUrl');
+    return undefined;
+  });
+
+  it.each([
+    ['CERT_HAS_EXPIRED', 'has expired', 'renewed'],
+    ['CERT_NOT_YET_VALID', 'is not valid yet', 'clock'],
+  ])('whose certificate is out of its time, by %s, has that said', (code, problem, help) => {
+    const error = Object.assign(new Error('certificate'), { code });
+    expect(transportError(error, new URL('https://a.test/api/repos'))).toMatchObject({
+      message: `The certificate of https://a.test ${problem} (${code}).`,
+      hint: expect.stringContaining(help) as string,
+    });
+  });
+});
+
+describe('a proxy', () => {
+  it('is asked for plain HTTP and for TLS, with a scheme or without', async ({ skip }) => {
+    const server = await listenWithTls('localhost');
+    if (server === null) return skip('openssl cannot make a certificate');
+    const plain = await listen(createHttpServer(answers));
+    const proxy = await listenAsProxy();
+    vi.stubEnv('HTTP_PROXY', proxy.address);
+    vi.stubEnv('https_proxy', `http://user:${PASSWORD}@${proxy.address}`);
+    expect(await ask(`http://${plain}`)).toBe(200);
+    await failure(`https://${server.address}`);
+    expect(proxy.asked).toEqual([`http://${plain}/api/repos`, server.address]);
+    vi.stubEnv('NO_PROXY', 'localhost');
+    expect(await ask(`http://${plain}`)).toBe(200);
+    expect(proxy.asked).toHaveLength(2);
+    return undefined;
+  });
+
+  it.each(['http', 'https'])('that is dead is named, without its password, for %s', async (scheme) => {
+    const dead = await deadAddress();
+    const variable = `${scheme.toUpperCase()}_PROXY`;
+    vi.stubEnv(variable, `http://user:${PASSWORD}@${dead}`);
+    const error = await failure(`${scheme}://workbooks.test`);
+    expect(error.message).toBe(
+      `The proxy http://${dead} (${variable}) does not answer: nothing listens there (ECONNREFUSED).`,
+    );
+    expect(error.hint).toContain('NO_PROXY');
+    expect(neverArrived(error)).toBe(true);
+  });
+
+  it.each([
+    ['http', 407, 'user:password'],
+    ['https', 407, 'user:password'],
+    ['https', 403, 'NO_PROXY'],
+    ['https', 502, 'NO_PROXY'],
+  ])('that refuses %s with status %i has that said: %s', async (scheme, status, help) => {
+    const { address } = await listenAsProxy(status);
+    vi.stubEnv('ALL_PROXY', address);
+    const error = await failure(`${scheme}://workbooks.test`);
+    expect(error.message).toBe(
+      `The proxy http://${address} (ALL_PROXY) does not lead to ${scheme}://workbooks.test (status ${status}).`,
+    );
+    expect(error.hint).toContain(help);
+    expect(neverArrived(error)).toBe(true);
+  });
+
+  it('that hangs up is named', async () => {
+    const address = await listen(createServer((socket) => socket.destroy()));
+    vi.stubEnv('HTTPS_PROXY', address);
+    expect((await failure('https://workbooks.test')).message).toContain(`http://${address} (HTTPS_PROXY)`);
+  });
+
+  it.each(['ftp://proxy.test', 'http://', `http://user:50%${PASSWORD}@proxy.test`])(
+    'cannot be %s, and that ends no program',
+    async (given) => {
+      vi.stubEnv('HTTPS_PROXY', given);
+      expect((await failure('https://workbooks.test')).message).toBe(
+        'The variable HTTPS_PROXY does not hold the address of a proxy.',
+      );
+    },
+  );
+
+  it('that is dead is named where a webhook is not reached', async () => {
+    const dead = await deadAddress();
+    vi.stubEnv('HTTP_PROXY', dead);
+    const poster = createPoster(5000);
+    onTestFinished(poster.close);
+    const sent = {
+      method: 'POST',
+      address: 'http://hook.test/secret',
+      signal: new AbortController().signal,
+    } as const;
+    await expect(poster.send(sent)).rejects.toMatchObject({
+      code: 'notification.failed',
+      message: expect.stringContaining(`http://${dead} (HTTP_PROXY)`) as string,
+    });
+  });
+});

@@ -1,0 +1,180 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { createRepository } from '../../../../src/mirror/upstream/creation.ts';
+import { createTransport, type Transport } from '../../../../src/mirror/upstream/transport.ts';
+
+const ROW = { id: 'i', name: 'A', full_name: 'A', url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
+const MAYBE = /may or may not have been created/;
+
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+let server: Server;
+let transport: Transport;
+let answers: Answer[] = [];
+let requests: Array<{ line: string; key: string | undefined; body: string }> = [];
+let origin = '';
+
+function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return (response) => response.writeHead(status, headers).end(JSON.stringify(body));
+}
+
+function connect(baseUrl: string): Transport {
+  return createTransport({
+    baseUrl,
+    keys: {
+      current: [
+        { place: 'first', reveal: () => 'first-key' },
+        { place: 'second', reveal: () => 'second-key' },
+      ],
+      v1: [],
+    },
+    refusals: {},
+    connectTimeoutMs: 1000,
+    headersTimeoutMs: 1000,
+    stallTimeoutMs: 1000,
+    connections: 2,
+    maxBandwidth: null,
+    retries: 3,
+    maxRetryDelayMs: 20,
+    maxAnswerBytes: 100_000,
+    pause: {},
+  });
+}
+
+beforeEach(async () => {
+  answers = [];
+  requests = [];
+  server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      const key = request.headers['x-api-key'];
+      requests.push({
+        line: `${request.method} ${request.url}`,
+        key: typeof key === 'string' ? key : undefined,
+        body,
+      });
+      const answer = answers.shift();
+      if (answer === undefined) response.writeHead(404).end();
+      else answer(response, request);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  transport = connect(`${origin}/api`);
+});
+
+afterEach(async () => {
+  await transport.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+function create(signal = new AbortController().signal): Promise<unknown> {
+  return createRepository(
+    transport,
+    { url: 'https://h/p.git', username: 'u', password: 'a-password' },
+    signal,
+  );
+}
+
+describe('a repository that is created through the client', () => {
+  it('is what the service answers', async () => {
+    answers = [json(201, ROW)];
+    expect(await create()).toMatchObject({ id: 'i', fullName: 'A', url: null });
+    expect(requests).toEqual([
+      {
+        line: 'POST /api/repos',
+        key: 'first-key',
+        body: JSON.stringify({ url: 'https://h/p.git', username: 'u', password: 'a-password' }),
+      },
+    ]);
+  });
+
+  it('is asked for again where it certainly was not created', async () => {
+    answers = [json(429, {}), json(503, {}), json(401, {}), json(201, ROW)];
+    expect(await create()).toMatchObject({ id: 'i' });
+    expect(requests.map(({ key }) => key)).toEqual(['first-key', 'first-key', 'first-key', 'second-key']);
+  });
+
+  it.each<[string, Answer]>([
+    ['fails', json(500, {})],
+    ['is behind a gateway that gives up', json(504, {})],
+    ['takes too long for a proxy', json(408, {})],
+    ['hangs up', (response) => response.destroy()],
+    ['never answers', () => {}],
+    ['answers with something else', (response) => response.writeHead(201).end('<html>')],
+    [
+      'breaks its answer off',
+      (response) => {
+        response.writeHead(201, { 'content-length': '100' }).write('{');
+        response.flushHeaders();
+        setImmediate(() => response.destroy());
+      },
+    ],
+  ])('is asked for once when the service %s', async (_, answer) => {
+    answers = [answer, json(201, ROW)];
+    await expect(create()).rejects.toMatchObject({ hint: expect.stringMatching(MAYBE) as unknown });
+    expect(requests).toHaveLength(1);
+  });
+
+  it('is asked for once when a person gives up meanwhile', async () => {
+    const abort = new AbortController();
+    answers = [() => abort.abort()];
+    await expect(create(abort.signal)).rejects.toMatchObject({
+      code: 'pass.abandoned',
+      hint: expect.stringMatching(MAYBE) as unknown,
+    });
+    expect(requests).toHaveLength(1);
+  });
+
+  it('is not created by a service that refuses at length, of whose words the beginning is shown', async () => {
+    const around = 'a-password'.repeat(300);
+    answers = [json(400, { error: { code: 'invalid', message: `no${' '.repeat(2_000_000)}way ${around}` } })];
+    await expect(create()).rejects.toMatchObject({ message: /\(status 400\): no {1998}…$/ });
+    answers = [json(400, { error: { code: 'invalid', message: around } })];
+    await expect(create()).rejects.toMatchObject({ message: /\(status 400\): (?:\[secret\]){250}…$/ });
+  });
+
+  it('is not created by a service that refuses, whose words are shown without the password', async () => {
+    const error = { code: 'invalid', message: 'url: \u001b[1m a-password is\nbad' };
+    answers = [json(400, { error })];
+    await expect(create()).rejects.toMatchObject({
+      code: 'usage.invalid',
+      message: String.raw`The service created nothing (status 400): url: \u001b[1m [secret] is bad`,
+    });
+    answers = [json(422, ['?'])];
+    await expect(create()).rejects.toMatchObject({
+      code: 'usage.invalid',
+      message: expect.not.stringMatching(MAYBE) as unknown,
+    });
+    answers = [json(403, { error: { code: 'read_only', message: 'a replica' } })];
+    await expect(create()).rejects.toMatchObject({ code: 'credentials.refused', message: /a replica$/ });
+    answers = [json(405, {})];
+    await expect(create()).rejects.toMatchObject({ code: 'service.not_found' });
+  });
+
+  it('is asked for with its body where the service moved, and not where a POST would become a GET', async () => {
+    answers = [json(307, {}, { location: '/api/repos/' }), json(201, ROW)];
+    await create();
+    expect(requests.map(({ line }) => line)).toEqual(['POST /api/repos', 'POST /api/repos/']);
+    expect(requests[1]?.body).toBe(requests[0]?.body);
+    answers = [json(302, {}, { location: '/api/repos/' })];
+    await expect(create()).rejects.toMatchObject({ code: 'service.redirected' });
+    expect(requests).toHaveLength(3);
+  });
+
+  it('is asked for again where nobody listens, and then it was not created', async () => {
+    await transport.close();
+    transport = connect('http://127.0.0.1:1/api');
+    await expect(create()).rejects.toMatchObject({
+      code: 'service.unreachable',
+      hint: expect.not.stringMatching(MAYBE) as unknown,
+    });
+  });
+});

@@ -1,0 +1,511 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { access, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { crc32, gzipSync } from 'node:zlib';
+
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import {
+  type ContentsAnswer,
+  type ContentsContext,
+  downloadContents,
+  downloadFile,
+  type FileAnswer,
+  type FileRequest,
+} from '../../../../src/mirror/upstream/download-contents.ts';
+import {
+  createTransport,
+  type Transport,
+  type TransportOptions,
+} from '../../../../src/mirror/upstream/transport.ts';
+import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** How one answer differs from a whole and honest one. */
+interface Mood {
+  /** How much of the body is sent before the connection is cut; all of it if left out. */
+  readonly cutAfter?: number;
+  /** Whether it is cut at once, and not only when the client has written down what was sent: then some of that may be lost. */
+  readonly isHurried?: boolean;
+  /** Whether it falls silent there instead. */
+  readonly isStalled?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly ignoresRange?: boolean;
+  readonly status?: number;
+  /** Sent in place of the body. */
+  readonly body?: Buffer;
+  readonly isChunked?: boolean;
+}
+
+const REPOSITORY: Repository = { id: 'r', name: 'r', fullName: 'r', url: null, createdAt: null };
+
+let server: Server;
+let transport: Transport;
+let folder = '';
+let destination = '';
+/** What the service has now. */
+let state: Buffer = Buffer.alloc(0);
+let moods: Mood[] = [];
+/** Asked before each answer. */
+let beforeAnswer: () => void = () => {};
+let asked: {
+  path: string;
+  range: string | undefined;
+  ifRange: string | undefined;
+  ifNoneMatch: string | undefined;
+}[] = [];
+let bodyBytes = 0;
+let retriedFrom: number[] = [];
+
+function archive(sizeBytes: number): Buffer {
+  return Buffer.concat([Buffer.from('PK\u0003\u0004', 'latin1'), randomBytes(sizeBytes - 4)]);
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function tagOf(bytes: Buffer): string {
+  return `"${sha256(bytes).slice(0, 16)}"`;
+}
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers;
+  const path = decodeURIComponent(request.url ?? '');
+  if (!path.includes('/contents')) {
+    response.writeHead(200).end('[]');
+    return;
+  }
+  asked.push({ path, range, ifRange: typeof ifRange === 'string' ? ifRange : undefined, ifNoneMatch });
+  beforeAnswer();
+  const mood = moods.shift() ?? {};
+  const whole = mood.body ?? state;
+  const etag = tagOf(whole);
+  if (ifNoneMatch === etag) {
+    response.writeHead(304, { etag }).end();
+    return;
+  }
+  const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
+  const isPart = range !== undefined && ifRange === etag && mood.ignoresRange !== true;
+  if (isPart && first >= whole.length) {
+    response.writeHead(416, { etag, 'content-range': `bytes */${whole.length}` }).end();
+    return;
+  }
+  send(response, mood, whole, isPart ? first : null);
+}
+
+/** @param from where the part begins that is sent; null for everything */
+function send(response: ServerResponse, mood: Mood, whole: Buffer, from: number | null): void {
+  const first = from ?? 0;
+  const body = whole.subarray(first);
+  const length = mood.isChunked === true ? {} : { 'content-length': String(body.length) };
+  const part = from === null ? {} : { 'content-range': `bytes ${first}-${whole.length - 1}/${whole.length}` };
+  const headers = Object.entries({ etag: tagOf(whole), ...length, ...part, ...mood.headers }).filter(
+    ([, value]) => value !== '',
+  );
+  response.writeHead(mood.status ?? (from === null ? 200 : 206), Object.fromEntries(headers));
+  response.flushHeaders();
+  const sent = body.subarray(0, mood.cutAfter ?? body.length);
+  bodyBytes += sent.length;
+  response.write(sent, () => {
+    if (mood.cutAfter === undefined) response.end();
+    else if (mood.isStalled !== true) cut(response, mood.isHurried === true ? 0 : first + sent.length);
+  });
+}
+
+/** Cuts a connection when so much is on disk. */
+function cut(response: ServerResponse, sizeBytes: number): void {
+  const timer = setInterval(() => {
+    if (response.destroyed || (statSync(destination, { throwIfNoEntry: false })?.size ?? 0) >= sizeBytes) {
+      clearInterval(timer);
+      response.destroy();
+    }
+  }, 1);
+}
+
+function open(options: Partial<TransportOptions> = {}): ContentsContext {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen');
+  transport = createTransport({
+    baseUrl: `http://127.0.0.1:${address.port}/api`,
+    keys: { current: [{ place: 'first', reveal: () => 'key' }], v1: [] },
+    refusals: {},
+    connectTimeoutMs: 1000,
+    headersTimeoutMs: 5000,
+    stallTimeoutMs: 5000,
+    connections: 4,
+    maxBandwidth: null,
+    retries: 2,
+    maxRetryDelayMs: 1,
+    maxAnswerBytes: 100_000,
+    pause: {},
+    onRetry: (_error, _delayMs, fromBytes) => retriedFrom.push(fromBytes),
+    ...options,
+  });
+  return {
+    transport,
+    memory: { form: 'id' },
+    proven: new Map(),
+    nameCounts: () => new Map(),
+    maxArchiveBytes: 10_000_000,
+  };
+}
+
+function download(context: ContentsContext, etag: string | null = null): Promise<ContentsAnswer> {
+  const { signal } = new AbortController();
+  return downloadContents(context, { repository: REPOSITORY, branch: 'main', etag, destination, signal });
+}
+
+function downloadPath(
+  context: ContentsContext,
+  path: string,
+  expected: FileRequest['expected'] = {},
+  maxBytes?: number,
+): Promise<FileAnswer> {
+  const { signal } = new AbortController();
+  const limit = maxBytes === undefined ? {} : { maxBytes };
+  return downloadFile(context, {
+    repository: REPOSITORY,
+    branch: 'main',
+    path,
+    expected,
+    destination,
+    signal,
+    ...limit,
+  });
+}
+
+async function isThere(): Promise<boolean> {
+  return access(destination).then(
+    () => true,
+    () => false,
+  );
+}
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  destination = join(folder, 'download');
+  [moods, asked, bodyBytes, retriedFrom, beforeAnswer] = [[], [], 0, [], () => {}];
+  server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+afterEach(async () => {
+  await transport.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+describe('a download that breaks off', () => {
+  it.each([
+    ['with a length', false],
+    ['in chunks', true],
+  ])('goes on where it broke off: %s', async (_what, isChunked) => {
+    state = archive(1_000_000);
+    moods = [{ cutAfter: 300_000, isChunked }, { cutAfter: 200_000 }, {}];
+    const found = await download(open());
+    expect(found).toEqual({ kind: 'archive', sizeBytes: 1_000_000, etag: tagOf(state), hasFileTimes: false });
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked.map(({ range }) => range)).toEqual([undefined, 'bytes=300000-', 'bytes=500000-']);
+    expect(asked.map(({ ifRange }) => ifRange)).toEqual([undefined, tagOf(state), tagOf(state)]);
+    expect(retriedFrom).toEqual([300_000, 500_000]);
+    expect(bodyBytes).toBe(1_000_000);
+  });
+
+  it('goes on also after a silence', async () => {
+    state = archive(400_000);
+    moods = [{ cutAfter: 100_000, isStalled: true }];
+    await download(open({ stallTimeoutMs: 50 }));
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(retriedFrom).toEqual([100_000]);
+  });
+
+  it('does not use up the retries as long as it gets further', async () => {
+    state = archive(1_000_000);
+    moods = Array.from({ length: 9 }, () => ({ cutAfter: 100_000 }));
+    await download(open({ retries: 1 }));
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked).toHaveLength(10);
+  });
+
+  it('is not tried for ever by tries that hardly bring anything', async () => {
+    state = archive(1_000_000);
+    moods = Array.from({ length: 100 }, () => ({ cutAfter: 1000 }));
+    await expect(download(open())).rejects.toMatchObject({ code: 'contents.interrupted' });
+    expect(asked).toHaveLength(3);
+    expect(await isThere()).toBe(false);
+  });
+
+  it('is not tried again where no retries are wanted', async () => {
+    state = archive(1_000_000);
+    moods = [{ cutAfter: 500_000 }];
+    await expect(download(open({ retries: 0 }))).rejects.toMatchObject({ code: 'contents.interrupted' });
+    expect(await isThere()).toBe(false);
+  });
+
+  it.each<[string, Mood]>([
+    ['has a weak tag', { headers: { etag: 'W/"a"' } }],
+    ['has no tag', { headers: { etag: '' } }],
+    ['has no ranges', { headers: { 'accept-ranges': 'none' } }],
+  ])('begins anew where the answer %s', async (_what, mood) => {
+    state = archive(300_000);
+    moods = [{ ...mood, cutAfter: 200_000 }];
+    await download(open());
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
+    expect(retriedFrom).toEqual([0]);
+  });
+
+  it('begins anew where it comes in a content coding', async () => {
+    state = archive(300_000);
+    const body = gzipSync(state);
+    const coded = { body, headers: { 'content-encoding': 'gzip' } };
+    moods = [{ ...coded, cutAfter: 200_000, isHurried: true }, coded];
+    await download(open());
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
+  });
+
+  it('is not asked for in parts again of a service that knows none', async () => {
+    state = archive(500_000);
+    moods = [{ cutAfter: 300_000 }, { cutAfter: 200_000, ignoresRange: true }, {}];
+    await download(open());
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked.map(({ range }) => range)).toEqual([undefined, 'bytes=300000-', undefined]);
+  });
+
+  it('is another one when the contents have changed', async () => {
+    const before = archive(500_000);
+    const after = archive(400_000);
+    state = before;
+    moods = [{ cutAfter: 300_000 }];
+    beforeAnswer = () => {
+      if (asked.length === 2) state = after;
+    };
+    expect(await download(open())).toMatchObject({ sizeBytes: 400_000, etag: tagOf(after) });
+    expect(after.equals(await readFile(destination))).toBe(true);
+  });
+
+  it('asks whether something has changed only while nothing has come', async () => {
+    state = archive(300_000);
+    moods = [{ cutAfter: 100_000 }];
+    const context = open();
+    await download(context, '"old"');
+    expect(asked.map(({ ifNoneMatch }) => ifNoneMatch)).toEqual(['"old"', undefined]);
+    moods = [{ cutAfter: 100_000 }, { status: 304, body: Buffer.alloc(0) }];
+    await rm(destination);
+    await expect(download(context, '"old"')).rejects.toMatchObject({ code: 'service.wrong_kind' });
+    expect(await download(context, tagOf(state))).toEqual({ kind: 'unchanged' });
+  });
+
+  it('is bounded in all its tries together', async () => {
+    state = archive(1_000_000);
+    moods = [{ cutAfter: 300_000, isChunked: true }, { isChunked: true }];
+    const context = { ...open(), maxArchiveBytes: 900_000 };
+    await expect(download(context)).rejects.toMatchObject({ code: 'contents.too_large' });
+    expect(await isThere()).toBe(false);
+  });
+
+  const LIES: readonly Mood[] = [
+    { headers: { 'content-range': 'bytes 0-9/10' } },
+    { headers: { 'content-range': 'bytes 1-9/10' } },
+    { headers: { 'content-range': '' } },
+    { headers: { 'content-type': 'multipart/byteranges; boundary=x' } },
+    { headers: { etag: '"lie"' } },
+    { headers: { etag: 'W/"lie"' } },
+    { headers: { etag: '' } },
+    { status: 416, body: Buffer.from('{}') },
+    { status: 206 },
+    { status: 500 },
+    { status: 404 },
+    { ignoresRange: true },
+    { isChunked: true },
+    {},
+  ];
+
+  it('is one of the service’s states, whole, or an error, whatever happens', async () => {
+    const mood = fc.record({
+      lie: fc.nat(LIES.length - 1),
+      cut: fc.option(fc.nat(260_000), { freq: 2 }),
+      changes: fc.boolean(),
+      isHurried: fc.boolean(),
+    });
+    const context = open({ retries: 4 });
+    let kinds = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(mood, { maxLength: 6 }), fc.boolean(), async (script, isFile) => {
+        await rm(destination, { force: true });
+        const states = [archive(200_000), archive(200_000), archive(250_000)];
+        state = states[0] ?? state;
+        moods = script.map(({ lie, cut, isHurried }) => ({
+          ...LIES[lie],
+          isHurried,
+          ...(cut === null ? {} : { cutAfter: cut }),
+        }));
+        const changes = script.map((each) => each.changes);
+        beforeAnswer = () => {
+          const next = states[states.indexOf(state) + 1];
+          if (changes.shift() === true && next !== undefined) state = next;
+        };
+        const wanted = states[1] ?? state;
+        const given = isFile ? downloadPath(context, 'a.bin', { sha256: sha256(wanted) }) : download(context);
+        const found = await given.catch(() => null);
+        if (found?.kind === 'archive') {
+          const bytes = await readFile(destination);
+          // A whole that says it is another one is still a whole.
+          expect(states.some((each) => each.equals(bytes))).toBe(true);
+          expect(found.sizeBytes).toBe(bytes.length);
+          kinds += 1;
+        } else if (found?.kind === 'file') {
+          expect(wanted.equals(await readFile(destination))).toBe(true);
+        } else {
+          expect(await isThere()).toBe(false);
+        }
+      }),
+      { numRuns: 150 },
+    );
+    expect(kinds).toBeGreaterThan(10);
+  });
+});
+
+describe('a single file', () => {
+  it('is asked for by its path, and digested on its way', async () => {
+    state = randomBytes(100_000);
+    await writeFile(destination, 'of an attempt before');
+    const found = await downloadPath(open(), 'a b/ü.bin', { sizeBytes: 100_000, sha256: sha256(state) });
+    expect(found).toEqual({ kind: 'file', sizeBytes: 100_000, sha256: sha256(state), crc32: crc32(state) });
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(asked.map(({ path }) => path)).toEqual(['/api/repos/r/contents/a b/ü.bin?branch=main']);
+  });
+
+  it('is digested whole when it came in parts, and when it began anew', async () => {
+    state = randomBytes(500_000);
+    moods = [{ cutAfter: 100_000 }, { cutAfter: 200_000 }, { cutAfter: 100_000, ignoresRange: true }];
+    const found = await downloadPath(open(), 'a.bin', { sha256: sha256(state) });
+    expect(found).toMatchObject({ kind: 'file', sizeBytes: 500_000, crc32: crc32(state) });
+    expect(state.equals(await readFile(destination))).toBe(true);
+  });
+
+  it.each([404, 410, 400])('is not found with status %i', async (status) => {
+    moods = [{ status }];
+    expect(await downloadPath(open(), 'a.bin')).toEqual({ kind: 'not-found' });
+    expect(await isThere()).toBe(false);
+  });
+
+  it.each([
+    [403, 'contents.forbidden'],
+    [418, 'service.wrong_kind'],
+    [500, 'service.failed'],
+  ])('fails with status %i', async (status, code) => {
+    moods = Array.from({ length: 9 }, () => ({ status }));
+    await expect(downloadPath(open(), 'a.bin')).rejects.toMatchObject({ code });
+    expect(await isThere()).toBe(false);
+  });
+
+  it.each<[string, FileRequest['expected'], Mood]>([
+    ['has another digest', { sha256: 'ab' }, {}],
+    ['says that it has another size', { sizeBytes: 7 }, {}],
+    ['has another size', { sizeBytes: 7 }, { isChunked: true }],
+    ['is a web page', {}, { headers: { 'content-type': 'text/html' } }],
+  ])('that %s is another one, and leaves nothing behind', async (_what, expected, mood) => {
+    state = randomBytes(1000);
+    moods = [mood];
+    expect(await downloadPath(open(), 'a.bin', expected)).toEqual({ kind: 'different' });
+    expect(await isThere()).toBe(false);
+  });
+
+  it('that is greater than it may be is an error, and leaves nothing behind', async () => {
+    state = randomBytes(100_000);
+    for (const isChunked of [false, true]) {
+      moods = [{ isChunked }];
+      await expect(downloadPath(open(), 'a.bin', {}, 50_000)).rejects.toMatchObject({
+        code: 'contents.too_large',
+      });
+      expect(await isThere()).toBe(false);
+      await transport.close();
+    }
+  });
+
+  it('is left when the pass is abandoned, and leaves nothing behind', async () => {
+    state = randomBytes(100_000);
+    moods = [{ cutAfter: 50_000, isStalled: true }];
+    const abort = new AbortController();
+    const { signal } = abort;
+    const request = {
+      repository: REPOSITORY,
+      branch: 'main',
+      path: 'a.bin',
+      expected: {},
+      destination,
+      signal,
+    };
+    const left = downloadFile(open({ onProgress: () => abort.abort() }), request);
+    await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
+    expect(await isThere()).toBe(false);
+  });
+});
+
+describe('a disk that fails', () => {
+  it('is no fault of the service, and is not tried again', async () => {
+    state = archive(100_000);
+    destination = join(folder, 'missing', 'download');
+    await expect(download(open())).rejects.toMatchObject({ code: 'disk.failed' });
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe('a limited download', () => {
+  it('comes whole, and is not taken for one that hardly moves', async () => {
+    state = archive(100_000);
+    const progress: number[] = [];
+    const context = open({
+      maxBandwidth: 200_000,
+      stallTimeoutMs: 15,
+      retries: 0,
+      onProgress: () => progress.push(1),
+    });
+    expect(await download(context)).toMatchObject({ kind: 'archive', sizeBytes: 100_000 });
+    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(progress.length).toBeGreaterThan(0);
+  });
+
+  it('is left when the pass is abandoned while it waits for its turn', async () => {
+    state = archive(1_000_000);
+    const abort = new AbortController();
+    const { signal } = abort;
+    const context = open({ maxBandwidth: 1000, onProgress: () => setImmediate(() => abort.abort()) });
+    const request = { repository: REPOSITORY, branch: 'main', etag: null, destination, signal };
+    await expect(downloadContents(context, request)).rejects.toMatchObject({ code: 'pass.abandoned' });
+    expect(await isThere()).toBe(false);
+  });
+});
+
+describe('connections', () => {
+  it('for lists are apart from those that downloads keep busy', async () => {
+    state = archive(1_000_000);
+    moods = [
+      { cutAfter: 100, isStalled: true },
+      { cutAfter: 100, isStalled: true },
+    ];
+    const abort = new AbortController();
+    const context = open({ connections: 1 });
+    const request = { repository: REPOSITORY, branch: 'main', etag: null, signal: abort.signal };
+    const left = ['a', 'b'].map((name) =>
+      downloadContents(context, { ...request, destination: join(folder, name) }).catch(
+        (error: unknown) => error,
+      ),
+    );
+    await expect.poll(() => asked.length).toBe(1);
+    const listed = await transport.send(
+      { generation: 'current', judgesKey: true, target: '/repos', signal: abort.signal },
+      ({ status }) => Promise.resolve(status),
+    );
+    expect(listed).toBe(200);
+    abort.abort();
+    expect(await Promise.all(left)).toMatchObject([{ code: 'pass.abandoned' }, { code: 'pass.abandoned' }]);
+  });
+});

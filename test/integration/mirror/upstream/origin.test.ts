@@ -1,0 +1,251 @@
+import { writeFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import {
+  API_KEY,
+  API_TOKEN,
+  type Fault,
+  type FakeService,
+  startOtherOrigin,
+} from '../../../support/fake-service.ts';
+import { type MirrorHarness, startPair, treeOf } from '../../../support/mirror-harness.ts';
+
+async function seeded(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+  const { service, mirror } = await startPair();
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  service.addRepository('Other', { 'o.xlsx': 'o' });
+  return { service, mirror };
+}
+
+async function otherOrigin(): Promise<Awaited<ReturnType<typeof startOtherOrigin>>> {
+  const other = await startOtherOrigin();
+  onTestFinished(() => other.close());
+  return other;
+}
+
+describe('a redirect', () => {
+  it.each([301, 302, 303, 307, 308])('with status %i inside the origin is followed', async (status) => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) => {
+      if (path === '/api/repos') return { kind: 'redirect', to: '/api/repos?moved', status };
+      return path.includes('/contents?')
+        ? { kind: 'redirect', to: path.replace('?', '/?moved&'), status }
+        : null;
+    };
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+
+  it.each(['/api/repos', '/api/v1/workbooks'])(
+    'of %s to another origin ends the pass, and nothing is sent there',
+    async (list) => {
+      const { service, mirror } = await seeded();
+      const other = await otherOrigin();
+      for (const to of [
+        `${other.origin}${list}`,
+        other.origin.replace('http:', ''),
+        `${other.origin}/login`,
+      ]) {
+        service.fault = (path) => (path === list ? { kind: 'redirect', to } : null);
+        expect(await mirror.failure()).toMatchObject({ code: 'service.redirected', action: 'stall' });
+      }
+      expect(other.requests).toStrictEqual([]);
+    },
+  );
+
+  it('of contents to another origin fails this target only, and nothing is sent there', async () => {
+    const { service, mirror } = await seeded();
+    const other = await otherOrigin();
+    const [{ id } = { id: '' }] = service.repositories;
+    service.fault = (path) =>
+      path.includes(id) && path.includes('/contents')
+        ? { kind: 'redirect', to: `${other.origin}/x.zip?s=1` }
+        : null;
+    const results = await mirror.results();
+    expect(results['Accounting/main']).toMatchObject({ code: 'service.redirected', errorAction: 'stall' });
+    await mirror.expectExact({ 'Other/main': treeOf({ 'o.xlsx': 'o' }) });
+    expect(other.requests).toStrictEqual([]);
+  });
+
+  it('to where it came from ends, and so does one to nowhere', async () => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) => (path.startsWith('/api/repos') ? { kind: 'redirect', to: path } : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
+    expect(service.takeRequests().length).toBeLessThan(20);
+    service.fault = () => ({ kind: 'redirect', to: 'http://' });
+    expect(await mirror.failure()).toMatchObject({ code: 'service.redirected' });
+  });
+
+  it('to a login page inside the origin is recognised as of the wrong kind', async () => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) => {
+      if (path === '/login') return { kind: 'html' };
+      return path === '/api/repos' ? { kind: 'redirect', to: '/login' } : null;
+    };
+    expect(await mirror.failure()).toMatchObject({ code: 'service.wrong_kind' });
+  });
+
+  it('never takes a credential to the other generation of the API', async () => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) =>
+      path === '/api/v1/workbooks' ? { kind: 'redirect', to: '/api/repos?x' } : null;
+    await mirror.failure();
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+});
+
+describe('the next page', () => {
+  it('on another host is read from the configured one, and nothing is sent there', async () => {
+    const { service, mirror } = await seeded();
+    const other = await otherOrigin();
+    Object.assign(service.knobs, { next: 'other-host', otherOrigin: other.origin, pageSize: 1 });
+    await mirror.pass();
+    await mirror.expectExact();
+    expect(other.requests).toStrictEqual([]);
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+
+  function pageWith(next: unknown, count = 2): Fault {
+    const results = [
+      {
+        id: 'Accounting/a.xlsx',
+        name: '/a.xlsx',
+        integration: 'Accounting',
+        version: { id: 'v', branch: 'main' },
+      },
+    ];
+    return { kind: 'body', body: Buffer.from(JSON.stringify({ count, next, previous: null, results })) };
+  }
+
+  it('that leads in a circle ends the pass', async () => {
+    const { service, mirror } = await seeded();
+    await mirror.pass();
+    const before = await mirror.stamps();
+    service.fault = (path) => (path.includes('/workbooks') ? pageWith('?page=2') : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'listing.malformed', action: 'retry' });
+    expect(await mirror.stamps()).toStrictEqual(before);
+  });
+
+  it.each([
+    ['full pages', false],
+    ['empty pages', true],
+  ])('that never ends does not keep a pass busy for ever (%s)', async (_name, isEmpty) => {
+    const { service, mirror } = await seeded();
+    await mirror.pass();
+    const abort = new AbortController();
+    let pages = 0;
+    service.fault = (path) => {
+      if (!path.includes('/workbooks')) return null;
+      pages += 1;
+      if (pages > 1500) abort.abort();
+      if (!isEmpty) return pageWith(`?page=${pages}`);
+      const page = { count: 2, next: `?page=${pages}`, results: [] };
+      return { kind: 'body', body: Buffer.from(JSON.stringify(page)) };
+    };
+    const error = await mirror.failure({ signal: abort.signal });
+    expect(error.code).toMatch(/^listing\./);
+  });
+
+  it.each(['http://', 'nonsense', '/other', 7, {}])(
+    'given as %j ends the pass or is not followed',
+    async (next) => {
+      const { service, mirror } = await seeded();
+      const other = await otherOrigin();
+      await mirror.pass();
+      const before = await mirror.stamps();
+      service.fault = (path) => (path.endsWith('/workbooks') ? pageWith(next) : null);
+      const error = await mirror.failure();
+      expect(error.code).toMatch(/^(?:listing|service)\./);
+      expect(await mirror.stamps()).toStrictEqual(before);
+      expect(other.requests).toStrictEqual([]);
+    },
+  );
+
+  it('never takes the token of v1 to the current API', async () => {
+    const { service, mirror } = await seeded();
+    service.fault = (path) => (path.endsWith('/workbooks') ? pageWith('/api/repos?page=2') : null);
+    await mirror.pass().catch(() => {});
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+});
+
+describe('secrets', () => {
+  const faults: readonly [string, Fault][] = [
+    ['status 401', { kind: 'status', status: 401 }],
+    ['status 403', { kind: 'status', status: 403 }],
+    ['status 500', { kind: 'status', status: 500 }],
+    ['a login page', { kind: 'html' }],
+    ['JSON of another kind', { kind: 'json' }],
+    ['a body that breaks off', { kind: 'cut', after: 4 }],
+    [
+      'a redirect that names them',
+      { kind: 'redirect', to: `http://x.invalid/?key=${API_KEY}&token=${API_TOKEN}` },
+    ],
+    ['a body that names them', { kind: 'body', body: Buffer.from(`{"error":"${API_KEY} ${API_TOKEN}"}`) }],
+  ];
+  it.each(faults)('are in no error and no event after %s', async (_name, fault) => {
+    const { service, mirror } = await seeded();
+    for (const part of ['/repos', '/v1/workbooks', '/contents']) {
+      service.fault = (path) => (path.includes(part) ? fault : null);
+      const error: unknown = await mirror.pass().then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      const said = `${inspect(error, { depth: 8 })} ${await mirror.everythingSaid()}`;
+      expect(said).not.toContain(API_KEY);
+      expect(said).not.toContain(API_TOKEN);
+    }
+  });
+
+  const reflections: readonly [string, (key: string) => string][] = [
+    ['the path of a login page elsewhere', (key) => `http://login.invalid/sso/${key}/x`],
+    ['the name of another host', (key) => `http://${key}.invalid/`],
+    ['a path of its own', (key) => `/sso/${key}/${encodeURIComponent(key)}`],
+  ];
+  it.each(reflections)('are masked where the service redirects to %s that holds them', async (_name, to) => {
+    const { service, mirror } = await seeded();
+    const key = 'Key+5f1d-Abc';
+    await mirror.restart({ SERVICE_API_KEY: key, SERVICE_API_TOKEN: key });
+    service.apiKey = key;
+    service.apiToken = key;
+    service.knobs.pageSize = 1;
+    for (const part of ['/repos', '/v1/workbooks', '/contents']) {
+      service.fault = (path) => {
+        if (path.includes('/sso/')) return { kind: 'html' };
+        return path.includes(part) ? { kind: 'redirect', to: to(key) } : null;
+      };
+      const error: unknown = await mirror.pass().catch((reason: unknown) => reason);
+      const said = `${inspect(error, { depth: 8 })} ${await mirror.everythingSaid()}`;
+      for (const form of [key, key.toLowerCase(), encodeURIComponent(key)]) expect(said).not.toContain(form);
+    }
+    const failed = mirror.eventsOf('pass.failed').map(({ message }) => message);
+    expect(failed.join()).not.toContain('login.invalid/');
+    expect(failed).toHaveLength(2);
+  });
+
+  it('are masked in the address of a next page that leads in a circle', async () => {
+    const { service, mirror } = await seeded();
+    const next = `?page=${API_TOKEN}`;
+    const page = Buffer.from(JSON.stringify({ count: 2, next, results: [] }));
+    service.fault = (path) => (path.includes('/workbooks') ? { kind: 'body', body: page } : null);
+    const error = await mirror.failure();
+    expect(error.message).toContain('in a circle: ?page=[secret]');
+  });
+
+  it('are sent as the file holds them at the time of each request', async () => {
+    const { service, mirror } = await seeded();
+    const file = `${mirror.directory}/key`;
+    await writeFile(file, 'first-key\n');
+    service.apiKey = 'first-key';
+    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+    await mirror.pass();
+    await writeFile(file, 'second-key\n');
+    service.apiKey = 'second-key';
+    service.takeRequests();
+    await mirror.pass();
+    expect(service.credentialFaults()).toStrictEqual([]);
+  });
+});

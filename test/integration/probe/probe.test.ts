@@ -1,0 +1,474 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { openProbeConnection } from '../../../src/mirror/upstream/probe-requests.ts';
+import { escaped } from '../../../src/lib/text/terminal-text.ts';
+import { probe, type ProbeOptions, type ProbeReport } from '../../../src/probe/probe.ts';
+import { renderReport } from '../../../src/probe/report.ts';
+import { startEmbedded } from '../../support/embedded.ts';
+import {
+  API_KEY,
+  API_TOKEN,
+  type FakeKnobs,
+  FakeService,
+  startOtherOrigin,
+} from '../../support/fake-service.ts';
+import { run, start } from '../../support/program.ts';
+
+async function startFake(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
+  const service = await FakeService.start(knobs);
+  onTestFinished(() => service.close());
+  const accounting = service.addRepository('Secretary', {
+    'Confidential/Salaries.xlsx': 'The salaries.',
+    'Plan.xlsx': 'The plan.',
+  });
+  service.fork(accounting, 'main', 'unannounced');
+  service.write(accounting, 'unannounced', 'Plan.xlsx', 'Another plan.');
+  const files = Object.fromEntries(
+    Array.from({ length: 6 }, (_, index) => [`deep/f${index}.xlsx`, `${index}`.repeat(500)]),
+  );
+  service.addRepository('git.intranet.example/finance/takeover.git', files);
+  return service;
+}
+
+async function probed(service: FakeService, options: Partial<ProbeOptions> = {}): Promise<ProbeReport> {
+  const connection = openProbeConnection({
+    baseUrl: service.baseUrl,
+    credential: (generation) => (generation === 'current' ? API_KEY : API_TOKEN),
+    connectTimeoutMs: 5000,
+    headersTimeoutMs: 5000,
+    stallTimeoutMs: 5000,
+    signal: new AbortController().signal,
+  });
+  onTestFinished(() => connection.close());
+  return probe({
+    sender: connection,
+    baseUrl: service.baseUrl,
+    asksV1: true,
+    triesWrongKey: false,
+    maxRequests: 200,
+    maxPauseMs: 30_000,
+    maxDownloadBytes: 1_000_000,
+    pause: () => Promise.resolve(),
+    onProgress: () => {},
+    ...options,
+  });
+}
+
+function answerTo(report: ProbeReport, id: string): string {
+  return report.findings.find((finding) => finding.id === id)?.answer ?? '(nothing)';
+}
+
+describe('a request of a probe', () => {
+  it('ends where the answer drips for ever', async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(drip));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const connection = openProbeConnection({
+      baseUrl: `http://127.0.0.1:${port}/api`,
+      credential: () => null,
+      connectTimeoutMs: 5000,
+      headersTimeoutMs: 200,
+      stallTimeoutMs: 200,
+      signal: new AbortController().signal,
+    });
+    onTestFinished(() => connection.close());
+    const answer = await connection.send({
+      generation: 'current',
+      method: 'GET',
+      target: '/repos',
+      headers: {},
+      credential: 'none',
+      maxBytes: 1000,
+    });
+    expect(answer).toMatchObject({ status: 0, isWhole: false, failure: { code: 'service.timeout' } });
+  });
+});
+
+describe('a probe', () => {
+  it.each<[string, Partial<FakeKnobs>, Record<string, string>]>([
+    [
+      'as it is',
+      {},
+      {
+        'repositories.list': '2 (1 of Git addresses, 1 drag-and-drop, 0 malformed)',
+        'repositories.names': 'all',
+        'repositories.created_at': 'microseconds, +00:00 (2)',
+        'repositories.alias': 'no: 404 JSON {detail}',
+        'workbooks.v1': 'yes',
+        'workbooks.count': 'yes',
+        'workbooks.branches': 'yes: 2 of 8 on several of 3 branches',
+        'workbooks.integration': 'full_name 2, id 0, no listed repository 0',
+        'workbooks.action': 'modify 10',
+        'workbooks.status': 'success 10',
+        'workbooks.filter_unknown': '200, 10 of 10 rows',
+        'workbooks.extra_fields': 'none',
+        'branches.omitted': 'one listed branch (2 compared)',
+        'branches.absent': '404 JSON {detail}',
+        'archives.leading_folder': 'no',
+        'archives.folder': 'from the root of the repository',
+        'archives.etag': 'no',
+        'archives.length': 'yes: Content-Length',
+        'archives.times': 'no: all files have one time',
+        'files.content': 'yes',
+        'files.range': 'no: the whole file',
+        credentials: 'not asked',
+        'transport.limits': 'no',
+        'transport.clock': 'less than 2 s',
+      },
+    ],
+    [
+      'references by id only',
+      { references: new Set(['id']) },
+      {
+        'references.git':
+          'id: yes; full name, slashes encoded: 404 JSON {detail}; full name, slashes as they are: 404 JSON {detail}; short name: 404 JSON {detail}',
+      },
+    ],
+    [
+      'references by short name, with pages for others',
+      { references: new Set(['name']), unacceptedReference: 'html-200' },
+      {
+        'references.drag_and_drop': 'id: 200 HTML page; full name, slashes encoded: yes',
+        'references.git':
+          'id: 200 HTML page; full name, slashes encoded: 200 HTML page; full name, slashes as they are: 200 HTML page; short name: yes',
+      },
+    ],
+    [
+      'no reference that works',
+      { references: new Set() },
+      {
+        'archives.subject':
+          'nothing to look into: no repository with files could be downloaded within 1.0 MB',
+      },
+    ],
+    [
+      'one row a workbook',
+      { rows: 'latest-only' },
+      { 'workbooks.branches': 'not seen: each of 8 on one branch only' },
+    ],
+    [
+      'ids as integrations',
+      { integration: 'id' },
+      { 'workbooks.integration': 'full_name 0, id 2, no listed repository 0' },
+    ],
+    [
+      'a wrapping folder',
+      { leadingFolder: 'contents-4711' },
+      { 'archives.leading_folder': 'yes', 'files.content': 'yes' },
+    ],
+    ['stored entries', { compression: 'stored' }, { 'archives.methods': 'stored 2' }],
+    ['folder entries', { folderEntries: true }, { 'archives.folder_entries': 'yes' }],
+    ['zip64', { zip64: true }, { 'archives.zip64': 'yes' }],
+    ['data descriptors', { dataDescriptors: true }, { 'archives.descriptors': 'yes' }],
+    [
+      'chunks',
+      { length: 'chunked' },
+      { 'archives.length': 'no: in chunks', 'requests.head': 'yes, without a length' },
+    ],
+    [
+      'gzip',
+      { contentEncoding: 'gzip' },
+      { 'transport.coding': 'yes: gzip', 'archives.methods': 'deflated 2' },
+    ],
+    [
+      'absolute next',
+      { pageSize: 4 },
+      {
+        'workbooks.next': 'absolute',
+        'workbooks.page_size': '4',
+        'workbooks.pages': '10 on 3',
+        'workbooks.parameters':
+          'works: page; does nothing: page_size, per_page, limit, offset, limit with offset',
+      },
+    ],
+    ['next as a path', { pageSize: 4, next: 'path' }, { 'workbooks.next': 'path' }],
+    ['next as a query', { pageSize: 4, next: 'query' }, { 'workbooks.next': 'query only' }],
+    [
+      'next on another host',
+      { pageSize: 4, next: 'other-host' },
+      { 'workbooks.next': 'absolute, another host', 'workbooks.pages': '10 on 3' },
+    ],
+    [
+      'next without its prefix',
+      { pageSize: 4, next: 'without-prefix' },
+      { 'workbooks.next': 'path, without the prefix of the base address' },
+    ],
+    ['nothing beyond the end', { pageBeyondEnd: 'empty' }, { 'workbooks.beyond': '200, a page with 0 rows' }],
+    ['not found beyond the end', { pageBeyondEnd: '404' }, { 'workbooks.beyond': '404 JSON {detail}' }],
+    ['a count that is wrong', { countOffset: 3 }, { 'workbooks.count': 'no: 13 for 10' }],
+    ['a row twice', { duplicateRows: true }, { 'workbooks.repeated': '1' }],
+    [
+      'malformed rows',
+      { malformedRepositories: ['x'], malformedWorkbooks: [7] },
+      {
+        'repositories.list': '3 (1 of Git addresses, 1 drag-and-drop, 1 malformed)',
+        'workbooks.malformed': '1',
+      },
+    ],
+    [
+      'workbooks of nobody',
+      { unlistedIntegrations: ['h/gone.git'] },
+      { 'workbooks.integration': 'full_name 2, id 0, no listed repository 1' },
+    ],
+    ['no v1', { v1: '404' }, { 'workbooks.v1': 'no: 404 HTML page' }],
+    ['a page for v1', { v1: 'html-200' }, { 'workbooks.v1': 'no: 200 HTML page' }],
+    [
+      'strong tags',
+      { etag: 'strong', conditional: true },
+      { 'archives.etag': 'yes: strong', 'archives.conditional': 'yes: 304' },
+    ],
+    [
+      'weak tags that do nothing',
+      { etag: 'weak' },
+      { 'archives.etag': 'yes: weak', 'archives.conditional': 'no: status 200' },
+    ],
+    ['status 400 for what is not there', { absentStatus: 400 }, { 'references.absent': '400 JSON {detail}' }],
+    [
+      'times without microseconds',
+      { microseconds: false },
+      { 'repositories.created_at': 'no fraction, +00:00 (2)' },
+    ],
+    [
+      'further fields',
+      { extraFields: true },
+      {
+        'repositories.extra_fields': 'archived, owner, tags',
+        'workbooks.extra_fields': 'content, created_at, file, url',
+      },
+    ],
+    [
+      'missing fields',
+      { missingFields: true },
+      {
+        'repositories.missing_fields': 'created_at, url',
+        'workbooks.missing_fields': 'action, author, created_at, display_name, message, parent, status',
+      },
+    ],
+    [
+      'headers',
+      {
+        headers: { server: 'nginx/1.25.3', 'x-ratelimit-limit': '60', date: 'Thu, 01 Jan 2026 00:00:00 GMT' },
+      },
+      {
+        'transport.server': 'nginx/1.25.3',
+        'transport.limits': 'yes: x-ratelimit-limit',
+        'transport.clock': expect.stringMatching(/^-\d+ s$/) as string,
+      },
+    ],
+  ])('sees %s', async (_name, knobs, answers) => {
+    const report = await probed(await startFake(knobs));
+    expect(report.stopped).toBeNull();
+    for (const [id, answer] of Object.entries(answers))
+      expect([id, answerTo(report, id)]).toEqual([id, answer]);
+  });
+
+  it('only reads, and sends each credential where it belongs', async () => {
+    const other = await startOtherOrigin();
+    onTestFinished(() => other.close());
+    const service = await startFake({ pageSize: 2, next: 'other-host', otherOrigin: other.origin });
+    await probed(service);
+    expect(service.credentialFaults()).toEqual([]);
+    expect(new Set(service.requests.map(({ method }) => method))).toEqual(new Set(['GET', 'HEAD']));
+    expect(other.requests).toEqual([]);
+  });
+
+  it('sends a made-up key and none only when it is asked to', async () => {
+    const service = await startFake();
+    const report = await probed(service, { triesWrongKey: true });
+    expect(service.credentialFaults()).toHaveLength(4);
+    expect(answerTo(report, 'credentials.current.wrong')).toBe('401 JSON {detail}');
+    expect(answerTo(report, 'credentials.v1.none')).toBe('401 JSON {detail}');
+  });
+
+  it('does not ask v1 without a token', async () => {
+    const service = await startFake();
+    const report = await probed(service, { asksV1: false });
+    expect(answerTo(report, 'workbooks.v1')).toBe('not asked: there is no token');
+    expect(service.requests.filter(({ path }) => path.includes('/v1/'))).toEqual([]);
+  });
+
+  it('keeps to its number of requests, and tells what it knows by then', async () => {
+    const service = await startFake();
+    const report = await probed(service, { maxRequests: 9 });
+    expect(report).toMatchObject({ requests: 9, stopped: 'all 9 requests were used up' });
+    expect(service.requests).toHaveLength(9);
+    expect(answerTo(report, 'repositories.ids')).toBe('all');
+  });
+
+  it('downloads nothing that is too great', async () => {
+    const report = await probed(await startFake({ length: 'chunked' }), { maxDownloadBytes: 100 });
+    expect(answerTo(report, 'archives.subject')).toContain('within 100 B');
+  });
+
+  it('ends when a credential is refused on the way, or the service has had enough', async () => {
+    const service = await startFake();
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
+    expect((await probed(service)).stopped).toBe('the service refused the credential (status 401)');
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 429 } : null);
+    const report = await probed(service);
+    expect(report.stopped).toBe('the service asked for fewer requests (status 429)');
+    expect(answerTo(report, 'workbooks.v1')).toBe('yes');
+  });
+
+  it('waits as long as the service asks, and goes on', async () => {
+    const service = await startFake();
+    const pauses: number[] = [];
+    service.failTimes('/v1/workbooks', 2, { kind: 'status', status: 503, headers: { 'retry-after': '7' } });
+    const report = await probed(service, {
+      pause: (delayMs) => {
+        pauses.push(delayMs);
+        return Promise.resolve();
+      },
+    });
+    expect(pauses).toEqual([7000, 7000]);
+    expect(report.stopped).toBeNull();
+    expect(answerTo(report, 'transport.retry_after')).toBe('yes: 2 times');
+  });
+
+  it.each([
+    [{ kind: 'status', status: 401 }, 'credentials.refused'],
+    [{ kind: 'status', status: 403 }, 'credentials.refused'],
+    [{ kind: 'status', status: 404 }, 'service.not_found'],
+    [{ kind: 'status', status: 429 }, 'service.busy'],
+    [{ kind: 'redirect', to: 'http://other.invalid/' }, 'service.wrong_kind'],
+    [{ kind: 'cut', after: 3 }, 'service.unreachable'],
+  ] as const)('fails when there is no list of repositories: %j', async (fault, code) => {
+    const service = await startFake();
+    service.fault = () => fault;
+    await expect(probed(service)).rejects.toMatchObject({ code });
+  });
+
+  it('bears answers that are cut off or are pages of a router, at every endpoint', async () => {
+    for (const part of ['/contents', '/v1/workbooks', '/repositories', 'HEAD', '?status', '?page']) {
+      for (const fault of [
+        { kind: 'html' },
+        { kind: 'cut', after: 20 },
+        { kind: 'status', status: 500 },
+        { kind: 'truncate', keep: 30 },
+      ] as const) {
+        const service = await startFake({ pageSize: 4 });
+        service.fault = (path) => (path.includes(part) ? fault : null);
+        const report = await probed(service);
+        expect(report.findings.length).toBeGreaterThan(15);
+      }
+    }
+  });
+
+  it('names nobody and nothing', async () => {
+    const service = await startFake({
+      extraFields: true,
+      pageSize: 4,
+      etag: 'strong',
+      headers: {
+        server: 'proxy.intranet.example',
+        'x-powered-by': 'Takeover Portal',
+        'x-ratelimit-takeover': '1',
+      },
+      malformedRepositories: [
+        { id: 'Secretary', name: 'x', full_name: 'x', Secretary: 1, 'finance/takeover': 2 },
+      ],
+      malformedWorkbooks: [
+        {
+          id: 'x',
+          name: '/y',
+          integration: 'Secretary',
+          version: { id: 'v', branch: 'unannounced', unannounced: 1 },
+        },
+      ],
+    });
+    service.fault = (path) => {
+      if (!path.includes('/contents') || !path.includes('no-such-thing')) return null;
+      return {
+        kind: 'body',
+        body: Buffer.from('{"Secretary":"Salaries","takeover":{"intranet":1}}'),
+        headers: { 'content-type': 'application/json' },
+      };
+    };
+    const report = await probed(service, { triesWrongKey: true });
+    const text = `${JSON.stringify(report)}${String(renderReport(report, 160, escaped))}`;
+    const names = [
+      'Secretary',
+      'Confidential',
+      'Salaries',
+      'Plan.xlsx',
+      'unannounced',
+      'intranet',
+      'finance/takeover',
+      'Takeover',
+      'takeover',
+      'Änne',
+      '127.0.0.1',
+      'deep/',
+      API_KEY,
+      API_TOKEN,
+      ...service.repositories.map(({ id }) => id),
+    ];
+    expect(names.filter((name) => text.includes(name))).toEqual([]);
+  });
+});
+
+describe('the command probe', () => {
+  it('prints a table of the embedded service, with its progress beside it', async () => {
+    const { settings } = await startEmbedded();
+    const { exitCode, stdout, stderr } = await run(['probe'], settings);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 0,
+      stderr: [
+        'Reading only, at most 150 requests, one after the other.',
+        'Asking about the list of repositories.',
+        'Asking about the list of workbooks.',
+        'Asking about references.',
+        'Asking about the contents of a small repository.',
+        '',
+      ].join('\n'),
+    });
+    expect(stdout).toMatch(/^Probe of a service by workbook-mirror \d/);
+    expect(stdout).toMatch(/is \/repositories the same\? +the same list +the mirror asks for \/repos/);
+    expect(stdout).toMatch(/is a range of a file given\? +yes: 206/);
+    for (const name of ['Accounting', 'Sales Europe', 'forecast', '127.0.0.1'])
+      expect(stdout).not.toContain(name);
+  });
+
+  it('prints the same as JSON, and ends with 1 when it could not ask everything', async () => {
+    const { settings } = await startEmbedded();
+    const { exitCode, stdout } = await run(['probe', '--json', '--quiet', '--max-requests', '12'], settings);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      format: 1,
+      requests: 12,
+      stopped: 'all 12 requests were used up',
+    });
+  });
+
+  it('refuses a number of requests that is none', async () => {
+    const { exitCode, stderr } = await run(['probe', '--max-requests', '0']);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('whole number');
+  });
+
+  it('ends at once when it is interrupted', async () => {
+    const service = await startFake();
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'silence' } : null);
+    const running = start(['probe'], {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    });
+    await expect
+      .poll(() => service.requests.some(({ path }) => path.includes('/contents')), { timeout: 20_000 })
+      .toBe(true);
+    running.child.kill('SIGINT');
+    const { exitCode, stdout, stderr } = await running.ended;
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect(stderr).toContain('The probe was abandoned.');
+  });
+});

@@ -1,0 +1,595 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { onTestFinished, describe, expect, it } from 'vitest';
+
+import { createChecker } from '../../../../src/server/checker/checker.ts';
+import { openFindings } from '../../../../src/server/checker/findings.ts';
+import { createOpener, startProgram } from '../../../../src/server/checker/opener.ts';
+import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
+import { readBlobs } from '../../../../src/server/git/blobs.ts';
+import { createBranchReader } from '../../../../src/server/git/branch-reader.ts';
+import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import {
+  createGitLibrary,
+  type GitLibrary,
+  type GitLibraryOptions,
+} from '../../../../src/server/git/library.ts';
+import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
+import { readRefFiles } from '../../../../src/server/git/ref-files.ts';
+import { readHeads } from '../../../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { answerWorkbooks } from '../../../../src/server/http/workbooks.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { bytesOf, makeBook, wholeFile } from '../../../support/workbooks.ts';
+
+const LIMITS = { limitMs: 30_000, heapMegabytes: 128, idleMs: 10_000 };
+/** An XML spreadsheet of Excel 2003 in which one column stands for a thousand million. */
+const HUNGRY = [
+  '<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"',
+  ' xmlns:ss="urn:schemas-microsoft-com:office:spreadsheet"><Worksheet ss:Name="S"><Table>',
+  '<Column ss:Index="1" ss:Span="999999999"/></Table></Worksheet></Workbook>',
+].join('');
+
+function write(path: string, content: string | Uint8Array): FileChange {
+  return { kind: 'write', path, content };
+}
+
+function plan(branch: string, changes: readonly FileChange[], more: Partial<CommitPlan> = {}): CommitPlan {
+  const author = { name: 'A', email: 'a@example.com' };
+  return { branch, author, at: new Date('2026-01-02T03:04:05Z'), message: 'm\n', changes, ...more };
+}
+
+interface Bench {
+  readonly folder: string;
+  readonly git: Git;
+  readonly registry: Registry;
+  /** The bare repository A, with one workbook on main. */
+  readonly gitDirectory: string;
+  readonly commit: (changes: readonly FileChange[], branch?: string) => Promise<string>;
+}
+
+async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
+  const folder = await temporaryFolder();
+  const registry = await openRegistry(join(folder, 'data'));
+  const git = createGit();
+  onTestFinished(async () => {
+    await git.stop();
+    await registry.close();
+  });
+  const { id } = await registry.create('A');
+  const gitDirectory = registry.gitDirectory(id);
+  await makeCommits(git, gitDirectory, [plan('main', [write('x.xlsx', content)])]);
+  return {
+    folder,
+    git,
+    registry,
+    gitDirectory,
+    async commit(changes, branch = 'main') {
+      const from = (await readHeads(git, gitDirectory)).get(branch) ?? 'refs/heads/main';
+      const [head = ''] = await makeCommits(git, gitDirectory, [plan(branch, changes, { from })]);
+      return head;
+    },
+  };
+}
+
+/** Watches how often git is asked for references. */
+function watched(git: Git): { readonly git: Git; readonly asked: () => number } {
+  let asked = 0;
+  return {
+    git: {
+      ...git,
+      run: (gitDirectory, args, options) => {
+        if (args[0] === 'for-each-ref') asked += 1;
+        return git.run(gitDirectory, args, options);
+      },
+    },
+    asked: () => asked,
+  };
+}
+
+describe('branches', () => {
+  it('are exact after every change by another program, however quickly one follows another', async () => {
+    const { git, gitDirectory, commit } = await makeBench();
+    const reader = createBranchReader(git);
+    const run = (...args: string[]): Promise<unknown> => git.run(gitDirectory, args);
+    const first = (await readHeads(git, gitDirectory)).get('main') ?? '';
+    const second = await commit([write('y.xlsx', '1')]);
+    const expected = async (): Promise<void> => {
+      expect([...(await reader.heads(gitDirectory))]).toEqual([...(await readHeads(git, gitDirectory))]);
+    };
+    await expected();
+    for (let round = 0; round < 30; round += 1) {
+      await run('update-ref', 'refs/heads/main', round % 2 === 0 ? first : second);
+      await expected();
+    }
+    await run('update-ref', 'refs/heads/deep/er/topic', first);
+    await expected();
+    await run('pack-refs', '--all', '--prune');
+    await expected();
+    await run('update-ref', 'refs/heads/deep/er/topic', second);
+    await expected();
+    await run('update-ref', '-d', 'refs/heads/deep/er/topic');
+    await expected();
+    // As a program does that knows nothing of locks.
+    await writeFile(join(gitDirectory, 'refs/heads/main'), `${first}\n`);
+    await expected();
+    await run('symbolic-ref', 'HEAD', 'refs/heads/other');
+    expect((await reader.branches(gitDirectory)).defaultBranch).toBe('other');
+    await run('symbolic-ref', 'HEAD', 'refs/heads/main');
+    expect((await reader.branches(gitDirectory)).defaultBranch).toBe('main');
+  });
+
+  it('are read once while nothing changes, and keep their identity when they are read for nothing', async () => {
+    const { git: plain, gitDirectory } = await makeBench();
+    const { git, asked } = watched(plain);
+    const reader = createBranchReader(git);
+    const heads = await reader.heads(gitDirectory);
+    await expect
+      .poll(async () => {
+        const before = asked();
+        expect(await reader.heads(gitDirectory)).toBe(heads);
+        return asked() - before;
+      })
+      .toBe(0);
+    const settled = asked();
+    for (let round = 0; round < 20; round += 1) await reader.branches(gitDirectory);
+    expect(asked()).toBe(settled);
+    await writeFile(join(gitDirectory, 'packed-refs'), '');
+    expect(await reader.heads(gitDirectory)).toBe(heads);
+    expect(asked()).toBe(settled + 1);
+  });
+
+  it('are read each time where they stand for something that is no branch, or are kept in another way', async () => {
+    const { git: plain, gitDirectory, commit } = await makeBench();
+    const { git, asked } = watched(plain);
+    const first = (await readHeads(git, gitDirectory)).get('main') ?? '';
+    const second = await commit([write('y.xlsx', '1')]);
+    await git.run(gitDirectory, ['update-ref', 'refs/tags/t', first]);
+    await git.run(gitDirectory, ['symbolic-ref', 'refs/heads/alias', 'refs/tags/t']);
+    const reader = createBranchReader(git);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
+    await git.run(gitDirectory, ['update-ref', 'refs/tags/t', second]);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBe(second);
+    await git.run(gitDirectory, ['symbolic-ref', 'refs/heads/alias', 'refs/tags/later']);
+    // Until the files have settled, everything is read anew in any case.
+    await expect.poll(() => readRefFiles(gitDirectory).isConclusive).toBe(true);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBeUndefined();
+    await reader.heads(gitDirectory);
+    await git.run(gitDirectory, ['update-ref', 'refs/tags/later', first]);
+    expect((await reader.heads(gitDirectory)).get('alias')).toBe(first);
+    await rm(join(gitDirectory, 'refs/heads'), { recursive: true });
+    await writeFile(join(gitDirectory, 'refs/heads'), 'this repository uses another format\n');
+    const before = asked();
+    await reader.heads(gitDirectory).catch(() => undefined);
+    await reader.heads(gitDirectory).catch(() => undefined);
+    expect(asked()).toBe(before + 2);
+  });
+});
+
+describe('the rows', () => {
+  it('of other repositories are the same when one changes, and go with their repository', async () => {
+    const { git, registry, commit } = await makeBench();
+    const { id } = await registry.create('B');
+    await makeCommits(git, registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
+    const listing = createWorkbookListing(git, registry);
+    const before = await listing.rows();
+    expect(before.map((row) => row.id)).toEqual(['A/x.xlsx', 'B/b.xlsx']);
+    await commit([write('a.xlsx', '1')]);
+    const after = await listing.rows();
+    expect(after.map((row) => row.id)).toEqual(['A/a.xlsx', 'A/x.xlsx', 'B/b.xlsx']);
+    expect(after[2]).toBe(before[1]);
+    const only = { ...registry, list: () => registry.list().filter((repository) => repository.id === id) };
+    expect((await createWorkbookListing(git, only).rows()).map((row) => row.id)).toEqual(['B/b.xlsx']);
+  });
+
+  it('hold a bounded part of what a commit says, and a time that can be written', async () => {
+    const { git, registry, gitDirectory } = await makeBench();
+    const from = (await readHeads(git, gitDirectory)).get('main') ?? '';
+    const tree = (await git.run(gitDirectory, ['rev-parse', `${from}^{tree}`])).toString().trim();
+    const commit = [
+      `tree ${tree}`,
+      `author ${'Ä'.repeat(100_000)} <a@example.com> 1 +0000`,
+      'committer B <b@example.com> 9000000000000 +0000',
+      '',
+      'é'.repeat(5_000_000),
+    ].join('\n');
+    const hash = ['hash-object', '-t', 'commit', '-w', '--stdin', '--literally'];
+    const id = (await git.run(gitDirectory, hash, { input: commit })).toString().trim();
+    await git.run(gitDirectory, ['update-ref', 'refs/heads/odd', id]);
+    const rows = await createWorkbookListing(git, registry).rows();
+    expect(rows.map(({ branch, path }) => [branch, path])).toEqual([
+      ['main', 'x.xlsx'],
+      ['odd', 'x.xlsx'],
+    ]);
+    expect(rows[1]?.version).toMatchObject({
+      author: 'Ä'.repeat(512),
+      createdAt: '9999-12-31T23:59:59+00:00',
+      message: 'é'.repeat(32_768),
+    });
+  });
+
+  it('of a repository that cannot be read are those of before, and that is told once', async () => {
+    const { git, registry, gitDirectory } = await makeBench();
+    await registry.create('B');
+    const told: string[] = [];
+    const listing = createWorkbookListing(git, registry, createBranchReader(git), ({ kind, repository }) =>
+      told.push(`${repository.full_name} ${kind}`),
+    );
+    const before = await listing.rows();
+    expect(before).toHaveLength(1);
+    const head = await readFile(join(gitDirectory, 'HEAD'));
+    await rm(join(gitDirectory, 'HEAD'));
+    expect(await listing.rows()).toBe(before);
+    expect(await listing.rows()).toBe(before);
+    const [a] = registry.list();
+    expect([...listing.unreadable()]).toEqual([a?.id]);
+    expect(told).toEqual(['A unreadable']);
+    // Nobody knows what was there: a short list would say that it is gone.
+    const anew = createWorkbookListing(git, registry);
+    await expect(anew.rows()).rejects.toMatchObject({ status: 503, code: 'incomplete' });
+    const neverThere = registry
+      .list()
+      .map((row) => Object.assign({}, row, { source: '/x.git', cloned: false }));
+    expect(await createWorkbookListing(git, { ...registry, list: () => neverThere }).rows()).toEqual([]);
+    await writeFile(join(gitDirectory, 'HEAD'), head);
+    expect(await listing.rows()).toEqual(before);
+    expect(await anew.rows()).toEqual(before);
+    expect([...listing.unreadable()]).toEqual([]);
+    expect(told).toEqual(['A unreadable', 'A readable']);
+  });
+
+  it('of a repository that cannot be read are processing, in the list of all others', async () => {
+    const { registry, gitDirectory } = await makeBench();
+    const { id } = await registry.create('B');
+    await makeCommits(createGit(), registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
+    const told: string[] = [];
+    const library = createGitLibrary(registry, { onReading: ({ kind }) => told.push(kind) });
+    onTestFinished(library.close);
+    const standings = async (): Promise<unknown> => {
+      const { rows, standingOf } = await library.workbooks();
+      return rows.map((row) => [row.id, standingOf(row).status]);
+    };
+    const whole = [
+      ['A/x.xlsx', 'success'],
+      ['B/b.xlsx', 'success'],
+    ];
+    expect(await standings()).toEqual(whole);
+    await rename(gitDirectory, `${gitDirectory}-away`);
+    expect(await standings()).toEqual([['A/x.xlsx', 'processing'], whole[1]]);
+    await rename(`${gitDirectory}-away`, gitDirectory);
+    expect(await standings()).toEqual(whole);
+    expect(told).toEqual(['unreadable', 'readable']);
+  });
+});
+
+describe('blobs', () => {
+  it('are read one by one, whole or by their ends, also when some are missing', async () => {
+    const long = Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => index % 251));
+    const { git, gitDirectory, commit } = await makeBench('');
+    await commit([write('long.xlsx', long), write('short.xlsx', 'abc')]);
+    const idOf = async (path: string): Promise<string> =>
+      (await git.run(gitDirectory, ['rev-parse', `refs/heads/main:${path}`])).toString().trim();
+    const ids = await Promise.all(['x.xlsx', 'long.xlsx', 'short.xlsx'].map(idOf));
+    const wanted = [ids[0] ?? '', '0'.repeat(40), ids[1] ?? '', ids[2] ?? ''];
+    const limits = { wholeBytes: 1000, endBytes: 500 };
+    const read = [];
+    const { signal } = new AbortController();
+    for await (const { file } of readBlobs(git, gitDirectory, wanted, signal, limits)) read.push(file);
+    expect(read).toEqual([
+      { sizeBytes: 0, first: Buffer.alloc(0), last: Buffer.alloc(0) },
+      null,
+      { sizeBytes: long.length, first: long.subarray(0, 500), last: long.subarray(-500) },
+      { sizeBytes: 3, first: Buffer.from('abc'), last: Buffer.alloc(0) },
+    ]);
+    for await (const { file } of readBlobs(git, gitDirectory, wanted.slice(2), signal)) {
+      expect(Buffer.from(file?.first ?? []).equals(long)).toBe(true);
+      break;
+    }
+    const broken = readBlobs(git, join(gitDirectory, 'nothing'), wanted, signal);
+    await expect(broken.next()).rejects.toMatchObject({ code: 'service.failed' });
+  });
+});
+
+/** The process that opens files, ended as by a system that is out of memory. */
+function killed(): ChildProcess {
+  const child = startProgram(LIMITS);
+  child.kill('SIGKILL');
+  return child;
+}
+
+describe('the process that opens files', () => {
+  it('is replaced when a file ends it, and the next file is opened', async () => {
+    const opener = createOpener(LIMITS);
+    onTestFinished(opener.close);
+    const good = wholeFile(bytesOf(makeBook(), 'xlsx'));
+    expect(await opener.check('ooxml', good)).toBe('opened');
+    expect(await opener.check('xls', wholeFile(Buffer.from(HUNGRY)))).toBe('overtaxing');
+    expect(await opener.check('ooxml', good)).toBe('opened');
+    expect(await opener.check('ooxml', wholeFile(Buffer.from('no')))).toBe('foreign');
+  });
+
+  it.each<[string, number, (started: number) => ChildProcess, 'opened' | null]>([
+    [
+      'is killed from outside once',
+      2,
+      (started) => (started === 1 ? killed() : startProgram(LIMITS)),
+      'opened',
+    ],
+    ['is killed from outside again and again', 3, killed, null],
+    ['cannot be started', 3, () => spawn('/nowhere').on('error', () => undefined), null],
+    [
+      'is refused by the system',
+      3,
+      () => {
+        throw new Error('EPERM');
+      },
+      null,
+    ],
+    ['cannot be loaded', 3, () => fork('/nowhere.js', { stdio: 'ignore' }), null],
+  ])('says nothing of a file when it %s', async (_what, starts, start, finding) => {
+    let started = 0;
+    const opener = createOpener(LIMITS, () => {
+      started += 1;
+      return start(started);
+    });
+    onTestFinished(opener.close);
+    expect(await opener.check('ooxml', wholeFile(bytesOf(makeBook(), 'xlsx')))).toBe(finding);
+    expect(started).toBe(starts);
+  });
+
+  it('is given up when a file takes too long', async () => {
+    const opener = createOpener({ ...LIMITS, limitMs: 1, heapMegabytes: 1024 });
+    onTestFinished(opener.close);
+    const rows = Array.from({ length: 50_000 }, (_, index) => [index, `text ${index}`]);
+    expect(await opener.check('ooxml', wholeFile(bytesOf(makeBook(rows), 'xlsx')))).toBe('overtaxing');
+  });
+
+  it('ends with the checker, and what was under way with it', async () => {
+    const checker = createChecker({ ...LIMITS, heapMegabytes: 1024 });
+    const file = wholeFile(Buffer.from(HUNGRY));
+    const found = Promise.all(Array.from({ length: 5 }, () => checker.check('xls', file)));
+    await checker.close();
+    expect(new Set(await found)).toEqual(new Set([null]));
+  });
+});
+
+describe('the standing of workbooks', () => {
+  type Checker = NonNullable<GitLibraryOptions['checks']>['checker'];
+  const path = (folder: string): string => join(folder, 'checked.log');
+
+  async function openLibrary(
+    { folder, registry }: Bench,
+    checker: Checker,
+    retryMs?: number,
+  ): Promise<{ library: GitLibrary; failed: string[]; close: () => Promise<void> }> {
+    const failed: string[] = [];
+    const findings = await openFindings(path(folder));
+    const onFailure: NonNullable<GitLibraryOptions['checks']>['onFailure'] = (failure) => {
+      failed.push(`${failure.path} ${failure.finding}`);
+    };
+    const library = createGitLibrary(registry, { checks: { checker, findings, onFailure, retryMs } });
+    const close = async (): Promise<void> => {
+      await library.close();
+      await findings.close();
+    };
+    onTestFinished(close);
+    return { library, failed, close };
+  }
+
+  async function standings(library: GitLibrary): Promise<Record<string, string>> {
+    const { rows, standingOf } = await library.workbooks();
+    return Object.fromEntries(rows.map((row) => [row.path, standingOf(row).status]));
+  }
+
+  it('is processing until a file was opened, and then what was found', async () => {
+    const bench = await makeBench(bytesOf(makeBook(), 'xlsx'));
+    await bench.commit([
+      write('text.xlsx', 'hello'),
+      write('b.xls', bytesOf(makeBook(), 'biff8')),
+      write('c.ods', bytesOf(makeBook(), 'ods')),
+      write('page.xls', '<html>Log in</html>'),
+      write('hungry.xls', HUNGRY),
+    ]);
+    const checker = createChecker(LIMITS);
+    onTestFinished(checker.close);
+    const { library, failed } = await openLibrary(bench, checker);
+    expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['processing']));
+    await library.checkAll();
+    expect(await standings(library)).toEqual({
+      'x.xlsx': 'success',
+      'text.xlsx': 'failure',
+      'b.xls': 'success',
+      'c.ods': 'success',
+      'page.xls': 'failure',
+      'hungry.xls': 'failure',
+    });
+    expect(failed.sort()).toEqual(['hungry.xls overtaxing', 'page.xls foreign', 'text.xlsx foreign']);
+
+    const ask = async (query: string): Promise<unknown[]> => {
+      const answer = await answerWorkbooks(library, new URL(`http://h/api/v1/workbooks${query}`), 2);
+      const { count, next, results } = JSON.parse(
+        JSON.stringify(answer.kind === 'json' ? answer.body : null),
+      ) as {
+        count: number;
+        next: string | null;
+        results: Array<{ name: string; version: { status: string }; status: unknown }>;
+      };
+      return [count, next, ...results.map(({ name, version, status }) => [name, version.status, status])];
+    };
+    const failure = { processing: 0, failure: 1 };
+    expect(await ask('?status=failure&q=X')).toEqual([
+      3,
+      'http://h/api/v1/workbooks?status=failure&q=X&page=2',
+      ['/hungry.xls', 'failure', failure],
+      ['/page.xls', 'failure', failure],
+    ]);
+    expect(await ask('?status=failure&q=/PAGE')).toEqual([1, null, ['/page.xls', 'failure', failure]]);
+    expect(await ask('?status=processing')).toEqual([0, null]);
+    expect(await ask('?q=.ODS')).toEqual([1, null, ['/c.ods', 'success', { processing: 0, failure: 0 }]]);
+    expect((await ask('?q='))[0]).toBe(6);
+  });
+
+  it('is remembered across restarts, what depends on the moment for a day, and found again where it is lost', async () => {
+    const good = bytesOf(makeBook(), 'xlsx');
+    const bench = await makeBench(good);
+    await bench.commit([write('again.xlsx', good), write('text.xlsx', 'hello'), write('slow.xlsx', 'slow')]);
+    const checked: string[] = [];
+    const checker: Checker = {
+      places: 1,
+      check: (_, { first }) => {
+        const text = Buffer.from(first).toString('latin1');
+        checked.push(text.slice(0, 5));
+        return Promise.resolve(text === 'slow' ? 'overtaxing' : text === 'hello' ? 'foreign' : 'opened');
+      },
+    };
+    const expected = {
+      'x.xlsx': 'success',
+      'again.xlsx': 'success',
+      'text.xlsx': 'failure',
+      'slow.xlsx': 'failure',
+    };
+    const open = async (): Promise<string[]> => {
+      checked.length = 0;
+      const { library, close } = await openLibrary(bench, checker);
+      await library.checkAll();
+      await library.checkAll();
+      expect(await standings(library)).toEqual(expected);
+      await close();
+      return [...checked].sort();
+    };
+    expect(await open()).toHaveLength(3);
+    expect(await open()).toEqual([]);
+    await appendFile(path(bench.folder), 'torn');
+    expect(await open()).toEqual([]);
+    await writeFile(path(bench.folder), Buffer.alloc(1000));
+    expect(await open()).toHaveLength(3);
+    expect(await open()).toEqual([]);
+    const text = await readFile(path(bench.folder), 'utf8');
+    await writeFile(path(bench.folder), text.replace(/overtaxing \d+/, 'overtaxing 1'));
+    expect(await open()).toEqual(['slow']);
+    await rm(path(bench.folder));
+    expect(await open()).toHaveLength(3);
+  });
+
+  it('does not keep an answer waiting, and turns to the newest version first', async () => {
+    const bench = await makeBench('first');
+    const checked: string[] = [];
+    let release = (): void => {};
+    const checker: Checker = {
+      places: 1,
+      check: (_, { first }) => {
+        checked.push(Buffer.from(first).toString());
+        return new Promise((resolve) => {
+          release = () => resolve('opened');
+        });
+      },
+    };
+    const { library } = await openLibrary(bench, checker);
+    expect(await standings(library)).toEqual({ 'x.xlsx': 'processing' });
+    await expect.poll(() => checked).toEqual(['first']);
+    for (const [index, text] of ['old', 'new'].entries()) {
+      const { id } = await bench.registry.create(text);
+      const at = new Date(Date.UTC(2026, 1, 1 + index));
+      await makeCommits(bench.git, bench.registry.gitDirectory(id), [
+        plan('main', [write(`${text}.xlsx`, text)], { at }),
+      ]);
+    }
+    expect(Object.keys(await standings(library))).toHaveLength(3);
+    for (const text of ['new', 'old']) {
+      release();
+      await expect.poll(() => checked.at(-1)).toBe(text);
+    }
+    release();
+    await expect
+      .poll(() => standings(library))
+      .toEqual({ 'x.xlsx': 'success', 'old.xlsx': 'success', 'new.xlsx': 'success' });
+    expect(checked).toEqual(['first', 'new', 'old']);
+  });
+
+  it('is soon known of a good file, whatever others of other repositories do', async () => {
+    const bench = await makeBench('good');
+    const { id } = await bench.registry.create('B');
+    const at = new Date('2027-01-01T00:00:00Z');
+    const bad = Array.from({ length: 10 }, (_, index) => write(`${index}.xlsx`, `bad ${index}`));
+    await makeCommits(bench.git, bench.registry.gitDirectory(id), [plan('main', bad, { at })]);
+    const checked: string[] = [];
+    const checker: Checker = {
+      places: 1,
+      check: (_, { first }) => {
+        const text = Buffer.from(first).toString();
+        checked.push(text.slice(0, 4));
+        return Promise.resolve(text === 'good' ? 'opened' : 'overtaxing');
+      },
+    };
+    const { library } = await openLibrary(bench, checker);
+    await library.checkAll();
+    expect(checked.slice(0, 2).sort()).toEqual(['bad ', 'good']);
+    expect(checked).toHaveLength(11);
+  });
+
+  it('uses every place, also for files of one repository, and those that come while others are checked', async () => {
+    const bench = await makeBench('1');
+    const open: Array<() => void> = [];
+    const checker: Checker = {
+      places: 2,
+      check: () => new Promise((resolve) => open.push(() => resolve('opened'))),
+    };
+    const { library } = await openLibrary(bench, checker);
+    await library.workbooks();
+    await expect.poll(() => open.length).toBe(1);
+    await bench.commit([write('y.xlsx', '2')]);
+    await library.workbooks();
+    await expect.poll(() => open.length).toBe(2);
+    for (const end of open) end();
+    await expect
+      .poll(async () => new Set(Object.values(await standings(library))))
+      .toEqual(new Set(['success']));
+  });
+
+  it('is processing where a file could not be checked, and found out later', async () => {
+    const bench = await makeBench('x');
+    let attempts = 0;
+    const checker: Checker = {
+      places: 1,
+      check: () => {
+        attempts += 1;
+        return Promise.resolve(attempts < 3 ? null : 'opened');
+      },
+    };
+    const { library, failed } = await openLibrary(bench, checker, 1);
+    await library.checkAll();
+    await expect.poll(() => standings(library)).toEqual({ 'x.xlsx': 'success' });
+    expect([attempts, failed]).toEqual([3, []]);
+    const waiting = await openLibrary(await makeBench('x'), {
+      places: 1,
+      check: () => Promise.resolve(null),
+    });
+    await waiting.library.checkAll();
+    expect(await standings(waiting.library)).toEqual({ 'x.xlsx': 'processing' });
+  });
+
+  it('fails where git cannot read a file', async () => {
+    const bench = await makeBench('gone');
+    const { git, gitDirectory } = bench;
+    const blob = (await git.run(gitDirectory, ['rev-parse', 'refs/heads/main:x.xlsx'])).toString().trim();
+    await rm(join(gitDirectory, 'objects', blob.slice(0, 2), blob.slice(2)));
+    const checker: Checker = { places: 2, check: () => Promise.resolve('opened') };
+    const { library, failed } = await openLibrary(bench, checker);
+    await library.checkAll();
+    expect(failed).toEqual(['x.xlsx unread']);
+    expect(await standings(library)).toEqual({ 'x.xlsx': 'failure' });
+  });
+
+  it('is processing while the repository is fetched', async () => {
+    const bench = await makeBench('x');
+    let activity: 'fetching' | null = 'fetching';
+    const registry = { ...bench.registry, activityOf: () => activity };
+    const library = createGitLibrary(registry);
+    onTestFinished(library.close);
+    expect(await standings(library)).toEqual({ 'x.xlsx': 'processing' });
+    activity = null;
+    expect(await standings(library)).toEqual({ 'x.xlsx': 'success' });
+  });
+});

@@ -1,0 +1,487 @@
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+
+import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
+import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
+import type { Sources } from '../../../../src/server/git/addresses.ts';
+import { initialise } from '../../../../src/server/git/bare.ts';
+import { createFetching } from '../../../../src/server/git/fetching.ts';
+import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
+import { createGit } from '../../../../src/server/git/git.ts';
+import { readBranches } from '../../../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import { startGitHttpServer } from '../../../support/git-http-server.ts';
+import { createGitService } from '../../../support/git-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** For machines that are busy with other tests. */
+const PATIENCE = { timeout: 30_000 };
+const KEY = 'a-key-of-the-tests';
+const PASSWORD = 'a-password-of-the-tests';
+const SECRETS = [PASSWORD, Buffer.from(`reader:${PASSWORD}`).toString('base64')];
+const git = createGit();
+
+let root = '';
+let sources: Sources = 'any';
+let events: FetchEvent[] = [];
+
+interface Started {
+  readonly registry: Registry;
+  readonly ask: (path: string, method?: string, body?: unknown) => Promise<Response>;
+  readonly create: (body: unknown) => Promise<Response>;
+  readonly close: () => Promise<void>;
+}
+
+/** Starts the service on the data of this test, whose path would hurt a careless shell. */
+async function start(): Promise<Started> {
+  const registry = await openRegistry(join(root, "it's $(data)"), {
+    sources,
+    onEvent: (event) => events.push(event),
+  });
+  const service = createGitService({ registry, apiKey: KEY });
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= service.close().then(registry.close));
+  onTestFinished(close);
+  const ask = (path: string, method = 'GET', body?: unknown): Promise<Response> =>
+    fetch(baseUrl + path, {
+      method,
+      headers: { 'x-api-key': KEY },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+  return { registry, ask, create: (body) => ask('/repos', 'POST', body), close };
+}
+
+const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
+
+async function refusal(response: Response): Promise<[number, string, string]> {
+  const { code, message } = errorSchema.parse(await response.json()).error;
+  return [response.status, code, message];
+}
+
+const createdSchema = z.strictObject({
+  id: z.uuid(),
+  name: z.string(),
+  full_name: z.string(),
+  url: z.string().nullable(),
+  created_at: z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/),
+});
+
+async function created(response: Response): Promise<z.infer<typeof createdSchema>> {
+  const body: unknown = await response.json();
+  expect([response.status, body]).toEqual([201, body]);
+  return createdSchema.parse(body);
+}
+
+async function commit(path: string, branch: string, content: string, from?: string): Promise<void> {
+  const changes: FileChange[] = [{ kind: 'write', path: 'plan.xlsx', content }];
+  const author = { name: 'A', email: 'a@example.com' };
+  const at = new Date('2026-01-02T03:04:05Z');
+  await makeCommits(git, path, [
+    { branch, author, at, message: 'm\n', changes, ...(from === undefined ? {} : { from }) },
+  ]);
+}
+
+/** Makes the repository that is to be connected. */
+async function external(name = 'plan.git'): Promise<string> {
+  const path = join(root, 'host', name);
+  await mkdir(join(root, 'host'), { recursive: true });
+  await initialise(git, path);
+  await commit(path, 'main', 'one');
+  return path;
+}
+
+async function heads(registry: Registry, id: string): Promise<Record<string, string>> {
+  return Object.fromEntries((await readBranches(git, registry.gitDirectory(id))).heads);
+}
+
+beforeEach(async () => {
+  root = await temporaryFolder();
+  sources = 'any';
+  events = [];
+});
+
+describe('a drag-and-drop repository', () => {
+  it('is created, listed, and found at once', async () => {
+    const { ask, create } = await start();
+    const response = await create({ name: 'Übersicht Köln', colour: 'blue' });
+    const repository = await created(response.clone());
+    expect(repository).toMatchObject({ name: 'Übersicht Köln', full_name: 'Übersicht Köln', url: null });
+    expect(repositoriesSchema.parse(await (await ask('/repos')).json())).toEqual([repository]);
+    const location = response.headers.get('location') ?? '';
+    expect(location).toBe(`/api/repos/${repository.id}/contents`);
+    expect((await ask(location.replace('/api', ''))).status).toBe(200);
+    await created(await ask('/repositories', 'POST', { name: 'Other', url: null }));
+  });
+
+  it('has a name of its own, to the letter', async () => {
+    const { create } = await start();
+    const answers = await Promise.all([1, 2, 3].map(() => create({ name: 'é' })));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(2);
+    expect(await refusal(await create({ name: 'é' }))).toEqual([
+      409,
+      'exists',
+      'a repository é exists already',
+    ]);
+    await created(await create({ name: 'É' }));
+    await created(await create({ name: 'e\u0301' }));
+  });
+});
+
+describe('a request to create', () => {
+  it.each([
+    ['{', /JSON/],
+    ['', /JSON/],
+    ['[]', /object/],
+    ['null', /object/],
+    ['"x"', /object/],
+    ['{}', /name:.*url/],
+    ['{"name":null,"url":null}', /name:.*url/],
+    ['{"name":"a","url":"https://h/p.git"}', /name:.*url/],
+    ['{"name":1}', /^name:/],
+    ['{"url":{}}', /^url:/],
+    ['{"url":"https://h/p.git","username":1}', /^username:/],
+    ['{"url":"https://h/p.git","username":"u","password":["secret"]}', /^password:/],
+    ['{"url":"https://h/p.git","username":"u"}', /^password:/],
+    ['{"url":"https://h/p.git","password":"secret"}', /^username:/],
+    [String.raw`{"url":"https://h/p.git","username":"u\nx","password":"secret"}`, /^username:/],
+    [String.raw`{"url":"https://h/p.git","username":"u","password":"secret\u0000"}`, /^password:/],
+    [String.raw`{"url":"https://h/p.git","username":"u","password":"secret\ud800"}`, /^password:/],
+    ['{"url":"/srv/plan.git","username":"u","password":"secret"}', /^username:/],
+    ['{"name":"a","password":"secret"}', /^username:/],
+    ['{"name":""}', /^name:/],
+    ['{"name":"a/b"}', /^name:/],
+    [String.raw`{"name":"\udc00"}`, /^name:/],
+    ['{"url":"https://u:secret@h/p.git"}', /^url:/],
+    ['{"url":"https://secret@h/p.git"}', /^url:/],
+    ['{"url":"https://h/p"}', /^url:/],
+  ])('is refused as invalid: %s', async (body, message) => {
+    const { ask, create } = await start();
+    const answer = await refusal(await create(body));
+    expect(answer).toEqual([400, 'invalid', expect.stringMatching(message)]);
+    expect(answer[2]).not.toContain('secret');
+    expect(await (await ask('/repos')).json()).toEqual([]);
+  });
+
+  it.each([
+    'http://h/p.git',
+    'file:///srv/p.git',
+    '/srv/p.git',
+    '../p.git',
+    'git://h/p.git',
+    'ssh://h/p.git',
+    'git@h:p.git',
+    'ext::sh -c id p.git',
+    'ftp://h/p.git',
+    '--upload-pack=id p.git',
+    'plan',
+    '',
+  ])('is refused for its scheme: %s', async (url) => {
+    sources = 'https';
+    const { create } = await start();
+    const answer = await refusal(await create({ url }));
+    expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
+  });
+
+  it('is refused when it is too long, or without a key', async () => {
+    const { ask, create, registry } = await start();
+    expect((await refusal(await create({ name: 'x'.repeat(70_000) }))).slice(0, 2)).toEqual([
+      413,
+      'too_large',
+    ]);
+    const base = (await ask('/repos')).url;
+    expect((await fetch(base, { method: 'POST', body: '{"name":"A"}' })).status).toBe(401);
+    expect(registry.list()).toEqual([]);
+  });
+
+  it('says that an address is not there, asks for other credentials, or is taken', async () => {
+    await external();
+    const { origin } = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
+    const { create, registry } = await start();
+    const of = async (path: string, more: object): Promise<unknown[]> => {
+      const answer = await refusal(await create({ url: `${origin}/${path}`, ...more }));
+      expect(answer[2]).not.toContain('wrong-password');
+      return answer.slice(0, 2);
+    };
+    const right = { username: 'reader', password: PASSWORD };
+    const wrong = { username: 'reader', password: 'wrong-password' };
+    expect(await of('plan.git', {})).toEqual([422, 'credentials_refused']);
+    expect(await of('plan.git', wrong)).toEqual([422, 'credentials_refused']);
+    expect(await of('none.git', right)).toEqual([422, 'unreachable']);
+    expect((await refusal(await create({ url: join(root, 'host', 'none.git') })))[1]).toBe('unreachable');
+    expect((await refusal(await create({ url: 'http://127.0.0.1:1/plan.git' })))[1]).toBe('unreachable');
+    expect(registry.list()).toEqual([]);
+    expect(await readdir(join(root, "it's $(data)", 'credentials'))).toEqual([]);
+    expect(await readdir(join(root, "it's $(data)", 'repositories'))).toEqual([]);
+    await created(await create({ url: `${origin}/plan.git`, ...right }));
+    expect(await of('plan.git', right)).toEqual([409, 'exists']);
+  });
+});
+
+/** Every place of this machine where somebody might find the password, but the file that is for it. */
+async function placesOfSecrets(data: string, own: string): Promise<string[]> {
+  const files = (await readdir(data, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => path !== own);
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const paths = [...files, ...processes.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])];
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const text = await readFile(path, 'latin1').catch(() => '');
+      return SECRETS.some((secret) => text.includes(secret)) ? [path] : [];
+    }),
+  );
+  return found.flat();
+}
+
+describe('an external repository', () => {
+  it('is listed at once, cloned afterwards, and its password stands nowhere else', async () => {
+    await external();
+    const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
+    const gate = Promise.withResolvers<boolean>();
+    const arrived = Promise.withResolvers<void>();
+    const { registry, ask, create } = await start();
+    const url = `${server.origin}/plan.git`;
+    server.intercept = ({ method, url: target = '' }) => {
+      // The second time it is asked for its references, it is cloned.
+      const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
+      if (method !== 'GET' || questions <= 2 || !target.includes('/info/refs')) return false;
+      arrived.resolve();
+      return gate.promise;
+    };
+    const response = await create({ url, username: 'reader', password: PASSWORD });
+    const text = await response.clone().text();
+    const repository = await created(response);
+    const fullName = url.replace('http://', '');
+    expect(repository).toMatchObject({ name: 'plan', full_name: fullName, url });
+    expect(await (await ask('/repos')).json()).toEqual([repository]);
+
+    await arrived.promise;
+    expect(registry.activityOf(repository.id)).toBe('cloning');
+    const early = await ask(`/repos/${repository.id}/contents`);
+    // That would have clients leave the whole service alone.
+    expect(early.headers.get('retry-after')).toBeNull();
+    expect((await refusal(early)).slice(0, 2)).toEqual([503, 'processing']);
+    const data = join(root, "it's $(data)");
+    const own = join(data, 'credentials', repository.id);
+    expect(await placesOfSecrets(data, own)).toEqual([]);
+    expect(await readFile(own, 'utf8')).toBe(`username=reader\npassword=${PASSWORD}\n`);
+    expect((await stat(own)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(data, 'credentials'))).mode & 0o777).toBe(0o700);
+
+    gate.resolve(false);
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    expect(registry.activityOf(repository.id)).toBeNull();
+    expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
+    expect(await placesOfSecrets(data, own)).toEqual([]);
+    expect(
+      SECRETS.filter((secret) => text.includes(secret) || JSON.stringify(events).includes(secret)),
+    ).toEqual([]);
+  });
+
+  it('gives its password to no other server that it is led to', async () => {
+    await external();
+    const other = await startGitHttpServer(join(root, 'host'), 'other:password');
+    const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
+    server.intercept = ({ headers, url = '' }, response) => {
+      if (headers.authorization === undefined) return false;
+      response.writeHead(302, { location: other.origin + url }).end();
+      return true;
+    };
+    const { create } = await start();
+    const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
+    expect((await refusal(await create(body))).slice(0, 2)).toEqual([422, 'credentials_refused']);
+    expect(other.requests.length).toBeGreaterThan(0);
+    expect(other.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
+
+    // Also where the other one lets everybody in.
+    other.intercept = ({ headers }, response) => {
+      if (headers.authorization !== undefined) response.writeHead(500).end();
+      return headers.authorization !== undefined;
+    };
+    server.intercept = ({ url = '' }, response) => {
+      response.writeHead(302, { location: other.origin + url }).end();
+      return true;
+    };
+    await create(body);
+    expect(other.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
+  });
+
+  it('is not told of by a server that sends back what it was sent', async () => {
+    await external();
+    const server = await startGitHttpServer(join(root, 'host'));
+    server.intercept = ({ headers }, response) => {
+      const said = headers.authorization ?? '';
+      const clear = Buffer.from(said.replace('Basic ', ''), 'base64').toString();
+      const status = said === '' ? 401 : 403;
+      response
+        .writeHead(status, { 'content-type': 'text/plain', 'www-authenticate': 'Basic realm="x"' })
+        .end(`You sent ${said}, which is ${clear}\n`);
+      return true;
+    };
+    const { create } = await start();
+    const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
+    const answer = await refusal(await create(body));
+    expect(answer.slice(0, 2)).toEqual([422, 'credentials_refused']);
+    expect(SECRETS.filter((secret) => answer[2].includes(secret))).toEqual([]);
+  });
+
+  it('is cloned by the next service when this one is stopped meanwhile', async () => {
+    const path = await external();
+    const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
+    const arrived = Promise.withResolvers<void>();
+    server.intercept = ({ url = '' }) => {
+      const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
+      if (questions <= 2 || !url.includes('/info/refs')) return false;
+      arrived.resolve();
+      return new Promise(() => {});
+    };
+    const first = await start();
+    const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
+    const { id } = await created(await first.create(body));
+    await arrived.promise;
+    await first.close();
+    expect(events).toEqual([]);
+
+    // What a power cut leaves: a lock that nobody holds, half a download, credentials of a repository that never was.
+    const gitDirectory = first.registry.gitDirectory(id);
+    await writeFile(join(gitDirectory, 'refs', 'heads', 'main.lock'), '');
+    await writeFile(join(gitDirectory, 'packed-refs.lock'), '');
+    await writeFile(join(gitDirectory, 'objects', 'pack', 'tmp_pack_x'), 'x');
+    await writeFile(join(gitDirectory, '../../credentials', crypto.randomUUID()), 'x');
+    server.intercept = () => false;
+    const second = await start();
+    expect(second.registry.list().map((row) => row.id)).toEqual([id]);
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    expect(await heads(second.registry, id)).toEqual(
+      Object.fromEntries((await readBranches(git, path)).heads),
+    );
+    expect(await readdir(join(gitDirectory, 'objects', 'pack'))).not.toContain('tmp_pack_x');
+    expect(await readdir(join(gitDirectory, '../../credentials'))).toEqual([id]);
+  });
+
+  it('is tried again when its first clone fails, and only the first failure is told', async () => {
+    await external();
+    const server = await startGitHttpServer(join(root, 'host'));
+    const { registry, create } = await start();
+    server.intercept = (_, response) => {
+      if (server.requests.length <= 2) return false;
+      response.writeHead(500).end();
+      return true;
+    };
+    const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['failing']);
+    const asked = server.requests.length;
+    expect(registry.fetchSoon(id)).toBe(true);
+    await expect.poll(() => server.requests.length, PATIENCE).toBeGreaterThan(asked);
+    server.intercept = () => false;
+    expect(registry.fetchSoon(id)).toBe(true);
+    await expect
+      .poll(() => events.map(({ kind }) => kind), PATIENCE)
+      .toEqual(['failing', 'cloned', 'recovered']);
+  });
+
+  it('is not fetched where the setting does not allow its address any more', async () => {
+    await external();
+    const { origin } = await startGitHttpServer(join(root, 'host'));
+    const first = await start();
+    const { id } = await created(await first.create({ url: `${origin}/plan.git` }));
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    await first.close();
+    sources = 'https';
+    const second = await start();
+    await expect(second.registry.refresh(id)).rejects.toThrow(/serve\.sources/);
+    expect((await second.ask(`/repos/${id}/contents`)).status).toBe(200);
+  });
+
+  it.each([
+    ['a path', (path: string) => path],
+    ['a file address', (path: string) => `file://${path}`],
+  ])('of this machine is connected by %s, for trials', async (_, addressOf) => {
+    const path = await external();
+    const { create } = await start();
+    const repository = await created(await create({ url: addressOf(path) }));
+    expect(repository).toMatchObject({ name: 'plan', full_name: `localhost${path}`, url: addressOf(path) });
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+  });
+});
+
+describe('the branches of external repositories', () => {
+  it('are kept in step, however they change', async () => {
+    const path = await external();
+    await commit(path, 'topic', 'topic', 'refs/heads/main');
+    const { registry, create } = await start();
+    const { id } = await created(await create({ url: path }));
+    const fetching = createFetching(registry, { intervalMs: 40 });
+    onTestFinished(fetching.close);
+    const theirs = async (): Promise<unknown> => Object.fromEntries((await readBranches(git, path)).heads);
+    const inStep = async (): Promise<void> => {
+      const expected = await theirs();
+      await expect.poll(() => heads(registry, id), PATIENCE).toEqual(expected);
+    };
+    await inStep();
+    await commit(path, 'main', 'two', (await readBranches(git, path)).heads.get('main'));
+    await inStep();
+    // Back to what it was before.
+    await git.run(path, ['update-ref', 'refs/heads/main', 'refs/heads/topic~1']);
+    await inStep();
+    // Something in the way of something new, and another default branch.
+    await git.run(path, ['update-ref', '-d', 'refs/heads/topic']);
+    await commit(path, 'topic/below', 'below', 'refs/heads/main');
+    await git.run(path, ['symbolic-ref', 'HEAD', 'refs/heads/topic/below']);
+    await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
+    await inStep();
+    await expect
+      .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch, PATIENCE)
+      .toBe('topic/below');
+    expect(events.every(({ kind }) => kind === 'cloned' || kind === 'fetched')).toBe(true);
+    await expect.poll(() => registry.activityOf(id), PATIENCE).toBeNull();
+  });
+
+  it('stay when a fetch fails, and that is told once', async () => {
+    const path = await external();
+    const { registry, create } = await start();
+    const { id } = await created(await create({ url: path }));
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    const before = await heads(registry, id);
+    await rename(path, `${path}.away`);
+    registry.fetchSoon(id);
+    await expect.poll(() => events.length, PATIENCE).toBe(2);
+    registry.fetchSoon(id);
+    await expect(registry.refresh(id)).rejects.toThrow(/cannot be read/);
+    expect(await heads(registry, id)).toEqual(before);
+    // A whole list of references, and objects that are not there.
+    await rename(`${path}.away`, path);
+    await commit(path, 'new', 'new');
+    await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
+    await rename(join(path, 'objects'), join(path, 'objects.away'));
+    await mkdir(join(path, 'objects'));
+    await expect(registry.refresh(id)).rejects.toThrow();
+    expect(await heads(registry, id)).toEqual(before);
+    await rename(join(path, 'objects'), join(path, 'objects.empty'));
+    await rename(join(path, 'objects.away'), join(path, 'objects'));
+    registry.fetchSoon(id);
+    await expect
+      .poll(() => events.map(({ kind }) => kind), PATIENCE)
+      .toEqual(['cloned', 'failing', 'fetched', 'recovered']);
+    expect(Object.keys(await heads(registry, id))).toEqual(['new']);
+  });
+
+  it('cost one question while nothing changes', async () => {
+    await external();
+    const server = await startGitHttpServer(join(root, 'host'));
+    const { registry, create } = await start();
+    const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
+    await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
+    server.requests.length = 0;
+    await registry.refresh(id);
+    expect(server.requests.filter(({ line }) => line.startsWith('GET'))).toHaveLength(1);
+    expect(events).toHaveLength(1);
+    expect(registry.fetchSoon((await registry.create('Drag')).id)).toBe(false);
+  });
+});

@@ -1,0 +1,87 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { fromBufferPromise } from 'yauzl';
+
+import { createGit } from '../../../../src/server/git/git.ts';
+import { git, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
+
+const SIZE_BYTES = 150_000_000;
+/** Enough for git itself, and a fraction of the file. */
+const MEMORY_KIB = 80_000;
+
+let service: UploadService;
+let gitDirectory = '';
+
+async function shown(...args: readonly string[]): Promise<string> {
+  const { code, said } = await git(service.folder, `--git-dir=${gitDirectory}`, ...args);
+  expect([args, code, said]).toEqual([args, 0, said]);
+  return said.trim();
+}
+
+function contents(path: string): Promise<Response> {
+  return fetch(`${service.origin}api/repos/Plans/contents${path}`, { headers: { 'x-api-key': KEY } });
+}
+
+/** Pushes a file, so that it is in a pack. */
+async function push(bytes: Buffer): Promise<void> {
+  const work = await mkdtemp(join(service.folder, 'work-'));
+  await git(work, 'init', '--quiet', '-b', 'main');
+  await writeFile(join(work, 'large.xlsx'), bytes);
+  await git(work, 'add', '--all');
+  await git(work, 'commit', '--quiet', '--message', 'm');
+  const { code, said } = await git(work, 'push', '--quiet', service.address('Plans'), 'main');
+  expect([code, said]).toEqual([0, '']);
+}
+
+beforeEach(async () => {
+  service = await startUploadService();
+  const { id } = await service.registry.create('Plans');
+  gitDirectory = service.registry.gitDirectory(id);
+  return () => expect(service.failures).toEqual([]);
+});
+
+describe('a large file', () => {
+  it.runIf(process.platform === 'linux')('is never in memory as a whole, however it is read', async () => {
+    await push(Buffer.alloc(SIZE_BYTES));
+    await shown('repack', '--quiet', '-a', '-d');
+    const own = createGit();
+    onTestFinished(own.stop);
+    const bounds = { maxMemoryKib: MEMORY_KIB, isLong: true };
+    const blobId = await shown('rev-parse', 'main:large.xlsx');
+    const blob = await own.run(gitDirectory, ['cat-file', 'blob', blobId], bounds);
+    expect(blob.length).toBe(SIZE_BYTES);
+    await own.run(gitDirectory, ['archive', '--format=zip', '-1', 'main'], bounds);
+    await own.run(gitDirectory, ['gc', '--quiet'], bounds);
+  });
+
+  it('is in an archive as it is, and in the same archive each time', async () => {
+    const bytes = Buffer.alloc(3_000_000, 'workbook');
+    await push(bytes);
+    const archive = Buffer.from(await (await contents('')).arrayBuffer());
+    await shown('gc', '--quiet');
+    expect(Buffer.from(await (await contents('')).arrayBuffer()).equals(archive)).toBe(true);
+    const zip = await fromBufferPromise(archive);
+    const names: string[] = [];
+    for await (const entry of zip.eachEntry()) {
+      names.push(entry.fileName);
+      const chunks: Buffer[] = [];
+      const stream = await zip.openReadStreamPromise(entry);
+      for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+      expect(Buffer.concat(chunks).equals(bytes)).toBe(true);
+    }
+    expect(names).toEqual(['large.xlsx']);
+  });
+
+  it('that is uploaded is an object by itself, as small ones are, and no pack', async () => {
+    const { id = '' } = service.registry.list()[0] ?? {};
+    const response = await fetch(`${service.origin}uploads/repositories/${id}/files`, {
+      method: 'POST',
+      headers: { 'x-api-key': KEY },
+      body: Buffer.alloc(3_000_000),
+    });
+    expect(response.status).toBe(201);
+    expect(await shown('count-objects', '-v')).toMatch(/count: 1\n[^]*packs: 0\n/);
+  });
+});

@@ -1,0 +1,336 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { request as sendRequest } from 'node:http';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { packetLine } from '../../../../src/server/http/packets.ts';
+import {
+  git,
+  type GitEnded,
+  GROUP_KEY,
+  KEY,
+  startUploadService,
+  type UploadService,
+} from '../../../support/upload-service.ts';
+
+const BASIC = `Basic ${Buffer.from(`anyone:${KEY}`).toString('base64')}`;
+
+let service: UploadService;
+let work = '';
+let gitDirectory = '';
+
+async function start(maxUploadBytes?: number): Promise<void> {
+  service = await startUploadService(maxUploadBytes);
+  const { id } = await service.registry.create('Plans 2026');
+  gitDirectory = service.registry.gitDirectory(id);
+  work = join(service.folder, 'work');
+  await ok('clone', '--quiet', service.address('Plans%202026.git'), work);
+}
+
+/** Runs git in the clone. */
+async function run(...args: readonly string[]): Promise<GitEnded> {
+  return git(work === '' || args[0] === 'clone' ? service.folder : work, ...args);
+}
+
+async function ok(...args: readonly string[]): Promise<string> {
+  const { code, said } = await run(...args);
+  expect([args, code, said]).toEqual([args, 0, said]);
+  return said;
+}
+
+async function change(path: string, content: string | Buffer): Promise<void> {
+  await writeFile(join(work, path), content);
+  await ok('add', '--all');
+  await ok('commit', '--quiet', '--message', `Change ${path}`);
+}
+
+function contents(path: string): Promise<Response> {
+  return fetch(`${service.origin}api/repos/Plans%202026/contents${path}`, { headers: { 'x-api-key': KEY } });
+}
+
+beforeEach(async () => {
+  work = '';
+  await start();
+  return () => expect(service.failures).toEqual([]);
+});
+
+describe('pushing', () => {
+  it('is seen in the API at once, on whatever branch comes first', async () => {
+    await ok('checkout', '--quiet', '-b', 'trunk');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'trunk');
+    expect(await (await contents('/a.xlsx')).text()).toBe('one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'trunk');
+    expect(await (await contents('/a.xlsx')).text()).toBe('two');
+  });
+
+  it('makes, forces and deletes branches, and makes tags', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main', 'main:feature/x');
+    await ok('commit', '--quiet', '--amend', '--message', 'other');
+    expect((await run('push', 'origin', 'main')).said).toContain('non-fast-forward');
+    await ok('push', '--force', 'origin', 'main');
+    await ok('tag', 'v1');
+    await ok('push', 'origin', 'v1', ':feature/x');
+    const said = await ok('ls-remote', 'origin');
+    expect(said.split('\n').map((line) => line.split('\t')[1])).toEqual([
+      'HEAD',
+      'refs/heads/main',
+      'refs/tags/v1',
+      undefined,
+    ]);
+  });
+
+  it('refuses what is not a branch or a tag, and the deletion of the default branch, legibly', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const hidden = await run('push', 'origin', 'main:refs/notes/x');
+    expect([hidden.code, hidden.said]).toEqual([1, expect.stringContaining('deny updating a hidden ref')]);
+    const deletion = await run('push', 'origin', ':main');
+    expect(deletion.said).toContain('deletion of the current branch prohibited');
+    const below = await run('push', 'origin', 'main:main/x');
+    expect([below.code, below.said]).toEqual([1, expect.stringContaining('remote rejected')]);
+  });
+
+  it('refuses what harms those who fetch it', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const id = (await ok('rev-parse', 'HEAD:a.xlsx')).trim();
+    const file = join(service.folder, 'tree');
+    const entry = Buffer.concat([Buffer.from('100644 .git\0'), Buffer.from(id, 'hex')]);
+    await writeFile(file, entry);
+    const tree = (await ok('hash-object', '-w', '-t', 'tree', '--literally', file)).trim();
+    const commitId = (await ok('commit-tree', '-m', 'bad', tree)).trim();
+    const { code, said } = await run('push', 'origin', `${commitId}:refs/heads/main`);
+    expect([code, said]).toEqual([1, expect.stringContaining('hasDotgit')]);
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+  });
+
+  it('takes much, byte for byte, and gives it back', async () => {
+    const bytes = randomBytes(50_000_000);
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('big.xlsx', bytes);
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    await ok('clone', '--quiet', service.address('Plans%202026.git'), copy);
+    expect((await readFile(join(copy, 'big.xlsx'))).equals(bytes)).toBe(true);
+  });
+
+  it('says that something is too large, and keeps nothing of it', async () => {
+    await start(100_000);
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('big.xlsx', randomBytes(5_000_000));
+    const { code, said } = await run('push', 'origin', 'main');
+    expect([code, said]).toEqual([1, expect.stringContaining('pack exceeds maximum allowed size')]);
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+    const objects = await readdir(join(gitDirectory, 'objects'));
+    expect(objects.toSorted()).toEqual(['info', 'pack']);
+  });
+
+  it('loses nothing when many push at once', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const names = Array.from({ length: 8 }, (_, index) => `branch-${index}`);
+    const ends = await Promise.all(names.map((name) => run('push', 'origin', `main:${name}`)));
+    expect(ends.map(({ code }) => code)).toEqual(names.map(() => 0));
+    const said = await ok('ls-remote', '--heads', 'origin');
+    expect(said.match(/branch-\d/g)).toEqual(names);
+    expect((await contents('/a.xlsx')).status).toBe(200);
+  });
+
+  it('into a repository that is connected to another one is refused, and fetching from it is not', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const source = join(service.folder, 'source.git');
+    await ok('clone', '--quiet', '--bare', work, source);
+    await service.registry.connect({ url: 'https://git.example.com/planning/forecast.git', source });
+    for (const name of ['forecast.git', 'forecast', 'git.example.com/planning/forecast.git']) {
+      const address = service.address(name);
+      await expect
+        .poll(() => run('ls-remote', address).then(({ said }) => said))
+        .toContain('refs/heads/main');
+      const { code, said } = await run('push', address, 'main:other');
+      expect([code, said]).toEqual([
+        128,
+        expect.stringContaining('push to https://git.example.com/planning/forecast.git'),
+      ]);
+    }
+  });
+});
+
+describe('fetching', () => {
+  it.each(['0', '1', '2'])('speaks version %s of the protocol', async (version) => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, `copy-${version}`);
+    await ok('-c', `protocol.version=${version}`, 'clone', '--quiet', service.address('Plans%202026'), copy);
+    expect(await readFile(join(copy, 'a.xlsx'), 'utf8')).toBe('one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'main');
+    await git(copy, '-c', `protocol.version=${version}`, 'pull', '--quiet');
+    expect(await readFile(join(copy, 'a.xlsx'), 'utf8')).toBe('two');
+  });
+
+  it('gives some of the history to those who want some', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await change('a.xlsx', 'two');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    await ok('clone', '--quiet', '--depth=1', service.address('Plans%202026'), copy);
+    expect((await git(copy, 'rev-list', '--count', 'HEAD')).said).toBe('1\n');
+  });
+});
+
+describe('some of the files', () => {
+  it('come when they are needed, where a client wants that', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    await ok('push', 'origin', 'main');
+    const copy = join(service.folder, 'copy');
+    const flags = ['--quiet', '--filter=blob:none', '--no-checkout'];
+    const { code, said } = await git(
+      service.folder,
+      'clone',
+      ...flags,
+      service.address('Plans%202026'),
+      copy,
+    );
+    expect([code, said]).toEqual([0, '']);
+    const missing = await git(copy, 'rev-list', '--objects', '--missing=print', 'HEAD');
+    expect(missing.said).toMatch(/^\?[0-9a-f]{40}$/m);
+    expect((await git(copy, 'show', 'HEAD:a.xlsx')).said).toBe('one');
+  });
+});
+
+describe('a git client', () => {
+  it('needs a personal key', async () => {
+    const at = (key: string): string => `${service.origin.replace('//', `//x:${key}@`)}git/Plans%202026.git`;
+    expect((await run('ls-remote', at('wrong'))).said).toContain('Authentication failed');
+    expect((await run('ls-remote', at(GROUP_KEY))).said).toContain('use a personal API key');
+    expect((await run('ls-remote', at('token-of-anna'))).said).toContain('use a personal API key');
+    expect((await run('ls-remote', `${service.origin}git/Plans%202026.git`)).said).toContain(
+      'could not read Username',
+    );
+    const response = await fetch(`${service.origin}git/x/info/refs?service=git-upload-pack`);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toContain('Basic realm=');
+  });
+
+  it('is told what does not exist', async () => {
+    expect((await run('ls-remote', service.address('nope.git'))).said).toContain(
+      'there is no repository nope',
+    );
+  });
+
+  async function asked(path: string, init: RequestInit = {}): Promise<[number, string | null]> {
+    const headers = { authorization: BASIC, ...(init.headers as Record<string, string> | undefined) };
+    const response = await fetch(`${service.origin}git/Plans%202026.git/${path}`, { ...init, headers });
+    await response.arrayBuffer();
+    return [response.status, response.headers.get('content-type')];
+  }
+
+  it('speaks the smart protocol, in its own types', async () => {
+    const plain = 'text/plain; charset=utf-8';
+    expect(await asked('info/refs')).toEqual([403, plain]);
+    expect(await asked('info/refs?service=git-upload-archive')).toEqual([403, plain]);
+    expect(await asked('info/refs?service=git-upload-pack')).toEqual([
+      200,
+      'application/x-git-upload-pack-advertisement',
+    ]);
+    expect(await asked('info/refs?service=git-upload-pack', { method: 'POST' })).toEqual([405, plain]);
+    expect(await asked('git-upload-pack')).toEqual([405, plain]);
+    expect(await asked('git-receive-pack', { method: 'POST', body: '0000' })).toEqual([415, plain]);
+    expect((await asked('HEAD'))[0]).toBe(404);
+    expect((await asked('objects/info/packs'))[0]).toBe(404);
+    expect((await asked('../../../etc/passwd'))[0]).toBe(404);
+  });
+
+  it('may compress what it sends, or break it off', async () => {
+    const type = { 'content-type': 'application/x-git-receive-pack-request' };
+    const gzip = { method: 'POST', headers: { ...type, 'content-encoding': 'gzip' }, body: gzipSync('0000') };
+    expect((await asked('git-receive-pack', gzip))[0]).toBe(200);
+    const other = { method: 'POST', headers: { ...type, 'content-encoding': 'br' }, body: 'x' };
+    expect((await asked('git-receive-pack', other))[0]).toBe(415);
+    const request = sendRequest(`${service.origin}git/Plans%202026.git/git-receive-pack`, {
+      method: 'POST',
+      headers: { ...type, authorization: BASIC, 'content-length': 1000 },
+    });
+    request.on('error', () => undefined);
+    const part = `0094${'0'.repeat(40)} ${'a'.repeat(40)} refs/heads/main\0 report-status`;
+    await new Promise((resolve) => request.write(part, resolve));
+    const closed = new Promise((resolve) => request.once('close', resolve));
+    request.destroy();
+    await closed;
+    expect(await readdir(join(gitDirectory, 'refs/heads'))).toEqual([]);
+  });
+
+  /** Sends the beginning of a push, and breaks it off. */
+  async function breakOff(part: Buffer, totalBytes: number): Promise<void> {
+    const request = sendRequest(`${service.origin}git/Plans%202026.git/git-receive-pack`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-git-receive-pack-request',
+        authorization: BASIC,
+        'content-length': totalBytes,
+      },
+    });
+    request.on('error', () => undefined);
+    request.write(part);
+    const objects = join(gitDirectory, 'objects');
+    await expect
+      .poll(async () => (await readdir(objects)).some((name) => name.startsWith('tmp_objdir')))
+      .toBe(true);
+    const closed = new Promise((resolve) => request.once('close', resolve));
+    request.destroy();
+    await closed;
+  }
+
+  it('leaves nothing of a push that breaks off, and can push afterwards', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    for (const index of [1, 2, 3]) await change(`${index}.xlsx`, randomBytes(3_000_000));
+    const commitId = (await ok('rev-parse', 'HEAD')).trim();
+    await ok('repack', '--quiet', '-a', '-d');
+    const packs = await readdir(join(work, '.git/objects/pack'));
+    const name = packs.find((each) => each.endsWith('.pack'));
+    const pack = await readFile(join(work, '.git/objects/pack', name ?? ''));
+    const line = `${'0'.repeat(40)} ${commitId} refs/heads/main\0 report-status`;
+    const whole = Buffer.concat([Buffer.from(`${packetLine(line)}0000`), pack]);
+    for (const share of [0.3, 0.5, 0.7, 0.99])
+      await breakOff(whole.subarray(0, Math.floor(whole.length * share)), whole.length);
+    const objects = join(gitDirectory, 'objects');
+    await expect.poll(async () => (await readdir(objects)).toSorted()).toEqual(['info', 'pack']);
+    expect(await readdir(join(objects, 'pack'))).toEqual([]);
+    await ok('push', '--quiet', 'origin', 'main');
+    expect((await contents('/1.xlsx')).status).toBe(200);
+  });
+
+  it('cannot fill the memory with what takes it nothing to send', async () => {
+    const type = { 'content-type': 'application/x-git-receive-pack-request', 'content-encoding': 'gzip' };
+    const line = packetLine(`${'0'.repeat(40)} ${'a'.repeat(40)} refs/heads/${'b'.repeat(60_000)}`);
+    const names = gzipSync(line.repeat(400));
+    expect((await asked('git-receive-pack', { method: 'POST', headers: type, body: names }))[0]).toBe(413);
+    await start(1_000_000);
+    const pack = gzipSync(Buffer.concat([Buffer.from('0000'), Buffer.alloc(30_000_000)]));
+    expect((await asked('git-receive-pack', { method: 'POST', headers: type, body: pack }))[0]).toBe(413);
+  });
+
+  it('pushes no names but in UTF-8: two of them could become one', async () => {
+    await ok('checkout', '--quiet', '-b', 'main');
+    await change('a.xlsx', 'one');
+    const commitId = (await ok('rev-parse', 'HEAD')).trim();
+    const packed = Buffer.from(`# pack-refs with: peeled\n${commitId} refs/heads/u\xe9\n`, 'latin1');
+    await writeFile(join(work, '.git/packed-refs'), packed);
+    const { code, said } = await run('push', '--all', 'origin');
+    expect([code, said]).toEqual([1, expect.stringContaining('one of these names is not UTF-8')]);
+    expect(await ok('ls-remote', 'origin')).toBe('');
+    await ok('push', '--quiet', 'origin', 'main');
+  });
+});

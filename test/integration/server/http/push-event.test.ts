@@ -1,0 +1,276 @@
+import { createHmac } from 'node:crypto';
+import { request } from 'node:http';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { fixedKey, type KnownKey } from '../../../../src/server/http/keys.ts';
+import type { Changes, Library, Repository } from '../../../../src/server/http/library.ts';
+import { createService } from '../../../../src/server/http/service.ts';
+import {
+  GITEA_PUSH,
+  giteaEvent,
+  GITHUB_PING,
+  GITHUB_PUSH,
+  GITLAB_PUSH,
+} from '../../../support/push-payloads.ts';
+
+const SECRET = 'wbs_for-signed-webhooks';
+const KEYS: readonly KnownKey[] = [
+  fixedKey('personal', 'Anna', 'wbp_p'),
+  { ...fixedKey('group', 'forge', 'wbg_g'), signingSecret: SECRET },
+  fixedKey('token', 'Anna', 'wbt_t'),
+];
+const BY_KEY = { 'x-api-key': 'wbg_g' };
+
+function repository(id: string, url: string | null, name: string): Repository {
+  return { id, name, full_name: url?.replace(/^\w+:\/\//, '') ?? name, url, created_at: null };
+}
+
+const REPOSITORIES = [
+  repository('1', null, 'Accounting'),
+  repository('2', 'https://github.com/org/plan.git', 'plan'),
+  repository('3', 'https://gitlab.example.com:8443/group/sub/plan.git', 'plan'),
+  repository('4', 'http://git.example.com:3000/org/plan.git', 'plan'),
+];
+
+function unused(): never {
+  throw new Error('a webhook does not ask for this');
+}
+
+/** A service that notes which repositories it is to fetch. */
+async function startService(isReplica = false, known = KEYS): Promise<{ url: string; fetched: string[] }> {
+  const fetched: string[] = [];
+  const library: Library = {
+    repositories: () => Promise.resolve(REPOSITORIES),
+    content: unused,
+    workbooks: unused,
+  };
+  const changes: Pick<Changes, 'fetchSoon'> = {
+    fetchSoon: (id) => {
+      if (id === '1') return false;
+      fetched.push(id);
+      return true;
+    },
+  };
+  const service = createService({
+    library,
+    changes: isReplica ? null : (changes as Changes),
+    keys: () => Promise.resolve(known),
+  });
+  onTestFinished(() => service.close());
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  return { url: `${baseUrl}/webhooks/push`, fetched };
+}
+
+interface Answered {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+async function post(
+  url: string,
+  headers: Record<string, string>,
+  payload: string | object,
+): Promise<Answered> {
+  const body = typeof payload === 'string' ? payload : JSON.stringify(payload);
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  });
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  return { status: answer.status, body: await answer.json() };
+}
+
+function refused(status: number, code: string): unknown {
+  return { status, body: { error: { code, message: expect.any(String) as string } } };
+}
+
+function sign(text: string): string {
+  return createHmac('sha256', SECRET).update(text).digest('hex');
+}
+
+/** The answer to a request of whose body only the beginning is sent; null where none comes. */
+function statusOfHalf(url: string, headers: Record<string, string>): Promise<number | null> {
+  return new Promise((resolve) => {
+    const asking = request(
+      url,
+      { method: 'POST', headers: { 'content-length': '1000000', ...headers } },
+      (answer) => {
+        resolve(answer.statusCode ?? null);
+        asking.destroy();
+      },
+    );
+    onTestFinished(() => void asking.destroy());
+    asking.on('error', () => resolve(null));
+    asking.write('{');
+  });
+}
+
+describe('an incoming webhook', () => {
+  it('has fetched what was pushed, with a key or a signature as each system sends it', async () => {
+    const { url, fetched } = await startService();
+    const github = JSON.stringify(GITHUB_PUSH, null, 1);
+    const gitea = JSON.stringify(GITEA_PUSH);
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const githubForm = `payload=${encodeURIComponent(github)}`;
+    const asGitHub = (body: string): Record<string, string> => ({
+      'x-github-event': 'push',
+      'x-hub-signature-256': `sha256=${sign(body)}`,
+    });
+    const asGitea = {
+      ...giteaEvent('push'),
+      'x-gitea-signature': sign(gitea),
+      'x-hub-signature-256': `sha256=${sign(gitea)}`,
+    };
+    const cases: ReadonlyArray<readonly [string, Record<string, string>, string | object]> = [
+      ['2', asGitHub(github), github],
+      ['2', { ...asGitHub(githubForm), ...form }, githubForm],
+      ['3', { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 'wbg_g' }, GITLAB_PUSH],
+      ['4', asGitea, gitea],
+      // Gitea signs the JSON in a form, not the form.
+      ['4', { ...asGitea, ...form }, new URLSearchParams({ payload: gitea }).toString()],
+      ['4', { ...asGitea, authorization: 'Basic cHJveHk6cGFzcw==' }, gitea],
+      ['2', { authorization: 'Bearer wbg_g' }, { url: 'https://anna:pass@GitHub.com/org/plan' }],
+      ['2', { ...BY_KEY, ...form }, 'url=github.com%2Forg%2Fplan.git'],
+      ['3', BY_KEY, { repository: '3' }],
+    ];
+    for (const [id, headers, body] of cases) {
+      fetched.length = 0;
+      const fullName = REPOSITORIES.find((each) => each.id === id)?.full_name;
+      expect(await post(url, headers, body)).toEqual({ status: 202, body: { fetching: [fullName] } });
+      expect(fetched).toEqual([id]);
+    }
+  });
+
+  it('is heard without anything to do, for a ping and for other events', async () => {
+    const { url, fetched } = await startService();
+    expect(await post(url, { ...BY_KEY, 'x-github-event': 'ping' }, GITHUB_PING)).toMatchObject({
+      status: 200,
+      body: { ignored: 'ping' },
+    });
+    expect(await post(url, { ...BY_KEY, ...giteaEvent('issues') }, GITEA_PUSH)).toMatchObject({
+      status: 200,
+      body: { ignored: 'issues' },
+    });
+    expect(fetched).toEqual([]);
+  });
+
+  it('is refused without a group key, and fetches nothing', async () => {
+    const { url, fetched } = await startService();
+    const body = JSON.stringify(GITHUB_PUSH);
+    const unauthorized = refused(401, 'unauthorized');
+    for (const headers of [
+      {},
+      { 'x-api-key': 'wbg_x' },
+      { 'x-gitlab-token': SECRET },
+      { 'x-hub-signature-256': `sha256=${sign(`${body} `)}` },
+      { 'x-hub-signature-256': `sha256=${createHmac('sha256', 'wbg_g').update(body).digest('hex')}` },
+      { 'x-hub-signature': `sha1=${createHmac('sha1', SECRET).update(body).digest('hex')}` },
+    ])
+      expect(await post(url, headers as Record<string, string>, body)).toEqual(unauthorized);
+    for (const query of ['key=wbg_g', 'token=wbg_g', 'X-API-KEY=wbg_g'])
+      expect(await post(`${url}?${query}`, {}, body)).toEqual(unauthorized);
+    // Nothing is said about a body before it is known whose it is.
+    expect(await post(url, { 'x-gitea-signature': sign('other') }, 'no JSON')).toEqual(unauthorized);
+    for (const key of ['wbp_p', 'wbt_t'])
+      expect(await post(url, { 'x-api-key': key }, body)).toEqual(refused(403, 'not_a_group_key'));
+    expect(fetched).toEqual([]);
+  });
+
+  it('is refused for what it says', async () => {
+    const { url, fetched } = await startService();
+    const cases: ReadonlyArray<readonly [number, string, string | object]> = [
+      [400, 'invalid', 'no JSON'],
+      [400, 'invalid', '[]'],
+      [400, 'invalid', {}],
+      [404, 'repository_not_found', { url: 'https://github.com/org/other.git' }],
+      [404, 'repository_not_found', { repository: 'accounting' }],
+      [409, 'not_external', { repository: 'Accounting' }],
+      [409, 'ambiguous', { repository: 'plan' }],
+    ];
+    for (const [status, code, body] of cases)
+      expect(await post(url, BY_KEY, body)).toEqual(refused(status, code));
+    const { body } = await post(url, BY_KEY, { url: 'https://anna:s3cret@github.com/org/other.git' });
+    expect(JSON.stringify(body)).toContain('github.com/org/other');
+    expect(JSON.stringify(body)).not.toContain('s3cret');
+    expect(fetched).toEqual([]);
+  });
+
+  it('is refused by a replica, but not before it is known whose it is', async () => {
+    const { url } = await startService(true);
+    expect(await post(url, BY_KEY, GITHUB_PUSH)).toEqual(refused(403, 'read_only'));
+    expect(await post(url, {}, GITHUB_PUSH)).toEqual(refused(401, 'unauthorized'));
+    // What was signed makes no difference there: it is not waited for.
+    expect(await statusOfHalf(url, { 'x-gitea-signature': sign('x') })).toBe(403);
+  });
+
+  it('takes as much as GitHub sends, and not more', async () => {
+    const { url } = await startService();
+    const fill = (sizeBytes: number): string => {
+      const frame = JSON.stringify({ url: 'github.com/org/plan.git', fill: '' }).length;
+      return JSON.stringify({ url: 'github.com/org/plan.git', fill: 'x'.repeat(sizeBytes - frame) });
+    };
+    const limitBytes = 25 * 1024 * 1024;
+    expect(await post(url, BY_KEY, fill(limitBytes))).toMatchObject({ status: 202 });
+    expect(await post(url, BY_KEY, fill(limitBytes + 1))).toEqual(refused(413, 'too_large'));
+  });
+
+  it('is not taken out of a large form before it is known whose it is', async () => {
+    const { url } = await startService();
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const large = `payload=${'%7B'.repeat(400_000)}`;
+    const signed = { ...form, 'x-gitea-signature': sign('x') };
+    expect(await post(url, signed, large)).toEqual(refused(413, 'too_large'));
+    expect(await post(url, signed, 'payload=%7B')).toEqual(refused(401, 'unauthorized'));
+    const proven = { ...form, 'x-hub-signature-256': `sha256=${sign(large)}` };
+    expect(await post(url, proven, large)).toEqual(refused(400, 'invalid'));
+  });
+
+  it('is answered before its body is there, when it shows nothing to be let in by', async () => {
+    const { url } = await startService();
+    expect(await statusOfHalf(url, {})).toBe(401);
+    const unsigned = await startService(false, [fixedKey('group', 'forge', 'wbg_g')]);
+    expect(await statusOfHalf(unsigned.url, { 'x-gitea-signature': sign('x') })).toBe(401);
+  });
+
+  it('comes through where others send signed bodies by halves, which make room for it', async () => {
+    const { url } = await startService();
+    const statuses: Array<number | null> = [];
+    for (let count = 0; count < 12; count += 1)
+      void statusOfHalf(url, { 'x-gitea-signature': sign('x') }).then((status) => statuses.push(status));
+    await expect.poll(() => statuses).toEqual(Array.from({ length: 8 }, () => 503));
+    const body = JSON.stringify(GITHUB_PUSH);
+    expect(await post(url, { 'x-hub-signature-256': `sha256=${sign(body)}` }, body)).toMatchObject({
+      status: 202,
+    });
+    await expect.poll(() => statuses).toHaveLength(9);
+  });
+
+  it('takes nothing but POST', async () => {
+    const { url } = await startService();
+    const answer = await fetch(url, { headers: BY_KEY });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('POST');
+  });
+});
+
+describe('a group key', () => {
+  it('opens nothing but webhooks', async () => {
+    const { url } = await startService();
+    const base = url.replace(/\/webhooks\/push$/, '');
+    const group = { error: { code: 'group_key', message: expect.any(String) as string } };
+    for (const [path, headers] of [
+      ['/repos', BY_KEY],
+      ['/repositories', BY_KEY],
+      ['/repos/2/contents', BY_KEY],
+      ['/v1/workbooks', { authorization: 'Token wbg_g' }],
+    ] as const) {
+      const answer = await fetch(base + path, { headers });
+      expect(answer.status).toBe(403);
+      expect(await answer.json()).toEqual(group);
+    }
+    const answer = await fetch(`${base}/repos`, { method: 'POST', headers: BY_KEY, body: '{"name":"x"}' });
+    expect(answer.status).toBe(403);
+  });
+});

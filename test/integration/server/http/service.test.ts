@@ -1,0 +1,692 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type ClientRequest, get, type IncomingMessage, request as sendRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { fromBufferPromise } from 'yauzl';
+import { z } from 'zod';
+
+import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
+import {
+  type ApiWorkbook,
+  pageSchema,
+  repositoriesSchema,
+  repositorySchema,
+  workbookSchema,
+} from '../../../../src/lib/api/schemas.ts';
+import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
+import { createFigures } from '../../../../src/server/demo/figures.ts';
+import { initialise } from '../../../../src/server/git/bare.ts';
+import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
+import { readBranches } from '../../../../src/server/git/refs.ts';
+import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
+import type { RequestInfo } from '../../../../src/server/http/service.ts';
+import { createGitService, type GitService } from '../../../support/git-service.ts';
+
+const KEY = 'key-1';
+const TOKEN = 'token-1';
+const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
+const AUTHOR = { name: 'Änne Größe', email: 'anne@example.com' };
+const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
+
+let root = '';
+let git: Git;
+let registry: Registry;
+let service: GitService;
+let baseUrl = '';
+let requests: RequestInfo[] = [];
+
+function write(path: string, content: string | Uint8Array): FileChange {
+  return { kind: 'write', path, content };
+}
+
+function plan(branch: string, changes: readonly FileChange[], more: Partial<CommitPlan> = {}): CommitPlan {
+  return { branch, author: AUTHOR, at: new Date('2026-01-02T03:04:05Z'), message: 'm\n', changes, ...more };
+}
+
+/** Makes a drag-and-drop repository with commits in it. */
+async function create(name: string, commits: readonly CommitPlan[]): Promise<{ id: string; ids: string[] }> {
+  const { id } = await registry.create(name);
+  return { id, ids: commits.length === 0 ? [] : await makeCommits(git, registry.gitDirectory(id), commits) };
+}
+
+async function current(
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<Response> {
+  return fetch(baseUrl + path, { method, headers: { ...requestHeaders('current', KEY), ...headers } });
+}
+
+async function contents(reference: string, path?: string, branch?: string): Promise<Response> {
+  return current(contentsPath(encodeURIComponent(reference), path, branch));
+}
+
+async function bytes(response: Response): Promise<Buffer> {
+  expect(response.status).toBe(200);
+  return Buffer.from(await response.arrayBuffer());
+}
+
+async function errorOf(response: Response): Promise<{ code: string; message: string }> {
+  return errorSchema.parse(await response.json()).error;
+}
+
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once('response', resolve).once('error', reject);
+  });
+}
+
+/** Files of a zip by path; folder entries are left out. */
+async function unzip(zip: Buffer): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
+  const archive = await fromBufferPromise(zip);
+  for await (const entry of archive.eachEntry()) {
+    if (entry.fileName.endsWith('/')) continue;
+    const chunks: Buffer[] = [];
+    const stream = await archive.openReadStreamPromise(entry);
+    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+    files[entry.fileName] = Buffer.concat(chunks).toString('latin1');
+  }
+  return files;
+}
+
+async function v1(query = ''): Promise<Response> {
+  return fetch(`${baseUrl}/v1/workbooks${query}`, { headers: requestHeaders('v1', TOKEN) });
+}
+
+async function rows(query = ''): Promise<ApiWorkbook[]> {
+  const response = await v1(query);
+  expect(response.status).toBe(200);
+  return pageSchema.parse(await response.json()).results.map((row) => workbookSchema.parse(row));
+}
+
+/** How many git programs work on repositories of this test. */
+async function gitProcesses(): Promise<number> {
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(
+    processes.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+  );
+  return commands.filter((command) => command.includes(`--git-dir=${root}`)).length;
+}
+
+async function untilNoGit(): Promise<void> {
+  while ((await gitProcesses()) > 0) await sleep(10);
+}
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'service-test-'));
+  git = createGit();
+  registry = await openRegistry(join(root, 'data'));
+  requests = [];
+  service = createGitService({
+    registry,
+    apiKey: KEY,
+    apiToken: TOKEN,
+    onRequest: (info) => requests.push(info),
+  });
+  ({ baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 }));
+});
+
+afterEach(async () => {
+  await service.close();
+  await registry.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+describe('the registry', () => {
+  it('keeps its repositories and clears away what a crash left', async () => {
+    await registry.create('Accounting', new Date('2026-01-02T03:04:05.006Z'));
+    await writeFile(join(root, 'data', 'repositories', 'incoming-x'), '');
+    const again = await openRegistry(join(root, 'data'));
+    expect(again.list()).toEqual(registry.list());
+    expect(again.list()[0]).toMatchObject({
+      name: 'Accounting',
+      full_name: 'Accounting',
+      url: null,
+      created_at: '2026-01-02T03:04:05.006000+00:00',
+    });
+    expect(await readdir(join(root, 'data', 'repositories'))).toEqual([`${again.list()[0]?.id ?? ''}.git`]);
+  });
+
+  it('refuses a second repository of the same name, also at the same time', async () => {
+    const outcomes = await Promise.allSettled([
+      registry.create('A'),
+      registry.create('A'),
+      registry.create('B'),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    await expect(registry.create('A')).rejects.toMatchObject({ code: 'usage.invalid' });
+    expect(registry.list()).toHaveLength(2);
+  });
+
+  it('says why an external repository cannot be connected, and keeps nothing of it', async () => {
+    const source = join(root, 'nothing');
+    await expect(registry.connect({ url: EXTERNAL_URL, source })).rejects.toMatchObject({
+      code: 'usage.invalid',
+    });
+    expect(registry.list()).toEqual([]);
+    expect(await readdir(join(root, 'data', 'repositories'))).toEqual([]);
+  });
+
+  it('refuses an index that is damaged', async () => {
+    await writeFile(join(root, 'data', 'repositories.json'), '[{"id":');
+    await expect(openRegistry(join(root, 'data'))).rejects.toMatchObject({ code: 'directory.unusable' });
+  });
+
+  it('follows an external repository: new, changed and deleted branches, and its default branch', async () => {
+    const source = join(root, 'external.git');
+    await initialise(git, source);
+    await makeCommits(git, source, [
+      plan('main', [write('a.xlsx', '1')]),
+      plan('topic', [write('b.xlsx', '1')], { from: 'refs/heads/main' }),
+    ]);
+    const { id, ...connected } = await registry.connect({ url: EXTERNAL_URL, source });
+    expect(connected).toMatchObject({ name: 'forecast', full_name: 'git.example.com/planning/forecast.git' });
+    await expect(registry.connect({ url: EXTERNAL_URL, source })).rejects.toMatchObject({
+      code: 'usage.invalid',
+    });
+
+    await git.run(source, ['update-ref', '-d', 'refs/heads/topic']);
+    await makeCommits(git, source, [
+      plan('topic/below', [write('c.xlsx', '1')], { from: 'refs/heads/main' }),
+    ]);
+    await git.run(source, ['symbolic-ref', 'HEAD', 'refs/heads/topic/below']);
+    await Promise.all([registry.refresh(id), registry.refresh(id)]);
+    const branches = await readBranches(git, registry.gitDirectory(id));
+    expect(branches.defaultBranch).toBe('topic/below');
+    expect([...branches.heads.keys()]).toEqual(['main', 'topic/below']);
+    expect(Object.keys(await unzip(await bytes(await contents('forecast'))))).toEqual(['a.xlsx', 'c.xlsx']);
+  });
+});
+
+describe('the list of repositories', () => {
+  it('is what the specification shows, under both names', async () => {
+    await registry.create('Accounting');
+    const list = repositoriesSchema.parse(await (await current('/repos')).json());
+    expect(list).toHaveLength(1);
+    const row = repositorySchema.parse(list[0]);
+    expect(row).toEqual(list[0]);
+    expect(Object.keys(row)).toEqual(['id', 'name', 'full_name', 'url', 'created_at']);
+    expect(await (await current('/repositories')).json()).toEqual(list);
+  });
+});
+
+describe('contents', () => {
+  it('are the committed bytes, whatever attributes say', async () => {
+    const files = {
+      '.gitattributes': [
+        '[attr]hidden export-ignore',
+        '* export-subst text eol=crlf ident filter=lfs working-tree-encoding=UTF-16LE crlf',
+        'secret.txt hidden',
+        'folder export-ignore',
+        '',
+      ].join('\n'),
+      'a.txt': '$Format:%H$ $Id$\nline\r\nother\n',
+      'secret.txt': 'secret\n',
+      'folder/.gitattributes': '* export-ignore\n',
+      'folder/b.csv': '1;2\n',
+      'folder/empty': '',
+      'folder/c.xlsx': randomBytes(1000).toString('latin1'),
+    };
+    const changes = Object.entries(files).map(([path, text]) => write(path, Buffer.from(text, 'latin1')));
+    await create('Exact', [plan('main', changes)]);
+    expect(await unzip(await bytes(await contents('Exact')))).toEqual(files);
+    for (const [path, text] of Object.entries(files)) {
+      expect((await bytes(await contents('Exact', path))).toString('latin1')).toBe(text);
+    }
+  });
+
+  it('are found by every form of reference, branch and path', async () => {
+    const path = 'Übersicht Köln/50% #1? & more.xlsx';
+    const source = join(root, 'external.git');
+    await initialise(git, source);
+    await makeCommits(git, source, [
+      plan('main', [write('README.md', 'main'), write('contents/a', 'inner')]),
+      plan('feature/q3', [write(path, 'q3')], { from: 'refs/heads/main' }),
+    ]);
+    const { id, full_name } = await registry.connect({ url: EXTERNAL_URL, source });
+    for (const reference of [id, 'forecast', encodeURIComponent(full_name), full_name]) {
+      const whole = await bytes(await current(contentsPath(reference)));
+      expect(await unzip(whole)).toEqual({ 'README.md': 'main', 'contents/a': 'inner' });
+      expect(await unzip(await bytes(await current(contentsPath(reference, 'contents'))))).toEqual({
+        a: 'inner',
+      });
+      expect((await bytes(await current(contentsPath(reference, 'contents/a')))).toString()).toBe('inner');
+      const file = await current(contentsPath(reference, path, 'feature/q3'));
+      expect(file.headers.get('content-length')).toBe('2');
+      expect(file.headers.get('content-type')).toContain('spreadsheetml.sheet');
+      expect((await bytes(file)).toString()).toBe('q3');
+    }
+    const folder = await contents(id, 'Übersicht Köln', 'feature/q3');
+    expect(folder.headers.get('content-type')).toBe('application/zip');
+    expect(await unzip(await bytes(folder))).toEqual({ '50% #1? & more.xlsx': 'q3' });
+  });
+
+  it('of an empty repository are an empty zip, and of an empty branch one without files', async () => {
+    await create('Empty', []);
+    const zip = await bytes(await contents('Empty'));
+    expect(zip).toHaveLength(22);
+    expect(await unzip(zip)).toEqual({});
+    expect((await contents('Empty', 'a')).status).toBe(404);
+    expect((await contents('Empty', undefined, 'main')).status).toBe(404);
+    await create('Cleared', [plan('main', [])]);
+    expect(await unzip(await bytes(await contents('Cleared')))).toEqual({});
+  });
+
+  it('say with 404 or 409 what is not there or not clear', async () => {
+    await create('A', [plan('main', [write('f/x.xlsx', '1')])]);
+    for (const branch of [
+      '--help',
+      'main~1',
+      'HEAD',
+      'refs/heads/main',
+      '',
+      '@',
+      'main\0x',
+      '../heads/main',
+    ]) {
+      const response = await contents('A', undefined, branch);
+      expect([branch, response.status]).toEqual([branch, 404]);
+      expect((await errorOf(response)).code).toBe('branch_not_found');
+    }
+    for (const path of ['--help', ':(top)f', 'f/*', 'f/x.xlsx/y', 'f//x.xlsx', 'none', 'f\0']) {
+      const response = await contents('A', path);
+      expect([path, response.status]).toEqual([path, 404]);
+      expect((await errorOf(response)).code).toBe('path_not_found');
+    }
+    expect((await errorOf(await contents('B'))).code).toBe('repository_not_found');
+
+    const source = registry.gitDirectory((await create('S', [plan('main', [])])).id);
+    await registry.connect({ url: 'https://a.example/plan.git', source });
+    await registry.connect({ url: 'https://b.example/plan.git', source });
+    const response = await contents('plan');
+    expect(response.status).toBe(409);
+    expect((await errorOf(response)).message).toContain('a.example/plan.git, b.example/plan.git');
+  });
+
+  it('have no submodules and give links as they were committed', async () => {
+    const { id } = await create('Odd', [plan('main', [write('a', '1')])]);
+    const oddities = [
+      'commit refs/heads/main',
+      'committer A <a@example.com> 1 +0000',
+      'data 0',
+      'from refs/heads/main^0',
+      'M 120000 inline link.xlsx',
+      'data 1',
+      'a',
+      `M 160000 ${'1'.repeat(40)} module`,
+      'done',
+      '',
+    ];
+    await git.run(registry.gitDirectory(id), ['fast-import', '--quiet', '--done'], {
+      input: oddities.join('\n'),
+    });
+    expect((await contents('Odd', 'module')).status).toBe(404);
+    expect((await bytes(await contents('Odd', 'link.xlsx'))).toString()).toBe('a');
+    expect(await unzip(await bytes(await contents('Odd')))).toEqual({ a: '1', 'link.xlsx': 'a' });
+    expect(await rows()).toEqual([]);
+  });
+
+  it('are the same bytes each time, with a strong tag that spares sending them', async () => {
+    const { id } = await create('A', [plan('main', [write('f/x.xlsx', '1'), write('g/x.xlsx', '2')])]);
+    const paths = [undefined, 'f', 'g', 'f/x.xlsx'];
+    const answers = await Promise.all(paths.map((path) => contents('A', path)));
+    const tags = answers.map((answer) => answer.headers.get('etag') ?? '');
+    await sleep(2100); // The times in a zip are even seconds.
+    for (const [index, first] of answers.entries()) {
+      const path = paths[index];
+      expect(await bytes(await contents('A', path))).toEqual(await bytes(first));
+      const again = await current(contentsPath('A', path), { 'if-none-match': `"x", ${tags[index] ?? ''}` });
+      expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', tags[index]]);
+    }
+    expect(new Set(tags).size).toBe(4);
+    await makeCommits(git, registry.gitDirectory(id), [
+      plan('main', [write('y', '2')], { from: 'refs/heads/main^0' }),
+    ]);
+    const changed = await current(contentsPath('A'), { 'if-none-match': tags[0] ?? '' });
+    expect(await unzip(await bytes(changed))).toMatchObject({ y: '2' });
+  });
+
+  it('come in parts, archives as well as files (RFC 9110, section 14)', async () => {
+    const random = (): Buffer => randomBytes(300_000);
+    await create('A', [plan('main', [write('f/x.xlsx', random()), write('y.xlsx', random())])]);
+    for (const path of [undefined, 'f', 'y.xlsx']) {
+      const first = await current(contentsPath('A', path));
+      const etag = first.headers.get('etag') ?? '';
+      const all = await bytes(first);
+      expect(first.headers.get('accept-ranges')).toBe('bytes');
+      for (const at of [0, 1, 70_000, all.length - 1]) {
+        const rest = await current(contentsPath('A', path), { range: `bytes=${at}-`, 'if-range': etag });
+        expect([rest.status, rest.headers.get('content-range'), rest.headers.get('etag')]).toEqual([
+          206,
+          `bytes ${at}-${all.length - 1}/${all.length}`,
+          etag,
+        ]);
+        expect(all.subarray(at).equals(Buffer.from(await rest.arrayBuffer()))).toBe(true);
+      }
+      const last = await current(contentsPath('A', path), { range: 'bytes=-100' });
+      expect(all.subarray(-100).equals(Buffer.from(await last.arrayBuffer()))).toBe(true);
+      const other = await current(contentsPath('A', path), { range: 'bytes=5-', 'if-range': '"other"' });
+      expect([other.status, all.equals(await bytes(other))]).toEqual([200, true]);
+      const beyond = await current(contentsPath('A', path), { range: `bytes=${all.length}-` });
+      expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, `bytes */${all.length}`]);
+      await beyond.arrayBuffer();
+    }
+  });
+
+  it('answer HEAD with the same headers', async () => {
+    await create('A', [plan('main', [write('x.xlsx', '12345')])]);
+    for (const path of [undefined, 'x.xlsx']) {
+      const headers = async (method: string): Promise<Record<string, string>> => {
+        const response = await current(contentsPath('A', path), {}, method);
+        expect(response.status).toBe(200);
+        if (method === 'HEAD') expect(await response.text()).toBe('');
+        else await response.arrayBuffer();
+        const aboutTheConnection = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding']);
+        const all = [...response.headers].filter(([name]) => !aboutTheConnection.has(name));
+        return Object.fromEntries(all);
+      };
+      expect(await headers('HEAD')).toEqual(await headers('GET'));
+    }
+    expect((await current(contentsPath('B'), {}, 'HEAD')).status).toBe(404);
+  });
+});
+
+describe('broken contents', () => {
+  /** A repository of two files, the second of which git cannot read. */
+  async function damaged(first: Uint8Array): Promise<void> {
+    const { id } = await create('D', [plan('main', [write('a', first), write('b.xlsx', 'gone')])]);
+    const gitDirectory = registry.gitDirectory(id);
+    const blob = (await git.run(gitDirectory, ['rev-parse', 'refs/heads/main:b.xlsx'])).toString().trim();
+    await rm(join(gitDirectory, 'objects', blob.slice(0, 2), blob.slice(2)));
+  }
+
+  it('are an error before the first byte, with the reason in the log only', async () => {
+    await damaged(Buffer.alloc(0));
+    const response = await contents('D', 'b.xlsx');
+    expect(response.status).toBe(500);
+    expect((await errorOf(response)).message).not.toContain(root);
+    await expect.poll(() => requests.at(-1)).toMatchObject({ status: 500, method: 'GET' });
+    expect(String(requests.at(-1)?.error)).toContain('git');
+  });
+
+  it('are a cut connection after it', async () => {
+    await damaged(randomBytes(3_000_000));
+    const response = await contents('D');
+    expect(response.status).toBe(200);
+    await expect(response.arrayBuffer()).rejects.toThrow();
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('git programs', () => {
+  async function start(path: string): Promise<IncomingMessage> {
+    const request = get(baseUrl + path, { headers: requestHeaders('current', KEY) });
+    const response = await responseTo(request);
+    await once(response, 'readable');
+    return response;
+  }
+
+  beforeEach(async () => {
+    await create('Large', [plan('main', [write('a.bin', randomBytes(16_000_000)), write('b.bin', 'b')])]);
+  });
+
+  it('wait for a slow client and end when it goes away', async () => {
+    const responses = await Promise.all([
+      start(contentsPath('Large')),
+      start(contentsPath('Large')),
+      start(contentsPath('Large', 'a.bin')),
+    ]);
+    await sleep(200);
+    expect(await gitProcesses()).toBe(3);
+    for (const response of responses) response.destroy();
+    await untilNoGit();
+    await expect.poll(() => requests.length).toBe(3);
+    expect(requests.every(({ error }) => error === undefined)).toBe(true);
+    expect((await bytes(await contents('Large', 'b.bin'))).toString()).toBe('b');
+  });
+
+  it('are gone when the service has closed, and the client sees a broken answer', async () => {
+    const response = await start(contentsPath('Large'));
+    const ended = once(response, 'end').then(
+      () => 'whole',
+      () => 'broken',
+    );
+    await service.close();
+    expect(await gitProcesses()).toBe(0);
+    response.resume();
+    expect(await ended).toBe('broken');
+    await expect(current('/repos')).rejects.toThrow();
+  });
+
+  it('serve many requests at once', async () => {
+    await create('A', [plan('main', [write('x.xlsx', 'x')])]);
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, async (_, index) => {
+        if (index % 2 === 0) return (await rows()).length;
+        return Object.keys(await unzip(await bytes(await contents('A')))).length;
+      }),
+    );
+    expect(answers).toEqual(Array.from({ length: 50 }, () => 1));
+    await untilNoGit();
+  });
+});
+
+describe('the list of workbooks', () => {
+  it('has a row for each workbook on each branch, with its version', async () => {
+    const commits = [
+      plan('main', [write('Ä b/x.xlsx', '1'), write('y.ODS', '1'), write('z.txt', '1')]),
+      plan('main', [write('Ä b/x.xlsx', '2')], {
+        at: new Date('2026-01-03T00:00:00Z'),
+        message: 'second\n\nbody',
+      }),
+      plan('feature/q3', [write('y.ODS', '2')], { from: 'refs/heads/main' }),
+    ];
+    const { ids } = await create('Accounting', commits);
+    const list = await rows();
+    expect(list.map(({ id, version }) => [id, version.branch, ids.indexOf(version.id)])).toEqual([
+      ['Accounting/y.ODS', 'feature/q3', 2],
+      ['Accounting/y.ODS', 'main', 0],
+      ['Accounting/Ä b/x.xlsx', 'feature/q3', 1],
+      ['Accounting/Ä b/x.xlsx', 'main', 1],
+    ]);
+    expect(list[3]).toEqual({
+      type: 'workbook',
+      id: 'Accounting/Ä b/x.xlsx',
+      name: '/Ä b/x.xlsx',
+      display_name: 'x.xlsx',
+      integration: 'Accounting',
+      version: {
+        id: ids[1],
+        author: 'Änne Größe',
+        action: 'modify',
+        created_at: '2026-01-03T00:00:00+00:00',
+        message: 'second\n\nbody',
+        status: 'success',
+        branch: 'main',
+        parent: { id: ids[0] },
+      },
+      status: { processing: 0, failure: 0 },
+    });
+    expect(list[1]?.version).toMatchObject({ action: 'add', parent: { id: null } });
+  });
+
+  it('is cut into pages that lead to one another', async () => {
+    const names = Array.from({ length: 7 }, (_, index) => write(`${index}.xlsx`, String(index)));
+    await create('A', [plan('main', names)]);
+    const seen: string[] = [];
+    let next: string | null | undefined = `${baseUrl}/v1/workbooks?page_size=3`;
+    while (typeof next === 'string') {
+      const response: Response = await fetch(next, { headers: requestHeaders('v1', TOKEN) });
+      const page = pageSchema.parse(await response.json());
+      expect(page.count).toBe(7);
+      seen.push(...page.results.map((row) => workbookSchema.parse(row).name));
+      next = page.next;
+    }
+    expect(seen).toEqual(names.map((change) => (change.kind === 'write' ? `/${change.path}` : '')));
+    for (const query of ['?page=0', '?page_size=1001', '?status=ok', '?page=x']) {
+      expect((await v1(query)).status).toBe(400);
+    }
+    expect((await v1('?page=100')).status).toBe(200);
+  });
+
+  it('shows and filters by counters that were set', async () => {
+    await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
+    service.setCounters('A/x.xlsx', { processing: 2, failure: 0 });
+    expect((await rows('?status=processing')).map(({ id }) => id)).toEqual(['A/x.xlsx']);
+    expect(await rows('?status=failure')).toEqual([]);
+    expect((await rows()).map(({ status }) => status?.processing)).toEqual([2, 0]);
+    service.setCounters('A/x.xlsx', { processing: 0, failure: 0 });
+    expect(await rows('?status=processing')).toEqual([]);
+  });
+
+  /** What Git itself says the version is: the commit on the branch after which the content is what it is. */
+  async function versionsByGit(gitDirectory: string): Promise<string[]> {
+    const ask = async (...args: string[]): Promise<string[]> =>
+      (await git.run(gitDirectory, args)).toString().split('\n').filter(Boolean);
+    const found: string[] = [];
+    for (const [branch, head] of (await readBranches(git, gitDirectory)).heads) {
+      const chain = await ask('rev-list', '--first-parent', head);
+      const trees = await Promise.all(
+        chain.map(async (commit) => new Set(await ask('ls-tree', '-r', commit))),
+      );
+      for (const line of trees[0] ?? []) {
+        const before = trees.findIndex((tree) => !tree.has(line));
+        const version = chain.at(before === -1 ? -1 : before - 1);
+        found.push(`${branch} ${line.slice(line.indexOf('\t') + 1)} ${version}`);
+      }
+    }
+    return found.sort();
+  }
+
+  it('agrees with Git after every step of a random history with merges, resets and new branches', async () => {
+    const { id } = await create('Random', [plan('main', [write('0.xlsx', '0')])]);
+    const gitDirectory = registry.gitDirectory(id);
+    const { below } = createFigures(20_260_102);
+    const names = ['main', 'b1', 'b2'];
+    const listing = createWorkbookListing(git, registry);
+    const asLines = async (source: typeof listing): Promise<string[]> =>
+      (await source.rows()).map(({ branch, path, version }) => `${branch} ${path} ${version.id}`).sort();
+
+    for (let step = 1; step <= 40; step += 1) {
+      const { heads } = await readBranches(git, gitDirectory);
+      const branch = names[below(3)] ?? 'main';
+      const from = heads.get(branch) ?? heads.get('main') ?? '';
+      const other = [...heads.values()][below(heads.size)] ?? from;
+      const at = new Date(Date.UTC(2026, 0, 1, 0, 0, below(100)));
+      const path = `${below(4)}.xlsx`;
+      const kind = below(6);
+      if (kind === 0) await git.run(gitDirectory, ['update-ref', `refs/heads/${branch}`, other]);
+      else if (kind === 1) {
+        await makeCommits(git, gitDirectory, [plan(branch, [{ kind: 'remove', path }], { from, at })]);
+      } else {
+        // Few different contents, so that a merge often brings what the branch had before.
+        const merge = kind === 2 && other !== from ? { merge: other } : {};
+        const changes = [write(path, String(below(3)))];
+        await makeCommits(git, gitDirectory, [plan(branch, changes, { from, at, ...merge })]);
+      }
+      const expected = await versionsByGit(gitDirectory);
+      expect([step, await asLines(listing)]).toEqual([step, expected]);
+    }
+    expect(await asLines(createWorkbookListing(git, registry))).toEqual(await asLines(listing));
+  });
+
+  it('reads nothing again while no branch moves, and only what is new when one does', async () => {
+    const { id } = await create('A', [plan('main', [write('x.xlsx', '1')])]);
+    const commands: string[][] = [];
+    const watched: Git = {
+      ...git,
+      tokens: (gitDirectory, args, onToken) => {
+        commands.push([...args]);
+        return git.tokens(gitDirectory, args, onToken);
+      },
+    };
+    const listing = createWorkbookListing(watched, registry);
+    const first = await listing.rows();
+    expect(await listing.rows()).toBe(first);
+    expect(commands).toHaveLength(1);
+    const gitDirectory = registry.gitDirectory(id);
+    const old = (await readBranches(git, gitDirectory)).heads.get('main') ?? '';
+    await makeCommits(git, gitDirectory, [plan('main', [write('y.xlsx', '1')], { from: old })]);
+    expect(await listing.rows()).toHaveLength(2);
+    expect(commands).toHaveLength(2);
+    expect(commands[1]).toContain(`^${old}`);
+  });
+});
+
+describe('credentials, methods and other paths', () => {
+  it('asks each generation for its own credential', async () => {
+    for (const [path, headers] of [
+      ['/repos', {}],
+      ['/repos', { 'x-api-key': TOKEN }],
+      ['/repos', { authorization: KEY }],
+      ['/repos/x/contents', {}],
+      ['/v1/workbooks', { 'x-api-key': KEY }],
+      ['/v1/workbooks', { authorization: KEY }],
+    ] as ReadonlyArray<[string, Record<string, string>]>) {
+      const response = await fetch(baseUrl + path, { headers });
+      expect(response.status).toBe(401);
+      expect((await errorOf(response)).message).toMatch(/made in the application settings under/);
+    }
+    for (const authorization of [TOKEN, `Token ${TOKEN}`, `Bearer ${TOKEN}`]) {
+      expect((await fetch(`${baseUrl}/v1/workbooks`, { headers: { authorization } })).status).toBe(200);
+    }
+  });
+
+  it('has no v1 without a token', async () => {
+    const other = createGitService({ registry, apiKey: KEY });
+    const { baseUrl: address } = await other.listen({ host: '127.0.0.1', port: 0 });
+    const response = await fetch(`${address}/v1/workbooks`, { headers: { authorization: TOKEN } });
+    await other.close();
+    expect(response.status).toBe(404);
+  });
+
+  it('takes GET and HEAD only', async () => {
+    for (const [path, method] of [
+      ['/repos/x/contents', 'DELETE'],
+      ['/v1/workbooks', 'PUT'],
+    ] as const) {
+      const response = await fetch(baseUrl + path, { method });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    }
+  });
+
+  it('says where the API is', async () => {
+    const outside = await fetch(baseUrl.replace('/api', '/repos'));
+    expect(outside.status).toBe(404);
+    expect((await errorOf(outside)).message).toContain('below /api');
+    expect((await current('/nothing')).status).toBe(404);
+    expect((await current('/repos/x/contents/%ff')).status).toBe(400);
+  });
+
+  it('refers to pages at the address that the client used', async () => {
+    await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
+    const next = async (host: string): Promise<string> => {
+      const headers = { ...requestHeaders('v1', TOKEN), host };
+      const request = sendRequest(`${baseUrl}/v1/workbooks?page_size=1`, { headers });
+      request.end();
+      const response = await responseTo(request);
+      const chunks: Buffer[] = [];
+      for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+      return pageSchema.parse(JSON.parse(Buffer.concat(chunks).toString())).next ?? '';
+    };
+    expect(await next('mirror.example:81')).toBe(
+      'http://mirror.example:81/api/v1/workbooks?page_size=1&page=2',
+    );
+    expect(await next('no host at all')).toBe(`${baseUrl}/v1/workbooks?page_size=1&page=2`);
+  });
+
+  it('refuses an address that is taken', async () => {
+    const other = createGitService({ registry, apiKey: KEY });
+    const port = Number(new URL(baseUrl).port);
+    await expect(other.listen({ host: '127.0.0.1', port })).rejects.toMatchObject({
+      code: 'http.unusable',
+    });
+    await other.close();
+  });
+});

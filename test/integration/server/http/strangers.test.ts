@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { fixedKey } from '../../../../src/server/http/keys.ts';
+import type { Changes, Library } from '../../../../src/server/http/library.ts';
+import { createService, type ServiceOptions } from '../../../../src/server/http/service.ts';
+
+/** What strangers, who have no key, can have the service do. */
+
+const KEY = 'a-key-of-the-tests';
+const KEYS = [fixedKey('personal', 'Anna', KEY), fixedKey('token', 'Anna', 'a-token-of-the-tests')];
+
+/** Starts a service that has nothing, and whose library must not be asked by strangers. @returns its port, and what is asked */
+async function serve(options: Partial<ServiceOptions> = {}): Promise<{ port: number; asked: () => number }> {
+  const repositories = vi.fn(() => Promise.resolve([]));
+  const workbooks = vi.fn(() => Promise.resolve({ rows: [], standingOf: vi.fn() }));
+  const library = { repositories, workbooks, content: vi.fn() } as unknown as Library;
+  const service = createService({
+    library,
+    changes: {} as Changes,
+    keys: () => Promise.resolve(KEYS),
+    ...options,
+  });
+  onTestFinished(() => service.close());
+  const { port } = await service.listen({ host: '127.0.0.1', port: 0 });
+  return { port, asked: () => repositories.mock.calls.length + workbooks.mock.calls.length };
+}
+
+/** Asks with a connection of its own. */
+async function ask(
+  port: number,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  method = 'GET',
+): Promise<{ status: number; text: string }> {
+  const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
+  asked.end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const text = Buffer.concat(await response.toArray()).toString();
+  return { status: response.statusCode ?? 0, text };
+}
+
+describe('who has no key', () => {
+  // What they ask for cannot be read, which who has one is told.
+  it.each([
+    ['/api/repos/%ff/contents', 'GET', 400],
+    ['/api/repos/x/contents/%zz', 'GET', 400],
+    ['/uploads/repositories/%ff/branches', 'GET', 400],
+    ['/git/%ff.git/info/refs?service=git-upload-pack', 'GET', 400],
+    ['/git/x.git/info/refs?service=none', 'GET', 403],
+    ['/git/x.git/git-receive-pack', 'GET', 405],
+    ['/api/repos', 'POST', 400],
+  ])('is refused %s before it is read', async (path, method, status) => {
+    const { port, asked } = await serve();
+    const basic = `Basic ${Buffer.from(`anyone:${KEY}`).toString('base64')}`;
+    expect((await ask(port, path, {}, method)).status).toBe(401);
+    expect((await ask(port, path, { 'x-api-key': 'x', authorization: 'Basic eDp4' }, method)).status).toBe(
+      401,
+    );
+    expect((await ask(port, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
+    expect(asked()).toBe(0);
+  });
+
+  it('is told at once that a path is too long', async () => {
+    const { port } = await serve();
+    const { status, text } = await ask(port, `/api/repos/${'contents/'.repeat(1500)}`);
+    expect([status, text]).toEqual([414, expect.stringContaining('13312 characters')]);
+  });
+
+  it.each([
+    ['say nothing', ''],
+    ['never end the head of their request', 'GET / HTTP/1.1\r\nX-Slow: '],
+    [
+      'never end a body',
+      'POST /api/repos HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n',
+    ],
+  ])('keeps nobody out by 600 connections that %s', async (_, text) => {
+    const { port } = await serve();
+    const sockets: Socket[] = [];
+    for (let count = 0; count < 600; count += 1) {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      socket.resume();
+      socket.write(text);
+      sockets.push(socket);
+    }
+    expect((await ask(port, '/api/repos', { 'x-api-key': KEY })).status).toBe(200);
+    // The one that has a key took a place, too.
+    await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBe(511);
+  });
+});

@@ -1,0 +1,396 @@
+import { execFileSync } from 'node:child_process';
+import {
+  appendFile,
+  chmod,
+  cp,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import type { Content, Repository } from '../../../../src/server/http/library.ts';
+import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import { startPair, type MirrorHarness } from '../../../support/mirror-harness.ts';
+import { replicaLibrary, startReplica } from '../../../support/replica.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const BOOK = 'Budget 2026.xlsx';
+
+/** A mirror of a repository with a folder, a workbook and a text, and a replica of it. */
+async function setUp(
+  files: Record<string, string> = { [BOOK]: 'book', 'notes/a.txt': 'text', 'notes/b.xlsx': 'b' },
+) {
+  const { service, mirror } = await startPair();
+  const repository = service.addRepository('Accounting');
+  for (const [path, content] of Object.entries(files)) service.write(repository, 'main', path, content);
+  await mirror.pass();
+  const replica = await startReplica(mirror.directory);
+  return { service, repository, mirror, replica };
+}
+
+function treeOf({ directory }: MirrorHarness): string {
+  return join(directory, 'mirror/Accounting/main');
+}
+
+async function bytesOf(content: Content, range?: { first: number; last: number }): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of content.open(new AbortController().signal, range)) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+async function only(library: { repositories: () => Promise<readonly Repository[]> }): Promise<Repository> {
+  const [repository] = await library.repositories();
+  if (repository === undefined) throw new Error('there is no repository');
+  return repository;
+}
+
+/** Writes over a file without changing its size or time. */
+async function spoil(path: string): Promise<void> {
+  const { atime, mtime } = await lstat(path);
+  const handle = await open(path, 'r+');
+  await handle.write('X', 0);
+  await handle.close();
+  await utimes(path, atime, mtime);
+}
+
+describe('a replica', () => {
+  it('gives a file as it is, with a tag, a range of it, and when it was verified', async () => {
+    const { replica, mirror } = await setUp();
+    const answer = await replica.ask(`/repos/Accounting/contents/${encodeURIComponent(BOOK)}`);
+    expect(await answer.text()).toBe('book');
+    const { verified_at } = (await mirror.manifest('Accounting/main')) as unknown as { verified_at: string };
+    expect(answer.headers.get('last-verified')).toBe(verified_at);
+    const etag = answer.headers.get('etag') ?? '';
+    const path = `/repos/Accounting/contents/${encodeURIComponent(BOOK)}`;
+    expect((await replica.ask(path, { 'if-none-match': etag })).status).toBe(304);
+    const part = await replica.ask(path, { range: 'bytes=1-2' });
+    expect([part.status, await part.text()]).toEqual([206, 'oo']);
+  });
+
+  it('gives the rest of an archive, whether its files go through memory or not', async () => {
+    const text = (length: number, step: number): string =>
+      Array.from({ length }, (_, at) => String.fromCodePoint(33 + ((at * at * step) % 90))).join('');
+    const { replica } = await setUp({ 'small.txt': text(5000, 3), 'great.txt': text(5_000_000, 7) });
+    const path = '/repos/Accounting/contents';
+    const answer = await replica.ask(path);
+    const etag = answer.headers.get('etag') ?? '';
+    const all = Buffer.from(await answer.arrayBuffer());
+    for (const at of [1, 4096, Math.floor(all.length / 2), all.length - 1]) {
+      const rest = await replica.ask(path, { range: `bytes=${at}-`, 'if-range': etag });
+      expect([rest.status, rest.headers.get('content-range')]).toEqual([
+        206,
+        `bytes ${at}-${all.length - 1}/${all.length}`,
+      ]);
+      expect(all.subarray(at).equals(Buffer.from(await rest.arrayBuffer()))).toBe(true);
+    }
+  });
+
+  it('says by its record when an unchanged target was verified', async () => {
+    const { mirror } = await setUp();
+    const { repository, published_at } = (await mirror.manifest('Accounting/main')) as unknown as {
+      repository: { id: string };
+      published_at: string;
+    };
+    const target = { repositoryId: repository.id, branch: 'main' };
+    const verifiedAtMs = Date.parse('2099-01-01T00:00:00Z');
+    const record = { ...emptyRecord(target), publishedAtMs: Date.parse(published_at), verifiedAtMs };
+    const ours = await startReplica(mirror.directory, { records: new Map([[targetKey(target), record]]) });
+    expect((await ours.ask('/repos')).headers.get('last-verified')).toBe('2099-01-01T00:00:00.000Z');
+    const other = { ...record, publishedAtMs: 1 };
+    const theirs = await startReplica(mirror.directory, { records: new Map([[targetKey(target), other]]) });
+    expect((await theirs.ask('/repos')).headers.get('last-verified')).not.toContain('2099');
+  });
+
+  it('refuses every change, and has no v1 without a token', async () => {
+    const { replica, mirror } = await setUp();
+    const answer = await fetch(`${replica.baseUrl}/repos`, {
+      method: 'POST',
+      headers: { 'x-api-key': 'a-key-of-the-replica', 'content-type': 'application/json' },
+      body: '{"name":"x"}',
+    });
+    expect([answer.status, await answer.json()]).toMatchObject([403, { error: { code: 'read_only' } }]);
+    for (const path of ['/uploads/repositories', '/git/Accounting.git/info/refs?service=git-upload-pack']) {
+      const none = await fetch(new URL(path, replica.baseUrl));
+      expect([none.status, await none.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
+    }
+    const silent = await startReplica(mirror.directory, { withToken: false });
+    expect((await silent.ask('/v1/workbooks')).status).toBe(404);
+  });
+
+  it('says of a tree that was pulled while the service was processing that it is processing', async () => {
+    const { mirror, replica } = await setUp();
+    const manifest = join(mirror.directory, 'manifests/Accounting/main.json');
+    const before = await replica.library.workbooks();
+    expect(before.rows.map((row) => before.standingOf(row).processing)).toEqual([0, 0]);
+    const text = await readFile(manifest, 'utf8');
+    await writeFile(`${manifest}.new`, text.replace('"settled": true', '"settled": false'));
+    await rename(`${manifest}.new`, manifest);
+    const after = await replica.library.workbooks();
+    expect(after.rows.map((row) => after.standingOf(row).processing)).toEqual([1, 1]);
+  });
+
+  it('keeps the rows as long as nothing changed, and sees every publish at once', async () => {
+    const { service, repository, mirror, replica } = await setUp();
+    const { rows } = await replica.library.workbooks();
+    expect((await replica.library.workbooks()).rows).toBe(rows);
+    for (let edits = 0; edits < 20; edits += 1) {
+      service.write(repository, 'main', BOOK, `book ${edits}`);
+      await mirror.pass();
+      const ids = (await replica.library.workbooks()).rows.map(({ version }) => version.id);
+      expect(ids).not.toEqual(rows.map(({ version }) => version.id));
+      const content = await replica.library.content(await only(replica.library), 'main', BOOK);
+      expect(await bytesOf(content)).toBe(`book ${edits}`);
+    }
+  });
+
+  it('gives the old tree to its end when a new one takes its place', async () => {
+    const { service, repository, mirror, replica } = await setUp();
+    const content = await replica.library.content(await only(replica.library), 'main', BOOK);
+    const opened = content.open(new AbortController().signal)[Symbol.asyncIterator]();
+    service.write(repository, 'main', BOOK, 'new!');
+    service.write(repository, 'main', 'notes/a.txt', 'new!');
+    await mirror.pass();
+    await expect(opened.next()).rejects.toMatchObject({ status: 503 });
+    const archive = await replica.library.content(await only(replica.library), 'main', '');
+    const reading = archive.open(new AbortController().signal)[Symbol.asyncIterator]();
+    expect((await reading.next()).done).toBe(false);
+    await reading.return?.();
+  });
+});
+
+describe('what somebody changed in the mirror is given to nobody', () => {
+  it.each<[string, (tree: string) => Promise<unknown>]>([
+    ['other bytes of the same size and time', (tree) => spoil(join(tree, BOOK))],
+    ['more bytes', (tree) => appendFile(join(tree, BOOK), 'x')],
+    ['no file', (tree) => rm(join(tree, BOOK))],
+    [
+      'a link to the same bytes',
+      async (tree) => {
+        await rename(join(tree, BOOK), `${tree}-elsewhere`);
+        await symlink(`${tree}-elsewhere`, join(tree, BOOK));
+      },
+    ],
+    [
+      'a folder',
+      async (tree) => {
+        await rm(join(tree, BOOK));
+        await mkdir(join(tree, BOOK));
+      },
+    ],
+  ])('%s', async (_what, change) => {
+    const { mirror, replica } = await setUp();
+    await change(treeOf(mirror));
+    const path = `/repos/Accounting/contents/${encodeURIComponent(BOOK)}`;
+    for (const [target, headers] of [
+      [path, {}],
+      [path, { range: 'bytes=1-2' }],
+      ['/repos/Accounting/contents', {}],
+    ] as const) {
+      const answer = await replica.ask(target, headers);
+      expect(answer.status).toBe(503);
+      // Clients take it for the whole service (RFC 9110, section 15.6.4).
+      expect(answer.headers.get('retry-after')).toBeNull();
+      expect(await answer.text()).not.toContain('ook');
+    }
+    expect(replica.trouble[0]).toMatchObject({ target: 'Accounting/main', path: BOOK });
+    const other = await replica.ask('/repos/Accounting/contents/notes/a.txt');
+    expect([other.status, await other.text()]).toEqual([200, 'text']);
+  });
+
+  it.each(['Accounting', 'Accounting/main', 'Accounting/main/notes'])('what %s links to', async (folder) => {
+    const { mirror, replica } = await setUp();
+    const place = join(mirror.directory, 'mirror', folder);
+    const elsewhere = join(await temporaryFolder(), 'elsewhere');
+    await cp(place, elsewhere, { recursive: true, preserveTimestamps: true });
+    await rm(place, { recursive: true });
+    await symlink(elsewhere, place);
+    expect((await replica.ask('/repos/Accounting/contents/notes/a.txt')).status).toBe(503);
+    expect((await replica.ask('/repos/Accounting/contents')).status).toBe(503);
+  });
+
+  it('a file beside those of the manifest', async () => {
+    const { mirror, replica } = await setUp();
+    await writeFile(join(treeOf(mirror), 'secret.txt'), 'secret');
+    expect((await replica.ask('/repos/Accounting/contents/secret.txt')).status).toBe(404);
+    const archive = await replica.ask('/repos/Accounting/contents');
+    expect(await archive.text()).not.toContain('secret');
+  });
+
+  it('breaks an answer off that has begun', async () => {
+    const big = 'z'.repeat(600_000);
+    const { mirror, replica } = await setUp({ 'a.xlsx': big, 'b.xlsx': big });
+    const content = await replica.library.content(await only(replica.library), 'main', '');
+    const reading = content.open(new AbortController().signal)[Symbol.asyncIterator]();
+    expect((await reading.next()).done).toBe(false);
+    await spoil(join(treeOf(mirror), 'b.xlsx'));
+    const rest = async (): Promise<void> => {
+      while ((await reading.next()).done !== true);
+    };
+    await expect(rest()).rejects.toMatchObject({ status: 503 });
+    expect(replica.trouble).toMatchObject([{ path: 'b.xlsx' }]);
+  });
+});
+
+describe('a client that is gone', () => {
+  it('has nothing more read for it, also where the file is proved for others at the same time', async () => {
+    const { mirror, replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
+    await utimes(join(treeOf(mirror), 'a.xlsx'), new Date(0), new Date(0));
+    const repository = await only(replica.library);
+    const gone = new AbortController();
+    const ask = (signal?: AbortSignal): Promise<Content> =>
+      replica.library.content(repository, 'main', 'a.xlsx', signal);
+    const waits = [ask(gone.signal), ask(), ask(gone.signal)];
+    gone.abort(new Error('gone'));
+    await Promise.all([expect(waits[0]).rejects.toThrow('gone'), expect(waits[2]).rejects.toThrow('gone')]);
+    const content = await ask();
+    await waits[1];
+    expect(await bytesOf(content, { first: 0, last: 1 })).toBe('zz');
+    await expect(ask(gone.signal)).rejects.toThrow('gone');
+  });
+});
+
+describe('a mirror that was brought back from a backup', () => {
+  it('is given although its times are others, as its bytes are right, without what the daemon keeps', async () => {
+    const { mirror } = await setUp();
+    const copy = join(await temporaryFolder(), 'copy');
+    for (const folder of ['mirror', 'manifests'])
+      await cp(join(mirror.directory, folder), join(copy, folder), { recursive: true });
+    const replica = await startReplica(copy);
+    expect((await replica.ask('/repos/Accounting/contents')).status).toBe(200);
+    const file = await replica.ask('/repos/Accounting/contents/notes/a.txt', { range: 'bytes=0-1' });
+    expect(await file.text()).toBe('te');
+  });
+
+  it.runIf(process.getuid?.() !== 0)('is given when nothing in it may be written', async () => {
+    const { mirror, replica } = await setUp();
+    await chmod(treeOf(mirror), 0o555);
+    expect((await replica.ask('/repos/Accounting/contents')).status).toBe(200);
+    await chmod(treeOf(mirror), 0o755);
+  });
+});
+
+describe('lists', () => {
+  it('are refused rather than short when a manifest cannot be understood; contents are given', async () => {
+    const { mirror, replica } = await setUp();
+    const bad = join(mirror.directory, 'manifests/Accounting/dev.json');
+    await writeFile(bad, '{"format": 99}');
+    const list = await replica.ask('/repos');
+    expect([list.status, list.headers.get('retry-after')]).toEqual([503, '1']);
+    expect((await replica.ask('/repos/Accounting/contents/notes/a.txt')).status).toBe(200);
+    for (const path of ['/repos/Accounting/contents?branch=dev', '/repos/Other/contents']) {
+      const contents = await replica.ask(path);
+      expect([contents.status, contents.headers.get('retry-after')]).toEqual([503, null]);
+    }
+    await rm(bad);
+    expect((await replica.ask('/repos')).status).toBe(200);
+    expect((await replica.ask('/repos/Accounting/contents?branch=dev')).status).toBe(404);
+  });
+
+  it.each<[string, (manifests: string) => Promise<unknown>]>([
+    ['a manifest is gone', (manifests) => rm(join(manifests, 'Accounting/main.json'))],
+    [
+      'a manifest is a link',
+      async (manifests) => {
+        await rename(join(manifests, 'Accounting/main.json'), join(manifests, '../moved'));
+        await symlink('../../moved', join(manifests, 'Accounting/main.json'));
+      },
+    ],
+    [
+      'a manifest is a pipe',
+      async (manifests) => {
+        await rm(join(manifests, 'Accounting/main.json'));
+        execFileSync('mkfifo', [join(manifests, 'Accounting/main.json')]);
+      },
+    ],
+    [
+      'a manifest is a folder',
+      async (manifests) => {
+        await rm(join(manifests, 'Accounting/main.json'));
+        await mkdir(join(manifests, 'Accounting/main.json'));
+      },
+    ],
+    [
+      'the folder of a manifest is gone',
+      (manifests) => rm(join(manifests, 'Accounting'), { recursive: true }),
+    ],
+    [
+      'the folder of a manifest is a link',
+      async (manifests) => {
+        await rename(join(manifests, 'Accounting'), join(manifests, '../moved'));
+        await symlink('../moved', join(manifests, 'Accounting'));
+      },
+    ],
+  ])('are refused rather than short when %s, also by a replica that never saw it', async (_what, change) => {
+    const { service, mirror, replica } = await setUp();
+    service.write(service.addRepository('Other'), 'main', 'o.xlsx', 'o');
+    await mirror.pass();
+    expect((await replica.library.repositories()).length).toBe(2);
+    await change(join(mirror.directory, 'manifests'));
+    for (const library of [replica.library, replicaLibrary(mirror.directory)]) {
+      await expect(library.repositories()).rejects.toMatchObject({ status: 503 });
+      await expect(library.workbooks()).rejects.toMatchObject({ status: 503 });
+      expect((await library.totals()).unreadable).toHaveLength(1);
+    }
+    expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
+  });
+
+  it('are given beside files and empty folders that belong to nobody', async () => {
+    const { mirror, replica } = await setUp();
+    await mkdir(join(mirror.directory, 'mirror/lost+found'));
+    await mkdir(join(mirror.directory, 'mirror/Empty/main'), { recursive: true });
+    await writeFile(join(mirror.directory, 'mirror/Empty/.DS_Store'), '');
+    await writeFile(join(mirror.directory, 'mirror/note.txt'), '');
+    expect((await replica.ask('/repos')).status).toBe(200);
+  });
+
+  it('are not short while a branch is published for the first time', async () => {
+    const { mirror } = await setUp();
+    const manifest = join(mirror.directory, 'manifests/Accounting/main.json');
+    await rename(manifest, join(mirror.directory, 'staged'));
+    const listed = replicaLibrary(mirror.directory).repositories();
+    await rename(join(mirror.directory, 'staged'), manifest);
+    expect(await listed).toHaveLength(1);
+  });
+
+  it('are refused when the disk is gone, and so are contents', async () => {
+    const { mirror, replica } = await setUp();
+    await rename(join(mirror.directory, 'manifests'), join(mirror.directory, 'away'));
+    expect((await replica.ask('/repos')).status).toBe(503);
+    expect((await replica.ask('/v1/workbooks', { authorization: 'a-token-of-the-replica' })).status).toBe(
+      503,
+    );
+    const fresh = await startReplica(mirror.directory);
+    expect((await fresh.ask('/repos/Accounting/contents')).status).toBe(503);
+    expect(replica.trouble[0]).toMatchObject({ target: 'the mirror', path: '' });
+    await rename(join(mirror.directory, 'away'), join(mirror.directory, 'manifests'));
+    expect((await replica.ask('/repos')).status).toBe(200);
+  });
+
+  it('never lack a repository that is renamed meanwhile', async () => {
+    const { service, repository, mirror } = await setUp();
+    const library = replicaLibrary(mirror.directory);
+    const state = { isRunning: true };
+    const counts = new Set<number>();
+    const reading = (async () => {
+      while (state.isRunning) counts.add((await library.repositories()).length);
+    })();
+    for (let turn = 0; turn < 30; turn += 1) {
+      service.renameRepository(repository, `Renamed ${turn}`);
+      await mirror.pass();
+    }
+    state.isRunning = false;
+    await reading;
+    expect([...counts]).toEqual([1]);
+    expect(await only(library)).toMatchObject({ full_name: 'Renamed 29' });
+  });
+});

@@ -1,0 +1,63 @@
+import { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+
+import { addAllPendingFlags } from '../../../src/cli/declare.ts';
+import { addHelpCommands } from '../../../src/cli/help-commands.ts';
+import { addHistoryCommands } from '../../../src/cli/history-commands.ts';
+import { addMirrorCommands } from '../../../src/cli/mirror-commands.ts';
+import { addListCommands } from '../../../src/cli/service-commands.ts';
+import { commandTree } from '../../../src/cli/command-tree.ts';
+import { everyNode, flagsByMeaning } from '../../../src/cli/completion/tree.ts';
+
+async function program(): Promise<Command> {
+  const command = new Command('workbook-mirror').version('1', '-V, --version', 'print the version');
+  addMirrorCommands(command, () => {});
+  addHistoryCommands(command);
+  addListCommands(command);
+  addHelpCommands(command);
+  await addAllPendingFlags(command);
+  return command;
+}
+
+const tree = commandTree(await program());
+
+function at(path: string): (typeof tree)['children'][number] {
+  const found = everyNode(tree).find((node) => node.path === path);
+  if (found === undefined) throw new Error(`no command ${path}`);
+  return found;
+}
+
+describe('the commands as data', () => {
+  it('have their paths and what may follow', () => {
+    expect(tree.path).toBe('');
+    expect(at('history').children.map(({ name }) => name)).toEqual(['list', 'restore']);
+    expect(at('history restore').argument).toEqual({ kind: 'kept' });
+    expect(at('sync').argument).toBeNull();
+    expect(at('completion').argument).toMatchObject({ kind: 'choice' });
+  });
+
+  it('know what stands behind a flag', () => {
+    const valueOf = (path: string, flag: string): unknown =>
+      at(path).flags.find(({ long }) => long === flag)?.value;
+    expect(valueOf('sync', '--json')).toBeNull();
+    expect(valueOf('sync', '--config')).toEqual({ kind: 'file' });
+    expect(valueOf('sync', '--service-api-key-file')).toEqual({ kind: 'file' });
+    expect(valueOf('sync', '--directory')).toEqual({ kind: 'folder' });
+    expect(valueOf('history restore', '--to')).toEqual({ kind: 'folder' });
+    expect(valueOf('sync', '--publish')).toEqual({ kind: 'choice', choices: ['auto', 'exchange', 'rename'] });
+    expect(valueOf('workbooks list', '--status')).toEqual({
+      kind: 'choice',
+      choices: ['processing', 'failure'],
+    });
+    expect(valueOf('sync', '--schedule')).toEqual({ kind: 'text' });
+  });
+
+  it('have one meaning for every flag, as a completion goes by its name alone', () => {
+    const values = new Map<string, string>();
+    for (const { flag } of flagsByMeaning(tree)) {
+      const value = JSON.stringify(flag.value);
+      expect(values.get(flag.long) ?? value).toBe(value);
+      values.set(flag.long, value);
+    }
+  });
+});

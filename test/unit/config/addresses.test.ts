@@ -1,0 +1,173 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  formatListen,
+  hasPassword,
+  parseBaseUrl,
+  parseListen,
+  parseState,
+} from '../../../src/config/addresses.ts';
+import { targetProblem } from '../../../src/config/target.ts';
+
+describe('the address of the service', () => {
+  it.each([
+    ['https://h/api', 'https://h/api'],
+    ['https://h/api///', 'https://h/api'],
+    ['HTTPS://H:443/api', 'https://h/api'],
+    ['http://127.0.0.1:9400/api/', 'http://127.0.0.1:9400/api'],
+    ['http://[::1]:9400/api', 'http://[::1]:9400/api'],
+    ['https://h', 'https://h'],
+    ['https://h/', 'https://h'],
+    ['https://proxy/workbooks', 'https://proxy/workbooks'],
+  ])('%s is %s', (text, url) => {
+    expect(parseBaseUrl(text)).toBe(url);
+  });
+
+  it.each([
+    '',
+    'h',
+    'h/api',
+    'ftp://h/api',
+    'https:h',
+    'https:/h/api',
+    '//h/api',
+    'https://',
+    ' https://h',
+    'https://h/a b',
+    'https://h/\n',
+    'https:\\\\h\\api',
+    'https://h:99999/api',
+    'file:///etc',
+  ])('%j is refused', (text) => {
+    expect(() => parseBaseUrl(text)).toThrow(/expected an http/);
+  });
+
+  it.each(['https://user:s3cret@h/api', 'https://s3cret@h/api', 'https://:s3cret@h/api'])(
+    '%j is refused for its credentials, which are not shown',
+    (text) => {
+      expect(() => parseBaseUrl(text)).toThrow(/^expected an address without user name and password[^@]*$/);
+    },
+  );
+
+  it.each(['https://h/api?key=x', 'https://h/api#x', 'https://h/api?', 'https://h/api#'])(
+    '%j is refused',
+    (text) => {
+      expect(() => parseBaseUrl(text)).toThrow(/without "\?" and "#"/);
+    },
+  );
+});
+
+describe('an address to listen on', () => {
+  it.each([
+    ['127.0.0.1:9400', { host: '127.0.0.1', port: 9400 }],
+    ['localhost:0', { host: 'localhost', port: 0 }],
+    ['[::1]:65535', { host: '::1', port: 65_535 }],
+    ['[::]:80', { host: '::', port: 80 }],
+  ])('%s', (text, address) => {
+    expect(parseListen(text)).toEqual(address);
+    expect(formatListen(address)).toBe(text);
+  });
+
+  it.each([
+    '',
+    ':80',
+    '80',
+    'h',
+    'h:',
+    'h:65536',
+    'h:-1',
+    'h:8o',
+    '::1:80',
+    '[::1]',
+    '[h]:80',
+    '[]:80',
+    'http://h:80',
+    'h:80/',
+    'u@h:80',
+    'h h:80',
+    '1.2.3.4:80\n',
+  ])('%j is refused', (text) => {
+    expect(() => parseListen(text)).toThrow(/expected host:port/);
+  });
+});
+
+describe('the state cache', () => {
+  it('is the embedded store', () => {
+    expect(parseState('sqlite')).toEqual({ store: 'sqlite' });
+  });
+
+  it.each([
+    ['redis://h', 'redis', 'redis://h'],
+    ['rediss://user:s3cret@h:1/0', 'redis', 'rediss://user:***@h:1/0'],
+    ['valkey://:s3cret@h', 'redis', 'valkey://:***@h'],
+    ['valkeys://h', 'redis', 'valkeys://h'],
+    ['postgres://u:p%40s3cret@h:5432/db', 'postgres', 'postgres://u:***@h:5432/db'],
+    [
+      'postgresql://u@h/db?password=s3cret&sslmode=require',
+      'postgres',
+      'postgresql://u@h/db?password=***&sslmode=require',
+    ],
+    ['postgres:///db?host=/run/postgresql', 'postgres', 'postgres:///db?host=%2Frun%2Fpostgresql'],
+  ])('%s', (text, store, shown) => {
+    const state = parseState(text);
+    expect(state.store).toBe(store);
+    if (state.store === 'sqlite') throw new Error('unreachable');
+    expect(state.address.reveal()).toBe(text);
+    expect(state.address.toString()).toBe(shown);
+    expect(JSON.stringify(state)).not.toContain('s3cret');
+  });
+
+  it.each([
+    '',
+    'SQLite',
+    'redis',
+    'redis:h',
+    'redis://',
+    'http://h',
+    'mysql://u:s3cret@h',
+    'redis://u:s3c/ret@h',
+    'redis://u:s3c#ret@h',
+    'redis://u:s3c?ret@h',
+    'redis://us/er@h',
+    'redis://h#s3cret',
+    'redis://h /0',
+    'redis://u:s3cret@h:port',
+  ])('%j is refused, and not shown', (text) => {
+    expect(() => parseState(text)).toThrow(/^expected (?!.*s3cret)/);
+  });
+
+  it.each([
+    ['sqlite', false],
+    ['redis://u@h', false],
+    ['redis://:p@h', true],
+    ['postgres://h/d?sslmode=require', false],
+    ['postgres://h/d?password=x', true],
+    ['nonsense', false],
+  ])('%s has a password: %j', (text, expected) => {
+    expect(hasPassword(text)).toBe(expected);
+  });
+
+  it('never shows a password', () => {
+    const password = fc.string({ minLength: 1, unit: 'binary' }).map((text) => `s3cret${text}`);
+    fc.assert(
+      fc.property(password, (secret) => {
+        const state = parseState(`redis://user:${encodeURIComponent(secret)}@h/0`);
+        return !JSON.stringify(state).includes('s3cret');
+      }),
+    );
+  });
+});
+
+describe('a target', () => {
+  it.each(['Accounting/main', '**/main', 'github.com/org/plan.git/main', 'a/feature%2Fx', 'a{b,c}/main'])(
+    '%s',
+    (text) => {
+      expect(targetProblem(text)).toBeUndefined();
+    },
+  );
+
+  it.each(['', 'main', '/main', 'a/', '/', 'a/ma*n', 'a/[m]', 'a/100%', 'a/%zz'])('%j is refused', (text) => {
+    expect(targetProblem(text)).toMatch(/^expected/);
+  });
+});

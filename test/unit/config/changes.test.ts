@@ -1,0 +1,91 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import {
+  changedSettings,
+  digestSettings,
+  filesOfSettings,
+  keepUntilRestart,
+} from '../../../src/config/changes.ts';
+import { settingDescriptors } from '../../../src/config/descriptors.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const NOWHERE = '/nonexistent/config.yaml';
+
+function load(env: Readonly<Record<string, string>>) {
+  const variables = Object.fromEntries(
+    Object.entries(env).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
+  );
+  return loadSettings({ flags: {}, env: variables, needs: [], defaultConfigFile: NOWHERE }).settings;
+}
+
+/** Another value than the default for every setting that needs a restart. */
+const OTHERS: Readonly<Record<string, string>> = {
+  directory: '/srv/other',
+  state: 'redis://localhost',
+  dedup: 'off',
+  publish: 'rename',
+  readerGrace: '9m',
+  drift: 'off',
+  'history.retired': '9d',
+  'history.replaced': '9',
+  'log.format': 'json',
+  'http.listen': 'off',
+};
+
+describe('settings that changed', () => {
+  it('are none when nothing did', () => {
+    expect(changedSettings(digestSettings(load({})), digestSettings(load({})))).toStrictEqual([]);
+  });
+
+  it('are named', () => {
+    const before = digestSettings(load({ SCHEDULE: '1 * * * *', GUARD_FILES: '3' }));
+    const after = digestSettings(load({ SCHEDULE: '2 * * * *', TARGETS: 'A/main' }));
+    expect(changedSettings(before, after)).toStrictEqual(['schedule', 'guard.files', 'targets']);
+  });
+
+  it('include a secret whose file has another content, although its settings are the same', async () => {
+    const file = join(await temporaryFolder(), 'key');
+    writeFileSync(file, 's3cr3t-before');
+    const settings = load({ SERVICE_API_KEY_FILE: file });
+    const before = digestSettings(settings);
+    writeFileSync(file, 'another');
+    expect(changedSettings(before, digestSettings(settings))).toStrictEqual(['service.apiKey']);
+    expect(JSON.stringify([...before])).not.toContain('s3cr3t-before');
+  });
+
+  it('name the files that belong to them', async () => {
+    const file = join(await temporaryFolder(), 'key');
+    writeFileSync(file, 's3cr3t-before');
+    expect(filesOfSettings(load({ SERVICE_API_KEY_FILE: file }))).toStrictEqual([file]);
+  });
+});
+
+describe('a setting that needs a restart', () => {
+  const names = settingDescriptors.filter(({ needsRestart }) => needsRestart).map(({ name }) => name);
+
+  it('is one of these', () => {
+    expect(names).toStrictEqual(Object.keys(OTHERS));
+  });
+
+  it.each(names)('stays as it was: %s', (name) => {
+    const variable = settingDescriptors.find((each) => each.name === name)?.environmentVariable ?? '';
+    const before = load({});
+    const next = load({ [variable.replace('WORKBOOK_MIRROR_', '')]: OTHERS[name] ?? '' });
+    expect(changedSettings(digestSettings(before), digestSettings(next))).toStrictEqual([name]);
+    const kept = keepUntilRestart(next, before);
+    expect(changedSettings(digestSettings(before), digestSettings(kept))).toStrictEqual([]);
+  });
+
+  it('keeps none of the others from changing', () => {
+    const next = load({ SCHEDULE: '2 * * * *', LOG_LEVEL: 'debug', DIRECTORY: '/srv/other' });
+    const kept = keepUntilRestart(next, load({}));
+    expect(changedSettings(digestSettings(load({})), digestSettings(kept))).toStrictEqual([
+      'schedule',
+      'log.level',
+    ]);
+  });
+});

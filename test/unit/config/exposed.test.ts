@@ -1,0 +1,82 @@
+import {
+  chmodSync,
+  mkdirSync,
+  realpathSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { describeCheck } from '../../../src/cli/config.ts';
+import { exposedSecretFiles } from '../../../src/config/exposed.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const isTmpfs = (folder: string): boolean => statfsSync(folder).type === 0x0102_1994;
+
+const isPrivate = (folder: string): boolean =>
+  (statSync(folder).mode & 0o001) === 0 || (folder !== '/' && isPrivate(dirname(folder)));
+
+/** Where temporary files are in memory, or in a folder of one user, none of them counts. */
+const NONE_COUNTS = isTmpfs(tmpdir()) || isPrivate(realpathSync(tmpdir()));
+
+/** A key in a file with a mode, in a folder with another. */
+async function keyIn(mode: number, folderMode: number) {
+  const root = await temporaryFolder();
+  chmodSync(root, 0o755);
+  const folder = join(root, 'secrets');
+  const path = join(folder, 'key');
+  mkdirSync(folder);
+  writeFileSync(path, 'any-key\n');
+  chmodSync(path, mode);
+  chmodSync(folder, folderMode);
+  return { root, path };
+}
+
+function loadedWith(path: string) {
+  return loadSettings({
+    flags: {},
+    env: { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: path },
+    needs: [],
+    defaultConfigFile: '/nonexistent/config.yaml',
+  });
+}
+
+describe('the file of a secret', () => {
+  it.skipIf(NONE_COUNTS).each([
+    ['everybody can read', 0o644, 0o755, true],
+    ['its group can read', 0o640, 0o755, false],
+    ['its owner alone can read', 0o400, 0o755, false],
+    ['is in a folder that nobody else may enter', 0o644, 0o700, false],
+  ])('that %s: mode %o in %o', async (_, mode, folderMode, expected) => {
+    const { path } = await keyIn(mode, folderMode);
+    expect(exposedSecretFiles(loadedWith(path).settings)).toEqual(expected ? [path] : []);
+    const shown = String(describeCheck(loadedWith(path)));
+    expect(shown.includes('Warning')).toBe(expected);
+    expect(shown).not.toContain('any-key');
+  });
+
+  it.skipIf(NONE_COUNTS)('is looked at behind a link', async () => {
+    const { root, path } = await keyIn(0o644, 0o755);
+    const link = join(root, 'link');
+    symlinkSync(path, link);
+    expect(exposedSecretFiles(loadedWith(link).settings)).toEqual([link]);
+  });
+
+  it('is the business of the platform where it lies in memory', async ({ skip }) => {
+    vi.stubEnv('TMPDIR', '/dev/shm');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const folder = await temporaryFolder().catch(() => null);
+    if (folder === null || !isTmpfs(folder)) return skip('/dev/shm is no tmpfs');
+    chmodSync(folder, 0o755);
+    const path = join(folder, 'key');
+    writeFileSync(path, 'any-key\n', { mode: 0o644 });
+    expect(exposedSecretFiles(loadedWith(path).settings)).toEqual([]);
+    return undefined;
+  });
+});

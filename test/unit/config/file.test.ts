@@ -1,0 +1,216 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { fileLayer } from '../../../src/config/file.ts';
+import { describeProblem } from '../../../src/config/problems.ts';
+
+/** Values by name, and the problems as lines. */
+function read(text: string | Uint8Array) {
+  const layer = fileLayer(typeof text === 'string' ? new TextEncoder().encode(text) : text, '/c/f.yaml');
+  const values = Object.fromEntries([...layer.values].map(([name, { value }]) => [name, value]));
+  return { ...layer, values, lines: layer.problems.map(describeProblem) };
+}
+
+describe('values', () => {
+  it('are taken as they are written', () => {
+    const text = [
+      'service:',
+      '  apiKey: 0123',
+      "  apiToken: '0x10'",
+      '  retries: 4',
+      '  baseUrl: https://h/api # note',
+      'directory: 2024-01-01',
+      'timezone: "UTC"',
+      'concurrency: 0o17',
+      'branches:',
+      '  include: [1, true, "a,b", 1.0]',
+      '  exclude: []',
+    ].join('\n');
+    expect(read(text)).toMatchObject({
+      complete: true,
+      lines: [],
+      values: {
+        'service.apiKey': '0123',
+        'service.apiToken': '0x10',
+        'service.retries': '4',
+        'service.baseUrl': 'https://h/api',
+        directory: '2024-01-01',
+        timezone: 'UTC',
+        concurrency: '0o17',
+        'branches.include': ['1', 'true', 'a,b', '1.0'],
+        'branches.exclude': [],
+      },
+    });
+  });
+
+  it('say in which line they are, and where their paths start', () => {
+    const { values } = fileLayer(
+      new TextEncoder().encode('\uFEFF# a\r\nlog:\r\n  level: info\r\n'),
+      '/c/f.yaml',
+    );
+    expect(values.get('log.level')).toEqual({
+      value: 'info',
+      source: { kind: 'file', detail: '/c/f.yaml:3' },
+      base: '/c',
+    });
+  });
+
+  it('may be absent: nothing, null, a section with everything commented out', () => {
+    for (const text of [
+      '',
+      '# nothing\n',
+      '---\n',
+      'null',
+      'log:\n  # level: info\ndirectory:\nstate: ~\n',
+      '{}',
+    ]) {
+      expect(read(text)).toMatchObject({ complete: true, lines: [], values: {} });
+    }
+  });
+
+  it('may be anchored, merged by no one, and in flow style', () => {
+    expect(read('directory: &d /x\nserve: {directory: *d}').values).toEqual({
+      directory: '/x',
+      'serve.directory': '/x',
+    });
+    expect(read('serve:\n  networks:\n    allow: [10.0.0.0/8]\n  pageSize: 5').values).toEqual({
+      'serve.networks.allow': ['10.0.0.0/8'],
+      'serve.pageSize': '5',
+    });
+    expect(read('x: &a {level: info}\nlog:\n  <<: *a').lines).toEqual([
+      expect.stringMatching(/^x \(\/c\/f\.yaml:1\): unknown setting/),
+      expect.stringMatching(/^log\.<< \(\/c\/f\.yaml:3\): unknown setting/),
+    ]);
+  });
+});
+
+describe('problems', () => {
+  it.each([
+    [
+      'service:\n  apikey: x',
+      'service.apikey (/c/f.yaml:2): unknown setting; the nearest known one is service.apiKey',
+    ],
+    ['servce:\n  baseUrl: x', 'servce (/c/f.yaml:1): unknown setting; the nearest known one is service'],
+    ['apiKey: x', 'apiKey (/c/f.yaml:1): unknown setting; the nearest known one is service.apiKey'],
+    ['__proto__: x', '__proto__ (/c/f.yaml:1): unknown setting; the nearest known one is'],
+    ['constructor: x', 'constructor (/c/f.yaml:1): unknown setting'],
+    ['service.baseUrl: x', 'expected "baseUrl" on a line of its own, indented below "service:"'],
+    ['serve.networks: x', 'serve.networks (/c/f.yaml:1): unknown setting'],
+    ['serve.networks.allow: x', 'expected "allow" on a line of its own, indented below "serve.networks:"'],
+    ['serve: {networks: x}', 'serve.networks (/c/f.yaml:1): expected a section'],
+    ['serve: {networks: {allowed: []}}', 'the nearest known one is serve.networks.allow'],
+    ['networks: {allow: []}', 'networks (/c/f.yaml:1): unknown setting'],
+    ['service: x', 'service (/c/f.yaml:1): expected a section'],
+    ['service: [x]', 'service (/c/f.yaml:1): expected a section'],
+    ['directory: {a: b}', 'directory (/c/f.yaml:1): expected one value'],
+    ['directory: [a]', 'directory (/c/f.yaml:1): expected one value'],
+    ['targets: a/b', 'targets (/c/f.yaml:1): expected a list of texts'],
+    ['targets: [[a]]', 'targets (/c/f.yaml:1): expected a list of texts'],
+    ['targets: [~]', 'targets (/c/f.yaml:1): expected a list of texts'],
+    ['targets: {a: b}', 'targets (/c/f.yaml:1): expected a list of texts'],
+    ['hello', '/c/f.yaml:1: expected lines of the form "name: value" at the top'],
+    ['- a', '/c/f.yaml:1: expected lines of the form'],
+    ['? [a]\n: b', '/c/f.yaml:1: expected a name that is a plain word'],
+    ['~: b', '/c/f.yaml:1: expected a name that is a plain word'],
+    ['log:\n\tlevel: info', '/c/f.yaml:2: not valid YAML: expected spaces for indentation, not tabs'],
+    ['directory: a\nstate: sqlite\ndirectory: b', '/c/f.yaml:3: not valid YAML: this name was given before'],
+    [
+      'schedule: */5 * * * *',
+      '/c/f.yaml:1: not valid YAML: something here does not belong; a value that starts with *',
+    ],
+    [
+      'branches:\n  include:\n    - **',
+      'branches.include (/c/f.yaml:2): expected quotes around a value that starts with *',
+    ],
+    ['directory: *x', 'directory (/c/f.yaml:1): expected quotes'],
+    ['log: *x', 'log (/c/f.yaml:1): expected a section'],
+    ['directory: !env HOME', '/c/f.yaml:1: not valid YAML: a value that starts with ! must be in quotes'],
+    ['directory: @x', '/c/f.yaml:1: not valid YAML: a value that starts with @'],
+    ['directory: "x', '/c/f.yaml:1: not valid YAML: a quote'],
+    ['directory: a\n---\ndirectory: b', 'not valid YAML: expected one document'],
+    ['['.repeat(50_000), 'not valid YAML: expected sections and values, not such deep nesting'],
+    ['directory: a\n  apiKey:s3cret', 'directory (/c/f.yaml:1): expected a value on one line'],
+    ['targets:\n  - a/b\n   c', 'targets (/c/f.yaml:1): expected a value on one line'],
+  ])('%j', (text, expected) => {
+    const { lines } = read(text.slice(0, 60_000));
+    expect(lines.join('\n')).toContain(expected);
+  });
+
+  it('come all at once', () => {
+    expect(read('foo: 1\nlog: {levl: info}\ndirectory: [a]\nstate: a\nstate: b').lines).toHaveLength(4);
+  });
+
+  it('cover a file that is not UTF-8', () => {
+    for (const bytes of [
+      [0xff, 0xfe, 0x61, 0],
+      [0x61, 0x3a, 0xe9],
+    ]) {
+      expect(read(Uint8Array.from(bytes))).toMatchObject({
+        complete: false,
+        lines: ['/c/f.yaml: expected a YAML file in UTF-8'],
+      });
+    }
+  });
+
+  it.each([
+    'service: {apiKey:s3cret}',
+    'service:\n  apiKey:s3cret: x',
+    'service:\n  apiKey: s3cret: x',
+    'service:\n  apiKey: "s3cret',
+    'service:\n  apiKey: "\\s3cret"',
+    "service:\n  apiKey: 'a' s3cret",
+    'service:\n  apiKey: *s3cret',
+    'service:\n  apiKey: &s3cret',
+    'service:\n  apiKey: !s3cret x',
+    'service:\n  apiKey: @s3cret',
+    'service:\n  apiKey: [s3cret]',
+    'service:\n  apiKey: {s3cret: x}',
+    'service:\n  stallTimeout: 5s\n  apiKey:s3cret',
+    'service:\n  apiKey:s3cret\n  retries: 1',
+    'service:\n  apiKeys: s3cret',
+    'apiKey: s3cret',
+    'service:\n\tapiKey: s3cret',
+    's3cret\n...\ns3cret',
+  ])('never show a value: %j', (text) => {
+    const { lines, complete, values } = read(text);
+    expect(lines.join('\n')).not.toContain('s3cret');
+    expect(lines.length > 0 || !complete || values['service.apiKey'] === undefined).toBe(true);
+  });
+
+  it('are all that any text can cause', () => {
+    const line = fc.constantFrom(
+      'service:',
+      '  apiKey: x',
+      'log:',
+      '  level: [a',
+      ' - b',
+      'directory: /x',
+      '? a',
+      ': b',
+      '*a',
+      '&a',
+      '"',
+      '\t',
+      '{',
+      '}',
+      '#',
+      '---',
+      '!!binary x',
+      '%YAML 1.1',
+      '<<: {a: 1}',
+      'state: |',
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.array(line).map((lines) => lines.join('\n')),
+          fc.string({ unit: 'binary' }),
+        ),
+        (text) => {
+          read(text);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});

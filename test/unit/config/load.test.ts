@@ -1,0 +1,537 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { settingDescriptors } from '../../../src/config/descriptors.ts';
+import { loadSettings, type LoadRequest } from '../../../src/config/load.ts';
+import type { Need } from '../../../src/config/leaf.ts';
+import { describeProblem, SettingsError } from '../../../src/config/problems.ts';
+import { exitCodeOf } from '../../../src/lib/errors/errors.ts';
+
+let folder = '';
+let number = 0;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'settings-'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
+  number += 1;
+});
+
+/** Writes a file that no other test sees. */
+function put(name: string, content: string): string {
+  const path = join(folder, String(number), name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+type Part = Partial<LoadRequest<readonly Need[]>>;
+
+function load({ flags = {}, env = {}, needs = [], ...rest }: Part = {}) {
+  return loadSettings({
+    flags,
+    env,
+    needs,
+    cwd: '/work-dir',
+    defaultConfigFile: join(folder, 'absent.yaml'),
+    ...rest,
+  });
+}
+
+/** The problems as lines. */
+function problems(part: Part): string[] {
+  try {
+    load(part);
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems.map(describeProblem);
+    throw error;
+  }
+  return [];
+}
+
+const SERVICE = {
+  WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://h/api/',
+  WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret',
+};
+
+describe('the parsed settings', () => {
+  it('have the documented defaults', () => {
+    expect(load().settings).toEqual({
+      service: {
+        connectTimeout: 10_000,
+        headersTimeout: 120_000,
+        stallTimeout: 60_000,
+        retries: 4,
+        maxRetryDelay: 30_000,
+        maxAnswerSize: 2 ** 28,
+        maxBandwidth: null,
+      },
+      schedule: '*/5 * * * *',
+      timezone: 'UTC',
+      state: { store: 'sqlite' },
+      concurrency: 4,
+      slowAfter: 60_000,
+      content: 'auto',
+      dedup: 'auto',
+      publish: 'auto',
+      fullCheck: 86_400_000,
+      readerGrace: 120_000,
+      processingPatience: 900_000,
+      shutdownTimeout: 30_000,
+      drift: 'report',
+      stuckAfter: 900_000,
+      retire: { afterPasses: 2 },
+      guard: { targets: { kind: 'share', percent: 20 }, files: { kind: 'share', percent: 50 } },
+      history: { retired: { kind: 'age', ageMs: 2_592_000_000 }, replaced: { kind: 'off' } },
+      archive: {
+        maxSize: 2 ** 36,
+        maxUnpackedSize: 2 ** 38,
+        maxEntries: 1_000_000,
+        maxRatio: 250,
+        nameTwins: 'refuse',
+      },
+      repositories: { include: ['**'], exclude: [] },
+      branches: { include: ['**'], exclude: [] },
+      targets: [],
+      log: { level: 'info', format: 'auto' },
+      hooks: { timeout: 300_000, webhookEvents: ['*'] },
+      http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
+      serve: {
+        listen: { host: '127.0.0.1', port: 9400 },
+        fetchInterval: 300_000,
+        sources: 'https',
+        networks: { allow: [], refuse: ['link-local'] },
+        maxRepositorySize: 20 * 1024 ** 3,
+        maxUploadSize: 2 * 1024 ** 3,
+        pageSize: 100,
+      },
+    });
+  });
+
+  it('are typed as present where they are needed', () => {
+    const { settings } = loadSettings({
+      flags: { directory: 'mirror' },
+      env: SERVICE,
+      needs: ['service', 'directory'],
+      cwd: '/work-dir',
+      defaultConfigFile: '/absent',
+    });
+    const baseUrl: string = settings.service.baseUrl;
+    const key: string = settings.service.apiKey.reveal();
+    const directory: string = settings.directory;
+    expect([baseUrl, key, directory]).toEqual(['https://h/api', 's3cret', '/work-dir/mirror']);
+  });
+});
+
+it('are not typed as present where the needs are only known later', () => {
+  const needs: Need[] = [];
+  const { settings } = load({ needs });
+  // @ts-expect-error it may be undefined
+  const directory: string = settings.directory;
+  expect(directory).toBeUndefined();
+});
+
+it('survive whatever is in the environment', () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(
+      '1',
+      '5m',
+      'a/b',
+      'sqlite',
+      'redis://:s3cret@h',
+      'https://u:s3cret@h',
+      '**',
+      '/dev/null',
+      '{',
+    ),
+  );
+  const secret = text.map((suffix) => `s3cret${suffix}`);
+  const env = fc.record(
+    Object.fromEntries(
+      settingDescriptors.map((known) => [known.environmentVariable, known.secret ? secret : text]),
+    ),
+    { requiredKeys: [] },
+  );
+  fc.assert(
+    fc.property(env, (env) => {
+      expect(problems({ env, needs: ['service', 'directory'] }).join('\n')).not.toContain('s3cret');
+    }),
+  );
+});
+
+describe('precedence', () => {
+  it('is flag, environment, file, default', () => {
+    const configFile = put('c.yaml', 'concurrency: 2\nretire: {afterPasses: 5}\nlog:\n  level: warn\n');
+    const env = { WORKBOOK_MIRROR_CONCURRENCY: '3', WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '6' };
+    const { settings, sources, configFile: read } = load({ configFile, env, flags: { concurrency: '4' } });
+    expect([settings.concurrency, settings.retire.afterPasses, settings.log.level]).toEqual([4, 6, 'warn']);
+    expect(sources).toMatchObject({
+      concurrency: { kind: 'flag', detail: '--concurrency' },
+      'retire.afterPasses': { kind: 'environment', detail: 'WORKBOOK_MIRROR_RETIRE_AFTER_PASSES' },
+      'log.level': { kind: 'file', detail: `${configFile}:4` },
+      publish: { kind: 'default', detail: '' },
+    });
+    expect(Object.keys(sources)).toEqual(settingDescriptors.map(({ name }) => name));
+    expect(read).toBe(configFile);
+  });
+
+  it('lets a strong value hide a wrong weak one', () => {
+    expect(
+      load({ flags: { concurrency: '5' }, env: { WORKBOOK_MIRROR_CONCURRENCY: 'x' } }).settings.concurrency,
+    ).toBe(5);
+  });
+
+  it('replaces lists, it does not join them', () => {
+    const configFile = put('c.yaml', "branches:\n  include: ['a,b', c]\n  exclude: [d]\n");
+    const { settings } = load({ configFile, env: { WORKBOOK_MIRROR_BRANCHES_EXCLUDE: '' } });
+    expect(settings.branches).toEqual({ include: ['a,b', 'c'], exclude: [] });
+  });
+});
+
+describe('the file', () => {
+  it('is the flag, else the variable, else the default if it is there', () => {
+    const one = put('one.yaml', 'concurrency: 1');
+    const two = put('two.yaml', 'concurrency: 2');
+    const three = put('three.yaml', 'concurrency: 3');
+    const env = { WORKBOOK_MIRROR_CONFIG: two };
+    expect(load({ configFile: one, env, defaultConfigFile: three }).settings.concurrency).toBe(1);
+    expect(load({ env, defaultConfigFile: three }).settings.concurrency).toBe(2);
+    expect(load({ defaultConfigFile: three }).settings.concurrency).toBe(3);
+    expect(load({ defaultConfigFile: join(three, 'below-a-file') }).configFile).toBeUndefined();
+  });
+
+  it('must be there if it is named, or must be readable', () => {
+    expect(problems({ configFile: 'no.yaml' })).toEqual([
+      '--config: the settings file /work-dir/no.yaml cannot be read (ENOENT)',
+    ]);
+    expect(problems({ env: { WORKBOOK_MIRROR_CONFIG: '/no.yaml' } })).toEqual([
+      'WORKBOOK_MIRROR_CONFIG: the settings file /no.yaml cannot be read (ENOENT)',
+    ]);
+    expect(problems({ env: { WORKBOOK_MIRROR_CONFIG: '' } })).toHaveLength(1);
+    expect(problems({ defaultConfigFile: folder })).toEqual([
+      `the settings file ${folder} cannot be read (EISDIR)`,
+    ]);
+  });
+
+  it('hides nothing else that is wrong, but nothing is called missing', () => {
+    const env = { WORKBOOK_MIRROR_CONCURRENCY: 'x' };
+    expect(problems({ configFile: '/no.yaml', env, needs: ['service', 'directory'] })).toHaveLength(2);
+    expect(problems({ configFile: put('c.yaml', 'a: "'), env, needs: ['directory'] })).toHaveLength(2);
+  });
+
+  it('is where relative paths in it start', () => {
+    const configFile = put('c.yaml', 'directory: mirror\nserve: {directory: ../x, apiKeyFile: key}\n');
+    put('key', 'from-file\n');
+    const { settings } = load({ configFile });
+    expect(settings.directory).toBe(join(configFile, '../mirror'));
+    expect(settings.serve.directory).toBe(join(configFile, '../../x'));
+    expect(settings.serve.apiKey?.reveal()).toBe('from-file');
+  });
+});
+
+describe('problems', () => {
+  it('come all at once, each with name, source and expectation', () => {
+    const configFile = put('c.yaml', 'service:\n  apikey: s3cret\n  retries: 99\nfullCheck: 10s\n');
+    const part = {
+      configFile,
+      needs: ['service', 'directory'] as const,
+      flags: { publish: 'never' },
+      env: { WORKBOOK_MIRROR_CONCURENCY: '3', WORKBOOK_MIRROR_TIMEZONE: 'Mars/Base' },
+      checkSchedule: () => 'unreachable',
+    };
+    expect(problems(part)).toEqual([
+      'WORKBOOK_MIRROR_CONCURENCY: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONCURRENCY',
+      `service.apikey (${configFile}:2): unknown setting; the nearest known one is service.apiKey`,
+      `service.retries (${configFile}:3): expected a whole number from 0 to 20, got "99"`,
+      'timezone (WORKBOOK_MIRROR_TIMEZONE): expected a time zone such as UTC or Europe/Berlin, got "Mars/Base"',
+      'publish (--publish): expected one of auto, exchange, rename, got "never"',
+      `fullCheck (${configFile}:4): expected a duration from 1m to 366d, got "10s"`,
+      'service.baseUrl: missing; set service.baseUrl in the settings file, the variable WORKBOOK_MIRROR_SERVICE_BASE_URL, or the flag --service-base-url',
+      'service.apiKey: missing; set service.apiKey or service.apiKeyFile in the settings file, the variable WORKBOOK_MIRROR_SERVICE_API_KEY or WORKBOOK_MIRROR_SERVICE_API_KEY_FILE, the flag --service-api-key-file, or a systemd credential named service-api-key',
+      'directory: missing; set directory in the settings file, the variable WORKBOOK_MIRROR_DIRECTORY, or the flag --directory',
+    ]);
+  });
+
+  it('are one error of settings.invalid with a line each', () => {
+    const error = caught(() => load({ flags: { concurrency: '0', publish: 'x' } }));
+    expect(error).toMatchObject({
+      code: 'settings.invalid',
+      message:
+        '2 problems with the settings:\n' +
+        '  concurrency (--concurrency): expected a whole number from 1 to 64, got "0"\n' +
+        '  publish (--publish): expected one of auto, exchange, rename, got "x"',
+      problems: [
+        { setting: 'concurrency', source: { kind: 'flag', detail: '--concurrency' } },
+        { setting: 'publish', source: { kind: 'flag', detail: '--publish' } },
+      ],
+    });
+    expect(exitCodeOf(error)).toBe(2);
+  });
+
+  it.each([
+    ['concurrency', ['', '0', '65', '1.5', '1e1', '+1', ' 1', 'x', '99999999999999999999']],
+    ['service.connectTimeout', ['', '10', '0s', '25d', '-1s', 'soon']],
+    ['fullCheck', ['59s', '367d', '1y']],
+    ['maxStaleness', ['0s', '999ms']],
+    ['directory', ['', '~', '~/x', '~user/x', 'a\0b', 'a\nb']],
+    ['schedule', ['', '* * * *', '* * * * * * *', '@daily']],
+    ['timezone', ['', 'Europe', 'CEST!']],
+    ['publish', ['', 'Auto', 'auto ']],
+    ['log.level', ['silent', 'INFO', '']],
+    ['serve.listen', ['9400', ':9400', '::1:9400', 'h:99999']],
+    ['serve.pageSize', ['0', '1001']],
+    ['serve.networks.allow', ['internal', 'private,', '10.0.0.1/8']],
+    ['serve.networks.refuse', ['10.0.0.0/33', 'loopback,Private', '::1/0', 'https://u:secret@h']],
+    ['serve.maxRepositorySize', ['', '0', 'none', '-1']],
+    ['retire.afterPasses', ['0', '101']],
+    ['guard.targets', ['', '20 percent', '101%', '-1', 'OFF']],
+    ['history.retired', ['', '-1', '30x', 'always']],
+    ['archive.maxSize', ['', '0', '999 B', 'all']],
+    ['repositories.include', ['', 'a,,b', 'a,']],
+    ['targets', ['main', 'a/', 'a/b,c']],
+    ['state', ['', 'memory', 'redis://']],
+    [
+      'http.allowedHosts',
+      ['*', '*.', 'mirror:9480', 'http://mirror', 'a.*.b', '.b', 'mirror/', 'bücher.example'],
+    ],
+    ['service.baseUrl', ['', 'h', 'ftp://h']],
+  ])('%s refuses %j, from a flag and from the environment', (name, texts) => {
+    const variable = settingDescriptors.find((known) => known.name === name)?.environmentVariable ?? '';
+    for (const text of texts) {
+      expect(problems({ flags: { [name]: text } }), text).toEqual([expect.stringContaining(`${name} (--`)]);
+      expect(problems({ env: { [variable]: text } }), text).toEqual([
+        expect.stringContaining(`${name} (${variable})`),
+      ]);
+    }
+  });
+
+  it.each([
+    ['concurrency', ['1', '64']],
+    ['service.connectTimeout', ['1ms', '24d']],
+    ['fullCheck', ['1m', '366d']],
+    ['maxStaleness', ['1s']],
+    ['readerGrace', ['0s']],
+    ['schedule', ['*/10 * * * * *', ' 0 3 * * 1-5 ']],
+    ['timezone', ['Europe/Berlin', 'utc']],
+    ['directory', ['./~', '/', 'a b']],
+    ['serve.listen', ['[::1]:0', 'localhost:9400']],
+    ['targets', ['', 'Accounting/main,**/main', 'x/feature%2Fy']],
+    ['serve.networks.refuse', ['', 'private,loopback', '0.0.0.0/0,::/0,fe80::/10,192.0.2.1']],
+    ['serve.maxRepositorySize', ['off', '1kB', '2 TiB']],
+    ['state', ['redis://h', 'postgresql://u@h/db']],
+    ['http.allowedHosts', ['', 'mirror,mirror.default.svc,*.example.com', 'MIRROR', 'my_mirror']],
+  ])('%s takes %j', (name, texts) => {
+    for (const text of texts) expect(problems({ flags: { [name]: text } }), text).toEqual([]);
+  });
+
+  it('say which entry of a list is wrong', () => {
+    expect(problems({ flags: { targets: ['a/b', 'c'] } })).toEqual([
+      'targets (--targets): expected REPOSITORY/BRANCH, such as Accounting/main, got "c"',
+    ]);
+    expect(problems({ flags: { 'serve.networks.refuse': ['private', '10.0.0.5/8'] } })).toEqual([
+      'serve.networks.refuse (--serve-networks-refuse): expected the network itself, such as 10.0.0.0/8, or one address,' +
+        ' got "10.0.0.5/8"',
+    ]);
+  });
+
+  it('are safe to print', () => {
+    const text = '\u001b[2J\u009b\u202e\n\u2028';
+    for (const line of problems({ flags: { publish: text }, env: { [`WORKBOOK_MIRROR_${text}`]: 'x' } })) {
+      expect(line).not.toMatch(/[\p{C}\u2028]/u);
+    }
+    expect(problems({ flags: { publish: 'x'.repeat(1e6) } }).join('').length).toBeLessThan(300);
+  });
+
+  it('of the schedule come from whoever runs it', () => {
+    const seen: string[] = [];
+    const checkSchedule = (expression: string) => {
+      seen.push(expression);
+      return expression.startsWith('99') ? 'expected minutes up to 59' : undefined;
+    };
+    expect(problems({ flags: { schedule: '99 * * * *' }, checkSchedule })).toEqual([
+      'schedule (--schedule): expected minutes up to 59, got "99 * * * *"',
+    ]);
+    expect(load({ flags: { schedule: ' 1 * * * *' }, checkSchedule }).settings.schedule).toBe('1 * * * *');
+    expect(problems({ flags: { schedule: 'x' }, checkSchedule })).toHaveLength(1);
+    load({ checkSchedule });
+    expect(seen).toEqual(['99 * * * *', '1 * * * *']);
+  });
+});
+
+describe('flags and variables', () => {
+  it('may repeat a list, with commas or without', () => {
+    const { settings } = load({
+      flags: { 'branches.include': ['a, b', 'release/{1,{2,3}},c'], targets: 'a/{b,c/main' },
+    });
+    expect(settings.branches.include).toEqual(['a', 'b', 'release/{1,{2,3}}', 'c']);
+    expect(problems({ flags: { targets: 'a/{b,c/main' } })).toEqual([]);
+    expect(settings.targets).toEqual(['a/{b', 'c/main']);
+  });
+
+  it('may not repeat anything else', () => {
+    expect(problems({ flags: { publish: ['auto', 'rename'] } })).toEqual([
+      'publish (--publish): expected the flag once, with one value',
+    ]);
+    expect(load({ flags: { publish: ['rename'] } }).settings.publish).toBe('rename');
+  });
+
+  it('that are unknown name the nearest', () => {
+    expect(problems({ flags: { 'log.levle': 'x' } })).toEqual([
+      'log.levle: unknown setting; the nearest known one is log.level',
+    ]);
+    expect(problems({ env: { WORKBOOK_MIRROR_CONFIGS: 'x' } })).toEqual([
+      'WORKBOOK_MIRROR_CONFIGS: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONFIG',
+    ]);
+  });
+
+  it('explain the variables of a Kubernetes service', () => {
+    const env = {
+      WORKBOOK_MIRROR_SERVICE_HOST: '10.0.0.1',
+      WORKBOOK_MIRROR_SERVICE_PORT: '80',
+      WORKBOOK_MIRROR_SERVICE_PORT_HTTP: '80',
+      WORKBOOK_MIRROR_PORT: 'tcp://10.0.0.1:80',
+      WORKBOOK_MIRROR_PORT_80_TCP_ADDR: '10.0.0.1',
+    };
+    const lines = problems({ env });
+    expect(lines).toHaveLength(5);
+    for (const line of lines) expect(line).toContain('enableServiceLinks: false');
+  });
+
+  it('without the prefix are none of ours', () => {
+    expect(
+      problems({
+        env: { WORKBOOK: 'x', workbook_mirror_x: 'y', PATH: '/', WORKBOOK_MIRROR_STATE: undefined },
+      }),
+    ).toEqual([]);
+  });
+});
+
+describe('secrets', () => {
+  it('come from variable, file, their own file, or a credential, and are never printed', () => {
+    const keyFile = put('key', 's3cret\n');
+    const CREDENTIALS_DIRECTORY = join(put('credentials/service-api-key', 's3cret\n'), '..');
+    const parts: Part[] = [
+      { env: { WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret' } },
+      { env: { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: keyFile } },
+      { flags: { 'service.apiKeyFile': keyFile } },
+      { configFile: put('a.yaml', 'service: {apiKey: s3cret}') },
+      { configFile: put('b.yaml', 'service: {apiKeyFile: key}') },
+      { env: { CREDENTIALS_DIRECTORY } },
+    ];
+    const kinds = parts.map((part) => {
+      const loaded = load(part);
+      expect(loaded.settings.service.apiKey?.reveal()).toBe('s3cret');
+      expect(inspect(loaded, { depth: 9 }) + JSON.stringify(loaded)).not.toContain('s3cret');
+      return loaded.sources['service.apiKey']?.kind;
+    });
+    expect(kinds).toEqual(['environment', 'environment', 'flag', 'file', 'file', 'credential']);
+  });
+
+  it('take the strongest source, whether in place or by file; a credential is the weakest', () => {
+    const weak = put('c.yaml', 'service: {apiKey: from-config}');
+    const CREDENTIALS_DIRECTORY = join(put('credentials/service-api-key', 'from-credential'), '..');
+    const key = put('key', 'from-flag');
+    const env = { WORKBOOK_MIRROR_SERVICE_API_KEY: 'from-env', CREDENTIALS_DIRECTORY };
+    const reveal = (part: Part) => load(part).settings.service.apiKey?.reveal();
+    expect(reveal({ configFile: weak, env, flags: { 'service.apiKeyFile': key } })).toBe('from-flag');
+    expect(reveal({ configFile: weak, env })).toBe('from-env');
+    expect(reveal({ configFile: weak, env: { CREDENTIALS_DIRECTORY } })).toBe('from-config');
+    expect(reveal({ env: { CREDENTIALS_DIRECTORY } })).toBe('from-credential');
+    expect(load({ env, flags: { 'service.apiKeyFile': key } }).settings.service.apiKeyFile).toBe(key);
+    const hidden = put('h.yaml', 'service: {apiKeyFile: /absent}');
+    expect(load({ configFile: hidden, env }).settings.service.apiKeyFile).toBeUndefined();
+  });
+
+  it('are refused in place and by file at once from one source', () => {
+    const env = {
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret',
+      WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: '/absent',
+    };
+    expect(problems({ env })).toEqual([
+      'service.apiKey: expected only one of service.apiKey (WORKBOOK_MIRROR_SERVICE_API_KEY) and service.apiKeyFile (WORKBOOK_MIRROR_SERVICE_API_KEY_FILE)',
+    ]);
+    const configFile = put('c.yaml', 'serve:\n  apiToken: s3cret\n  apiTokenFile: x\n');
+    expect(problems({ configFile })).toEqual([expect.stringContaining('expected only one of')]);
+  });
+
+  it('are never shown in a problem, and a wrong one is not called missing', () => {
+    const configFile = put('c.yaml', 'service:\n  apiKey: "s3cret\\nInjected: s3cret"\n');
+    expect(
+      problems({
+        configFile,
+        needs: ['service'],
+        env: { WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://s3cret@h' },
+      }),
+    ).toEqual([
+      `service.apiKey (${configFile}:2): expected one line of printable ASCII characters, without control characters or line breaks`,
+      'service.baseUrl (WORKBOOK_MIRROR_SERVICE_BASE_URL): expected an address without user name and password; give service.apiKey instead',
+    ]);
+    expect(
+      problems({ env: { ...SERVICE, WORKBOOK_MIRROR_SERVICE_API_KEY: '' }, needs: ['service'] }),
+    ).toEqual(['service.apiKey (WORKBOOK_MIRROR_SERVICE_API_KEY): is empty']);
+    expect(
+      problems({
+        flags: { 'service.apiKeyFile': '/absent', 'service.baseUrl': 'https://h' },
+        needs: ['service'],
+      }),
+    ).toEqual([
+      'service.apiKeyFile (--service-api-key-file): expected the path of a file that can be read (ENOENT)',
+    ]);
+  });
+
+  it('are not shown where they were given in place of their file', () => {
+    for (const value of ['s3cret', '~s3cret', 's3cret\n', 'x'.repeat(5000)]) {
+      const [line, ...more] = problems({ env: { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: value } });
+      expect(line).toMatch(/^service\.apiKeyFile \(.*_FILE\): expected (?!.*(?:s3cret|xxx))/);
+      expect(more).toEqual([]);
+    }
+  });
+
+  it('have no flag', () => {
+    expect(problems({ flags: { 'service.apiToken': 's3cret' } })).toEqual([
+      'service.apiToken: expected no flag, because everybody on the machine can read it; use the variable WORKBOOK_MIRROR_SERVICE_API_TOKEN or the flag --service-api-token-file',
+    ]);
+  });
+
+  it('within the state address are masked, and refused in a flag', () => {
+    const state = 'redis://user:s3cret@h/0';
+    const [line, ...more] = problems({ flags: { state } });
+    expect(more).toEqual([]);
+    expect(line).toMatch(/^state \(--state\): expected no password in a flag.*WORKBOOK_MIRROR_STATE$/);
+    expect(problems({ flags: { state: 'redis://user@h/0' } })).toEqual([]);
+    expect(JSON.stringify(load({ env: { WORKBOOK_MIRROR_STATE: state } }))).not.toContain('s3cret');
+    for (const wrong of [
+      'redis//u:s3cret@h',
+      'redis://u:s3cret',
+      'mysql://h?password=s3cret',
+      'redis://u:s3#cret@h',
+    ]) {
+      expect(problems({ env: { WORKBOOK_MIRROR_STATE: wrong } }).join()).not.toMatch(/s3/);
+    }
+  });
+
+  it('in a file are read again when it changes', () => {
+    const key = put('key', 'one');
+    const { settings } = load({ flags: { 'service.apiKeyFile': key } });
+    writeFileSync(key, 'second');
+    expect(settings.service.apiKey?.reveal()).toBe('second');
+  });
+});
+
+function caught(action: () => unknown): unknown {
+  try {
+    action();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('nothing was thrown');
+}

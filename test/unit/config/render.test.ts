@@ -1,0 +1,206 @@
+import { parse } from 'yaml';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+import { settingDescriptors } from '../../../src/config/descriptors.ts';
+import { effectiveSettings, renderEffective } from '../../../src/config/effective.ts';
+import { fileLayer } from '../../../src/config/file.ts';
+import { environmentLayer } from '../../../src/config/layers.ts';
+import { renderExample, renderJsonSchema, renderSettingsTable } from '../../../src/config/render.ts';
+import { resolveSettings } from '../../../src/config/resolve.ts';
+import { inlineSecret } from '../../../src/config/secret.ts';
+
+const encoder = new TextEncoder();
+
+/** What a file's text and variables come to. */
+function resolve(text: string, env: Record<string, string> = {}) {
+  const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
+  const resolution = resolveSettings({
+    layers: [environmentLayer(env, '/'), file],
+    complete: file.complete,
+    needs: ['service', 'directory', 'serve'],
+    openSecret: () => inlineSecret('s3cret'),
+  });
+  if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
+  return resolution;
+}
+
+/** Takes the comment marks off the settings; a comment for people has a space after its mark. */
+function uncomment(text: string): string {
+  return text.replaceAll(/^( *)#(?! )/gm, '$1');
+}
+
+describe('the names', () => {
+  it('are unique in every form, and each has one line about it', () => {
+    for (const key of ['name', 'environmentVariable', 'flag'] as const) {
+      const names = settingDescriptors
+        .map((descriptor) => descriptor[key])
+        .filter((name) => name !== undefined);
+      expect(new Set(names).size).toBe(names.length);
+    }
+    for (const { name, description } of settingDescriptors) {
+      expect(description, name).toMatch(/^[^\n]{5,}[^.\n]$/);
+    }
+  });
+
+  it('derive from the dotted name', () => {
+    const baseUrl = settingDescriptors.find(({ name }) => name === 'service.baseUrl');
+    expect(baseUrl).toMatchObject({
+      environmentVariable: 'WORKBOOK_MIRROR_SERVICE_BASE_URL',
+      flag: '--service-base-url',
+      secret: false,
+      kind: 'url',
+      valueHint: '<url>',
+      defaultText: '(required)',
+    });
+  });
+
+  it('give every secret a file and no flag', () => {
+    const secrets = settingDescriptors.filter(({ secret }) => secret);
+    expect(secrets.map(({ name }) => name)).toEqual([
+      'service.apiKey',
+      'service.apiKeySecond',
+      'service.apiToken',
+      'service.apiTokenSecond',
+      'http.token',
+      'hooks.webhook',
+      'hooks.webhookSecret',
+      'hooks.heartbeat',
+      'serve.apiKey',
+      'serve.apiToken',
+    ]);
+    for (const { name, flag } of secrets) {
+      expect(flag).toBeUndefined();
+      expect(settingDescriptors).toContainEqual(
+        expect.objectContaining({ name: `${name}File`, fileOf: name, kind: 'path', secret: false }),
+      );
+    }
+  });
+});
+
+describe('the example', () => {
+  it('is the file in the repository', async () => {
+    await expect(renderExample()).toMatchFileSnapshot('../../config/config.example.yaml');
+  });
+
+  it('loads as it is, with the defaults', () => {
+    const { settings } = resolve(renderExample());
+    const { settings: bare } = resolve(
+      'service: {baseUrl: https://workbooks.example.com/api, apiKey: x}\ndirectory: /var/lib/workbook-mirror',
+    );
+    expect(JSON.stringify(settings)).toBe(JSON.stringify(bare));
+  });
+
+  it('loads uncommented, and then has every setting', () => {
+    const text = uncomment(renderExample());
+    const { sources, settings } = resolve(text);
+    const open = settingDescriptors.filter(
+      ({ name, fileOf }) => fileOf === undefined && sources[name]?.kind !== 'file',
+    );
+    expect(open).toEqual([]);
+    expect(settings).toMatchObject({ maxStaleness: 900_000, concurrency: 4, branches: { include: ['**'] } });
+  });
+
+  it('fits on a screen and says something of every setting', () => {
+    const lines = renderExample().split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(110);
+    for (const [index, line] of lines.entries()) {
+      if (/^ *#?[a-zA-Z]+:/.test(line)) expect(lines[index - 1], line).toMatch(/^ *# /);
+    }
+  });
+});
+
+describe('the JSON Schema', () => {
+  it('is the file in the repository', async () => {
+    await expect(renderJsonSchema()).toMatchFileSnapshot('../../config/config.schema.json');
+  });
+
+  it('accepts the example, commented and not, and refuses what is unknown', () => {
+    const schema = z.fromJSONSchema(asObject(JSON.parse(renderJsonSchema())));
+    expect(schema.safeParse(parse(renderExample())).error).toBeUndefined();
+    expect(schema.safeParse(parse(uncomment(renderExample()))).error).toBeUndefined();
+    expect(schema.safeParse({}).success).toBe(true);
+    expect(schema.safeParse({ service: { apikey: 'x' } }).success).toBe(false);
+    expect(schema.safeParse({ concurrency: 65 }).success).toBe(false);
+    expect(schema.safeParse({ publish: 'x' }).success).toBe(false);
+    expect(schema.safeParse({ service: { apiKeyFile: '/x' } }).success).toBe(true);
+  });
+
+  it('describes every setting, with its default', () => {
+    const schema = asObject(JSON.parse(renderJsonSchema()));
+    for (const { name, description, defaultInput } of settingDescriptors) {
+      const leaf = name
+        .split('.')
+        .reduce((node, part) => asObject(asObject(node['properties'])[part]), schema);
+      expect(leaf, name).toHaveProperty('description', description);
+      expect(typeof leaf['type'], name).toBe('string');
+      expect(leaf['default'], name).toEqual(defaultInput);
+    }
+  });
+});
+
+describe('the table', () => {
+  it('has a row of three cells for every setting', () => {
+    const rows = renderSettingsTable().trimEnd().split('\n');
+    expect(rows).toHaveLength(settingDescriptors.length + 2);
+    for (const row of rows) expect(row.split(/(?<!\\)\|/)).toHaveLength(5);
+    expect(rows).toContain(
+      '| `schedule` | `*/5 * * * *` | when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds) |',
+    );
+    expect(rows).toContain(
+      '| `maxStaleness` | 3 schedule periods, at least 15m | older than this since last verified is stale |',
+    );
+    expect(rows).toContain('| `service.baseUrl` | (required) | application address + `/api` |');
+  });
+});
+
+describe('the effective settings', () => {
+  const text = [
+    'service:',
+    '  baseUrl: https://h/api/',
+    '  apiKey: s3cret',
+    '  apiTokenFile: token',
+    'directory: "/a: b # c"',
+    "branches: {include: ['**', '1', 'a, b']}",
+    'fullCheck: 90m',
+    'serve: {listen: "[::1]:1", maxRepositorySize: off, networks: {allow: [10.1.0.0/16]}}',
+  ].join('\n');
+  const { settings, sources } = resolve(text, { WORKBOOK_MIRROR_STATE: 'redis://u:s3cret@h/0' });
+
+  it('say value and source, without secrets', () => {
+    const yaml = renderEffective(settings, sources);
+    const json = JSON.stringify(effectiveSettings(settings, sources));
+    expect(yaml + json).not.toContain('s3cret');
+    for (const line of [
+      '  baseUrl: https://h/api # file /etc/c.yaml:2',
+      "  apiKey: '***' # file /etc/c.yaml:3",
+      "  apiToken: '***' # file /etc/c.yaml:4",
+      '  apiTokenFile: /etc/token # file /etc/c.yaml:4',
+      'state: redis://u:***@h/0 # environment WORKBOOK_MIRROR_STATE',
+      'fullCheck: 1h30m # file /etc/c.yaml:7',
+      'maxStaleness: null # default: 3 schedule periods, at least 15m',
+      'publish: auto # default',
+      '  directory: null # default',
+      '  networks:',
+      '    allow: [10.1.0.0/16] # file /etc/c.yaml:8',
+      '    refuse: [link-local] # default',
+      '  maxRepositorySize: off # file /etc/c.yaml:8',
+    ]) {
+      expect(yaml.split('\n')).toContain(line);
+    }
+  });
+
+  it('are YAML that reads back to the same values', () => {
+    const values = Object.entries(effectiveSettings(settings, sources));
+    const read: unknown = parse(renderEffective(settings, sources));
+    for (const [name, { value }] of values) {
+      const node = name.split('.').reduce<unknown>((node, part) => asObject(node)[part], read);
+      expect(node ?? null, name).toEqual(value);
+    }
+  });
+});
+
+function asObject(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) throw new TypeError('not an object');
+  return { ...value };
+}

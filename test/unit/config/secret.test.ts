@@ -1,0 +1,142 @@
+import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { checkSecret, fileSecret, inlineSecret, type SecretFiles } from '../../../src/config/secret.ts';
+
+describe('a secret', () => {
+  it('gives its value to reveal() only', () => {
+    const secret = inlineSecret('s3cret');
+    expect(secret.reveal()).toBe('s3cret');
+    const outputs = [
+      String(secret),
+      secret.toString(),
+      JSON.stringify({ secret }),
+      inspect({ deep: { secret } }, { showHidden: true, depth: 9 }),
+      JSON.stringify(Object.assign({}, secret)),
+      JSON.stringify(structuredClone({ secret })),
+      Object.keys(secret).join(),
+    ];
+    expect(outputs.join()).not.toContain('s3cret');
+    expect(outputs.slice(0, 3)).toEqual(['***', '***', '{"secret":"***"}']);
+  });
+
+  it.each([
+    ['key\n', 'key'],
+    ['key\r\n', 'key'],
+    ['key\n\n', 'key'],
+    ['k e y', 'k e y'],
+    ['"*#\\', '"*#\\'],
+  ])('%j is %j', (text, value) => {
+    expect(checkSecret(text)).toBe(value);
+  });
+
+  it.each(['', '\n', '\r\n'])('%j is empty', (text) => {
+    expect(() => checkSecret(text)).toThrow('is empty');
+  });
+
+  it.each([
+    's3c\nret',
+    's3c\rret',
+    's3c\0ret',
+    's3c\tret',
+    '\u{feff}s3cret',
+    's3crét',
+    's3cret\u007f',
+    '\ns3cret',
+  ])('%j is refused, and not shown', (text) => {
+    expect(() => checkSecret(text)).toThrow(/^expected one line of printable ASCII/);
+  });
+
+  it.each([' s3cret', 's3cret ', ' '])('%j is refused for its spaces', (text) => {
+    expect(() => checkSecret(text)).toThrow(/space at its start or end/);
+  });
+});
+
+describe('a secret in a file', () => {
+  let folder = '';
+  let path = '';
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'secret-'));
+    path = join(folder, 'key');
+  });
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  it('is read again when the file is written', () => {
+    writeFileSync(path, 'one\n');
+    const secret = fileSecret(path);
+    expect(secret.reveal()).toBe('one');
+    writeFileSync(path, 'three\n');
+    expect(secret.reveal()).toBe('three');
+  });
+
+  it('is read again when another file takes the place, of the same size and time', () => {
+    writeFileSync(path, 'one');
+    const secret = fileSecret(path);
+    const { atime, mtime } = statSync(path);
+    writeFileSync(`${path}.new`, 'two');
+    utimesSync(`${path}.new`, atime, mtime);
+    renameSync(`${path}.new`, path);
+    expect(secret.reveal()).toBe('two');
+  });
+
+  it('follows a symbolic link that is switched', () => {
+    writeFileSync(`${path}.1`, 'one');
+    writeFileSync(`${path}.2`, 'two');
+    symlinkSync(`${path}.1`, path);
+    const secret = fileSecret(path);
+    symlinkSync(`${path}.2`, `${path}.link`);
+    renameSync(`${path}.link`, path);
+    expect(secret.reveal()).toBe('two');
+  });
+
+  it('keeps the last good value while the file is gone, empty or unusable', () => {
+    writeFileSync(path, 'good');
+    const secret = fileSecret(path);
+    for (const bad of ['', '\n', 'a\nb', 'x'.repeat(70_000)]) {
+      writeFileSync(path, bad);
+      expect(secret.reveal()).toBe('good');
+    }
+    rmSync(path);
+    expect(secret.reveal()).toBe('good');
+    writeFileSync(path, 'better');
+    expect(secret.reveal()).toBe('better');
+  });
+
+  it.each([
+    ['', /content of the file: is empty/],
+    ['a\nb', /content of the file: expected one line/],
+    ['x'.repeat(70_000), /expected a file with one line/],
+  ])('is refused at the start where it is unusable', (content, message) => {
+    writeFileSync(path, content);
+    expect(() => fileSecret(path)).toThrow(message);
+  });
+
+  it('is refused at the start where it cannot be read', () => {
+    expect(() => fileSecret(path)).toThrow('file that can be read (ENOENT)');
+    expect(() => fileSecret(folder)).toThrow('file that can be read (EISDIR)');
+  });
+
+  it('is read once only from a pipe, and no more often than it changes from a file', () => {
+    const reads: string[] = [];
+    let state = { stamp: '1', regular: false, size: 0 };
+    const files: SecretFiles = {
+      stat: () => state,
+      read: () => {
+        reads.push(state.stamp);
+        return `value-${state.stamp}`;
+      },
+    };
+    const secret = fileSecret('/pipe', files);
+    state = { stamp: '2', regular: false, size: 0 };
+    expect(secret.reveal()).toBe('value-1');
+    state = { stamp: '3', regular: true, size: 0 };
+    expect([secret.reveal(), secret.reveal()]).toEqual(['value-3', 'value-3']);
+    expect(reads).toEqual(['1', '3']);
+  });
+});

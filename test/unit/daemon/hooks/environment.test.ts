@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+
+import { effectiveSettings } from '../../../../src/config/effective.ts';
+import { fileLayer } from '../../../../src/config/file.ts';
+import { environmentLayer, flagLayer } from '../../../../src/config/layers.ts';
+import { resolveSettings } from '../../../../src/config/resolve.ts';
+import { inlineSecret } from '../../../../src/config/secret.ts';
+import { cleanEnvironment, hookEnvironment } from '../../../../src/daemon/hooks/environment.ts';
+
+interface Sources {
+  readonly text?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: Readonly<Record<string, string>>;
+}
+
+function resolve({ text = '', env = {}, flags = {} }: Sources) {
+  const file = fileLayer(new TextEncoder().encode(text), '/etc/mirror/c.yaml');
+  return resolveSettings({
+    layers: [flagLayer(flags, '/opt'), environmentLayer(env, '/opt'), file],
+    complete: true,
+    needs: [],
+    openSecret: () => inlineSecret('https://h/secret-path'),
+  });
+}
+
+function hooksOf(sources: Sources) {
+  const resolution = resolve(sources);
+  if ('problems' in resolution) throw new Error(JSON.stringify(resolution.problems));
+  return resolution.settings.hooks;
+}
+
+function problemsOf(sources: Sources): string[] {
+  const resolution = resolve(sources);
+  return 'problems' in resolution
+    ? resolution.problems.map(({ setting, message }) => `${setting}: ${message}`)
+    : [];
+}
+
+describe('a command', () => {
+  it('is a list in the file, and a path in it starts at the folder of the file', () => {
+    expect(hooksOf({ text: 'hooks: {afterPublish: [./notify, "two words", 3]}' }).afterPublish).toEqual([
+      '/etc/mirror/notify',
+      'two words',
+      '3',
+    ]);
+    expect(hooksOf({ text: 'hooks: {afterPublish: [notify]}' }).afterPublish).toEqual(['notify']);
+  });
+
+  it('is a JSON list or one word in a variable and in a flag', () => {
+    const env = { WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '["bin/notify", "a, b"]' };
+    const flags = { 'hooks.beforePublish': '/bin/true' };
+    expect(hooksOf({ env, flags })).toMatchObject({
+      afterPublish: ['/opt/bin/notify', 'a, b'],
+      beforePublish: ['/bin/true'],
+    });
+  });
+
+  it.each([
+    ['a line for a shell', '/bin/echo secret-argument'],
+    ['broken JSON', '["/bin/echo"'],
+    ['other JSON', '[1]'],
+    ['nothing', '[]'],
+    ['an empty program', '[""]'],
+  ])('refuses %s, without showing it', (_case, text) => {
+    const [problem, ...more] = problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: text } });
+    expect(problem).toMatch(/^hooks\.afterPublish: expected a program and its arguments as a list/);
+    expect(problem).not.toContain('secret-argument');
+    expect(more).toEqual([]);
+  });
+
+  it('is no single text in the file', () => {
+    expect(problemsOf({ text: 'hooks: {afterPublish: /bin/true}' })).toHaveLength(1);
+  });
+});
+
+describe('an address', () => {
+  it('is masked wherever settings are printed', () => {
+    const resolution = resolve({ text: 'hooks: {webhook: "https://h/secret-path", heartbeatFile: x}' });
+    if ('problems' in resolution) throw new Error('refused');
+    const text = JSON.stringify(effectiveSettings(resolution.settings, resolution.sources));
+    expect(text).not.toContain('secret-path');
+    expect(resolution.settings.hooks.heartbeat?.reveal()).toBe('https://h/secret-path');
+  });
+
+  it.each(['h/secret-path', 'ftp://h/secret-path', 'https://', 'https://h /secret-path'])(
+    'refuses %j, without showing it',
+    (address) => {
+      const problems = problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK: address } });
+      expect(problems).toEqual(['hooks.webhook: expected an http:// or https:// address']);
+    },
+  );
+});
+
+it.each(['short', 'whsec_c2hvcnQ=', 'not base64 at all, but long enough for one'])(
+  'a signing key is not %j',
+  (key) => {
+    expect(problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET: key } })).toEqual([
+      'hooks.webhookSecret: expected 24 to 64 bytes in base64, with or without whsec_ before them',
+    ]);
+  },
+);
+
+it('knows the types of notifications', () => {
+  expect(problemsOf({ text: 'hooks: {webhookEvents: [target.failed, pass.*]}' })).toEqual([]);
+  expect(problemsOf({ text: 'hooks: {webhookEvents: [target.fialed]}' })).toHaveLength(1);
+});
+
+describe('the environment of a command', () => {
+  it('has what programs need, and no settings, no credentials and no proxies', () => {
+    const environment = {
+      PATH: '/bin',
+      HOME: '/root',
+      LC_ALL: 'C',
+      TZ: 'UTC',
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'secret',
+      CREDENTIALS_DIRECTORY: '/run/credentials',
+      HTTPS_PROXY: 'http://user:secret@proxy',
+      NODE_OPTIONS: '--inspect',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+    };
+    expect(cleanEnvironment(environment)).toEqual({ PATH: '/bin', HOME: '/root', LC_ALL: 'C', TZ: 'UTC' });
+    expect(cleanEnvironment({})['PATH']).toContain('/usr/bin');
+  });
+
+  it('holds no NUL, which would keep the command from being started', () => {
+    const variables = {
+      MIRROR_HOOK: 'afterPublish',
+      MIRROR_EVENT: 'published',
+      MIRROR_TARGET: 'A/main',
+      MIRROR_REPOSITORY: 'A\0B',
+      MIRROR_REPOSITORY_ID: 'id',
+      MIRROR_BRANCH: 'main',
+      MIRROR_DIRECTORY: '/m',
+      MIRROR_TREE: '/m/mirror/A/main',
+      MIRROR_MANIFEST: '/m/manifests/A/main.json',
+      MIRROR_FINGERPRINT: '',
+      MIRROR_PREVIOUS_FINGERPRINT: '',
+      MIRROR_CHANGES: 'known',
+    } as const;
+    expect(hookEnvironment({}, variables)['MIRROR_REPOSITORY']).toBe('AB');
+  });
+});

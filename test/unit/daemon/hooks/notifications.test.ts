@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { type Notification, tellOfEvent, tellOfTargets } from '../../../../src/daemon/hooks/notifications.ts';
+import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../../../src/config/notification-types.ts';
+import type { TargetState, TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import { signatureOf } from '../../../../src/daemon/hooks/signature.ts';
+import { targetStatus } from '../../../support/report.ts';
+
+const READY = { isReady: true, isListed: true, selectsNothing: false, notReady: [] };
+
+function status(state: TargetState, target = 'A/main'): TargetStatus {
+  return targetStatus({ target, state, verifiedAtMs: 1 });
+}
+
+function types(notifications: readonly Notification[]): string[] {
+  return notifications.map(({ type }) => type);
+}
+
+describe('notifications of targets', () => {
+  it('come once for a trouble, however often it is seen, and once for its end', () => {
+    const troubles = new Map<string, string>();
+    const see = (state: TargetState): string[] => types(tellOfTargets(troubles, [status(state)], READY));
+    expect(see('fresh')).toEqual([]);
+    expect(see('failing')).toEqual(['target.failed']);
+    expect(see('failing')).toEqual([]);
+    expect(see('quarantined')).toEqual(['target.failed']);
+    expect(see('stale')).toEqual([]);
+    expect(see('fresh')).toEqual(['target.recovered']);
+    expect(see('held')).toEqual(['target.held']);
+    expect(see('drifted')).toEqual(['target.drifted']);
+    expect(see('fresh')).toEqual(['target.recovered']);
+    expect(troubles).toEqual(new Map());
+  });
+
+  it('forget a target that is gone', () => {
+    const troubles = new Map([
+      ['target:A/main', 'failing'],
+      ['pass', 'failed'],
+    ]);
+    expect(tellOfTargets(troubles, [], READY)).toEqual([]);
+    expect([...troubles.keys()]).toEqual(['pass']);
+  });
+
+  it('say when the mirror is no longer fresh, with the first of the targets, and when it is again', () => {
+    const troubles = new Map<string, string>();
+    const notReady = Array.from({ length: 30 }, (_, index) => ({
+      target: `T${index}/main`,
+      reason: 'stale' as const,
+      verifiedAtMs: 0,
+    }));
+    const stale = { isReady: false, isListed: true, selectsNothing: false, notReady };
+    expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
+    const [told] = tellOfTargets(troubles, [], stale);
+    expect(told).toMatchObject({ type: 'mirror.stale', fields: { count: 30 } });
+    expect(told?.fields['first']).toHaveLength(20);
+    expect(tellOfTargets(troubles, [], stale)).toEqual([]);
+    expect(types(tellOfTargets(troubles, [], READY))).toEqual(['mirror.fresh']);
+  });
+});
+
+describe('notifications of events', () => {
+  const failure = { code: 'service.unreachable', message: 'It failed.', hint: null } as const;
+  const failed: MirrorEvent = { name: 'pass.failed', trigger: 'schedule', durationMs: 1, ...failure };
+  const finished = { name: 'pass.finished' } as MirrorEvent;
+  const pulled = { name: 'target.pulled', target: 'A/main', files: 1, added: 0, changed: 0, removed: 0 };
+
+  it('come once for a pass that fails again and again, and once when one succeeds', () => {
+    const troubles = new Map<string, string>();
+    const seen = [failed, failed, finished, finished].flatMap((event) => types(tellOfEvent(troubles, event)));
+    expect(seen).toEqual(['pass.failed', 'pass.recovered']);
+  });
+
+  it('come for a publish only if a file changed', () => {
+    const troubles = new Map<string, string>();
+    expect(tellOfEvent(troubles, pulled as MirrorEvent)).toEqual([]);
+    const changed = { ...pulled, added: 2 } as MirrorEvent;
+    expect(tellOfEvent(troubles, changed)).toMatchObject([
+      { type: 'target.published', fields: { target: 'A/main', added: 2 } },
+    ]);
+  });
+
+  it('tell of each key, each hook and the settings by themselves', () => {
+    const troubles = new Map<string, string>();
+    const events: MirrorEvent[] = [
+      { name: 'credentials.refused', credential: 'apiKey', place: 'first', nextAttemptAtMs: 1 },
+      { name: 'credentials.refused', credential: 'apiKey', place: 'first', nextAttemptAtMs: 2 },
+      { name: 'credentials.accepted', credential: 'apiKey', place: 'second' },
+      { name: 'credentials.accepted', credential: 'apiKey', place: 'first' },
+      { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
+      { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
+      { name: 'hook.finished', hook: 'afterPublish', target: 'B/main', durationMs: 1 },
+      { name: 'hook.finished', hook: 'afterPublish', target: 'A/main', durationMs: 1 },
+      { name: 'settings.refused', ...failure, code: 'settings.invalid' },
+      { name: 'settings.reloaded', changed: ['schedule'] },
+      { name: 'settings.reloaded', changed: ['schedule'] },
+      { name: 'loop.stuck', silentMs: 900_000 },
+    ];
+    expect(events.flatMap((event) => types(tellOfEvent(troubles, event)))).toEqual([
+      'credentials.refused',
+      'credentials.accepted',
+      'hook.failed',
+      'hook.recovered',
+      'settings.refused',
+      'settings.accepted',
+      'pass.stuck',
+    ]);
+    expect(JSON.stringify(tellOfEvent(troubles, finished))).toBe('[]');
+  });
+});
+
+describe('the choice of notifications', () => {
+  it.each([
+    ['*', NOTIFICATION_TYPES.length],
+    ['pass.*', 3],
+    ['target.failed', 1],
+  ])('%s takes %i types', (filter, count) => {
+    expect(isWebhookFilter(filter)).toBe(true);
+    expect(NOTIFICATION_TYPES.filter((type) => isChosen(type, [filter]))).toHaveLength(count);
+  });
+
+  it.each(['', 'target', 'target.', 'targets.*', '**', '*.failed'])('knows no %j', (filter) => {
+    expect(isWebhookFilter(filter)).toBe(false);
+  });
+});
+
+describe('the signature', () => {
+  // printf … | openssl dgst -sha256 -mac HMAC -macopt hexkey:… -binary | base64
+  it.each([
+    [
+      'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      1614265330,
+      '{"test": 2432232314}',
+      'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    ],
+    [
+      'Zg+/Zg+/Zg+/Zg+/Zg+/Zg+/Zg+/Zg+/Zg+/Zg+/',
+      'msg_1',
+      0,
+      '{"a":"é"}',
+      'v1,YdLHL/GS664w5EYGF40kobuqbffZsMeMkDlna4YuBjA=',
+    ],
+  ])('with the key %s is what openssl computes', (key, id, timestamp, body, signature) => {
+    expect(signatureOf(key, id, timestamp, body)).toBe(signature);
+  });
+});

@@ -1,0 +1,107 @@
+import { fstatSync, openSync } from 'node:fs';
+
+import { describe, expect, it, vi } from 'vitest';
+
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { say } from '../../../../src/lib/text/terminal-text.ts';
+import { isJournal, withPriority } from '../../../../src/lib/process/journal.ts';
+import { createEventLog, type EventLog, type LoggerOptions } from '../../../../src/daemon/log/logger.ts';
+
+const STOPPING: MirrorEvent = { name: 'daemon.stopping', signal: 'SIGTERM' };
+const PROBLEM: MirrorEvent = { name: 'listing.problem', problem: 'odd' };
+const RESET: MirrorEvent = { name: 'state.failed', code: 'state.unavailable', message: 'gone', hint: null };
+const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 1, keep: 2, hold: 0, retire: 0 };
+
+function logged(options: Partial<LoggerOptions> = {}, journal = false): { log: EventLog; written: string[] } {
+  const written: string[] = [];
+  const log = createEventLog({
+    level: 'info',
+    format: 'json',
+    colors: false,
+    secrets: () => [],
+    write: (line, level) => written.push(String(journal ? withPriority(line, level) : line)),
+    ...options,
+  });
+  return { log, written };
+}
+
+describe('the log', () => {
+  it('is one JSON object a line, with its time in UTC', () => {
+    vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
+    const { log, written } = logged();
+    log.sink(STOPPING);
+    vi.useRealTimers();
+    expect(written.map((line) => JSON.parse(line) as unknown)).toEqual([
+      {
+        level: 'info',
+        time: '2026-03-29T01:30:00.250Z',
+        pid: process.pid,
+        event: 'daemon.stopping',
+        signal: 'SIGTERM',
+        msg: 'stopping on SIGTERM',
+      },
+    ]);
+  });
+
+  it('has its time in UTC also in lines for people', () => {
+    vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
+    const { log, written } = logged({ format: 'pretty' });
+    log.sink(STOPPING);
+    vi.useRealTimers();
+    expect(written).toEqual(['[2026-03-29T01:30:00Z] INFO: stopping on SIGTERM\n']);
+  });
+
+  it('can be made more or less talkative while it runs', () => {
+    const { log, written } = logged({ level: 'warn' });
+    log.sink(STOPPING);
+    log.setLevel('debug');
+    expect(log.level()).toBe('debug');
+    log.sink(STOPPING);
+    log.sink(PLANNED);
+    log.setLevel('error');
+    log.sink(PROBLEM);
+    expect(written).toHaveLength(2);
+  });
+
+  it('begins every line with its priority where the journal reads it, and is JSON behind that', () => {
+    const { log, written } = logged({ level: 'debug' }, true);
+    for (const event of [RESET, PROBLEM, STOPPING, PLANNED]) log.sink(event);
+    expect(written.map((line) => line.slice(0, 4))).toEqual(['<3>{', '<4>{', '<6>{', '<7>{']);
+    for (const line of written) expect(() => JSON.parse(line.slice(3)) as unknown).not.toThrow();
+  });
+
+  it('holds no secrets, whatever its format', () => {
+    for (const format of ['json', 'pretty'] as const) {
+      const { log, written } = logged({ format, secrets: () => ['s3cr3t'] });
+      log.sink({ name: 'listing.problem', problem: 'the key s3cr3t' });
+      expect(written.join('')).toContain('[secret]');
+      expect(written.join('')).not.toContain('s3cr3t');
+    }
+  });
+});
+
+describe('a priority of the journal', () => {
+  it('is in front of every line of a text, and of no empty one', () => {
+    expect(String(withPriority(say`a\nb\n\n`, 'fatal'))).toBe('<2>a\n<2>b\n\n');
+    expect(String(withPriority(say`a\n`, 'trace'))).toBe('<7>a\n');
+  });
+});
+
+describe('the stream of the journal', () => {
+  const descriptor = openSync('/dev/null', 'r');
+  const { dev, ino } = fstatSync(descriptor, { bigint: true });
+
+  it.each([
+    [`${dev}:${ino}`, true],
+    [`${dev}:${ino + 1n}`, false],
+    [`${ino}:${dev}`, dev === ino],
+    ['', false],
+    [undefined, false],
+  ])('is what JOURNAL_STREAM names: %j', (value, is) => {
+    expect(isJournal({ JOURNAL_STREAM: value }, descriptor)).toBe(is);
+  });
+
+  it('is no descriptor that is closed', () => {
+    expect(isJournal({ JOURNAL_STREAM: '1:1' }, 9999)).toBe(false);
+  });
+});

@@ -1,0 +1,179 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { createLoop, type Loop, strongerTrigger } from '../../../src/daemon/loop.ts';
+import type { Trigger } from '../../../src/mirror/pass/events.ts';
+
+const BY_URGENCY: readonly Trigger[] = ['schedule', 'start', 'command', 'signal'];
+
+interface Bench {
+  readonly loop: Loop;
+  /** The triggers of the passes that began. */
+  readonly begun: Trigger[];
+  readonly defects: unknown[];
+  readonly signals: AbortSignal[];
+  /** Ends the pass in hand, and lets everything follow that follows from it. */
+  readonly end: (error?: Error) => Promise<void>;
+}
+
+/** Lets everything happen that waits for nothing but its turn. */
+async function settle(): Promise<void> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+function bench(): Bench {
+  const begun: Trigger[] = [];
+  const defects: unknown[] = [];
+  const signals: AbortSignal[] = [];
+  const hands: PromiseWithResolvers<void>[] = [];
+  const loop = createLoop(
+    (trigger, signal) => {
+      begun.push(trigger);
+      signals.push(signal);
+      const hand = Promise.withResolvers<void>();
+      hands.push(hand);
+      return hand.promise;
+    },
+    (error) => defects.push(error),
+  );
+  const end = async (error?: Error): Promise<void> => {
+    const hand = hands.shift();
+    if (error === undefined) hand?.resolve();
+    else hand?.reject(error);
+    await settle();
+  };
+  return { loop, begun, defects, signals, end };
+}
+
+describe('the loop', () => {
+  it('begins a pass when triggered', () => {
+    const { loop, begun } = bench();
+    loop.trigger('start');
+    expect(begun).toEqual(['start']);
+  });
+
+  it('does one pass at a time, and one after it for ten triggers meanwhile', async () => {
+    const { loop, begun, end } = bench();
+    loop.trigger('start');
+    for (let times = 0; times < 10; times += 1) loop.trigger('schedule');
+    await settle();
+    expect(begun).toEqual(['start']);
+    await end();
+    expect(begun).toEqual(['start', 'schedule']);
+    await end();
+    expect(begun).toEqual(['start', 'schedule']);
+  });
+
+  it('lets the most urgent of the waiting triggers stand for all', async () => {
+    const { loop, begun, end } = bench();
+    loop.trigger('start');
+    for (const trigger of ['schedule', 'signal', 'start'] as const) loop.trigger(trigger);
+    await end();
+    expect(begun).toEqual(['start', 'signal']);
+  });
+
+  it('works again after it was idle', async () => {
+    const { loop, begun, end } = bench();
+    loop.trigger('start');
+    await end();
+    loop.trigger('schedule');
+    await end();
+    loop.trigger('signal');
+    expect(begun).toEqual(['start', 'schedule', 'signal']);
+  });
+
+  it('abandons the pass in hand when stopped, and waits for it', async () => {
+    const { loop, begun, signals, end } = bench();
+    loop.trigger('start');
+    loop.trigger('schedule');
+    let isStopped = false;
+    const stopped = (async () => {
+      await loop.stop();
+      isStopped = true;
+    })();
+    await settle();
+    expect([isStopped, signals[0]?.aborted]).toEqual([false, true]);
+    await end();
+    await stopped;
+    expect(begun).toEqual(['start']);
+  });
+
+  it('takes no triggers after it was stopped', async () => {
+    const { loop, begun } = bench();
+    await loop.stop();
+    loop.trigger('signal');
+    await settle();
+    await loop.stop();
+    expect(begun).toEqual([]);
+  });
+
+  it('tells of a pass that throws, and stops without throwing', async () => {
+    const { loop, defects, end } = bench();
+    loop.trigger('start');
+    await end(new Error('broken'));
+    expect(defects).toEqual([new Error('broken')]);
+    await loop.stop();
+  });
+
+  it('tells of a pass that throws while it is stopped', async () => {
+    const { loop, defects, end } = bench();
+    loop.trigger('start');
+    const stopped = loop.stop();
+    await end(new Error('broken'));
+    await stopped;
+    expect(defects).toHaveLength(1);
+  });
+
+  it('still takes triggers after a pass that threw', async () => {
+    const { loop, begun, end } = bench();
+    loop.trigger('start');
+    loop.trigger('schedule');
+    await end(new Error('broken'));
+    expect(begun).toEqual(['start', 'schedule']);
+  });
+
+  it('does one pass at a time even if a pass triggers the next as it begins', async () => {
+    let running = 0;
+    let most = 0;
+    const loop = createLoop(
+      async (trigger) => {
+        running += 1;
+        most = Math.max(most, running);
+        if (trigger === 'start') loop.trigger('schedule');
+        await settle();
+        running -= 1;
+      },
+      () => {},
+    );
+    loop.trigger('start');
+    await settle();
+    await settle();
+    await loop.stop();
+    expect(most).toBe(1);
+  });
+});
+
+describe('of triggers that wait together', () => {
+  it('the more urgent one counts', () => {
+    for (const [at, one] of BY_URGENCY.entries()) {
+      expect(strongerTrigger(null, one)).toBe(one);
+      for (const [other, two] of BY_URGENCY.entries()) {
+        expect(strongerTrigger(one, two)).toBe(BY_URGENCY[Math.max(at, other)]);
+      }
+    }
+  });
+
+  it('their order does not matter', () => {
+    const some = fc.array(fc.constantFrom(...BY_URGENCY), { minLength: 1 });
+    const strongest = (triggers: readonly Trigger[]): Trigger | null =>
+      triggers.reduce<Trigger | null>(strongerTrigger, null);
+    fc.assert(
+      fc.property(some, (triggers) => {
+        expect(strongest([...triggers].reverse())).toBe(strongest(triggers));
+        expect(triggers).toContain(strongest(triggers));
+      }),
+    );
+  });
+});

@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { createMemoryRelease, isWorthReleasing } from '../../../src/daemon/memory.ts';
+
+const MB = 1024 * 1024;
+
+describe('isWorthReleasing', () => {
+  it.each([
+    ['a small heap', 30, 0, false],
+    ['a heap of mostly garbage', 200, 30, true],
+    ['a heap that grew by little since', 60, 30, false],
+    ['a big heap that grew by less than half', 700, 500, false],
+    ['a big heap that grew by more than half', 760, 500, true],
+  ])('judges %s', (_, heapMb, usedMb, expected) => {
+    expect(isWorthReleasing(heapMb * MB, usedMb * MB)).toBe(expected);
+  });
+});
+
+describe('createMemoryRelease', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Makes garbage that survives the collection of young objects. @returns the heap while it was in use, in bytes */
+  function litter(): number {
+    const rows = Array.from({ length: 1_000_000 }, (_, index) => ({ index, name: `workbook ${index}` }));
+    expect(rows).toHaveLength(1_000_000);
+    return process.memoryUsage().heapTotal;
+  }
+
+  it('gives garbage back once nothing is at work', () => {
+    const memory = createMemoryRelease(() => false);
+    const before = litter();
+    memory.atRest();
+    expect(process.memoryUsage().heapTotal).toBeGreaterThan(before - 32 * MB);
+    vi.advanceTimersByTime(2000);
+    expect(process.memoryUsage().heapTotal).toBeLessThan(before - 32 * MB);
+  });
+
+  it('leaves it while something is, and after the end', () => {
+    let isWorking = true;
+    const memory = createMemoryRelease(() => isWorking);
+    const used = vi.spyOn(process, 'memoryUsage');
+    memory.atRest();
+    vi.advanceTimersByTime(2000);
+    isWorking = false;
+    memory.atRest();
+    memory.close();
+    vi.advanceTimersByTime(2000);
+    expect(used).not.toHaveBeenCalled();
+    used.mockRestore();
+  });
+});

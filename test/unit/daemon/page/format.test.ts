@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+
+import { printable, roughDuration, roughSize } from '../../../../src/lib/text/humanize.ts';
+import * as page from '../../../../src/daemon/page/format.js';
+import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
+
+describe('the words of the page', () => {
+  it.each([0, 1, 999, 1000, 12_345, 99_949, 100_000, 999_999, 1e6, 5.5e8, 1e9, 9.9e11])(
+    'tell a size of %d bytes as the command line does',
+    (sizeBytes) => expect(page.sizeText(sizeBytes)).toBe(roughSize(sizeBytes)),
+  );
+
+  it.each([-5, 0, 999, 1000, 9999, 10_000, 119_999, 120_000, 7_199_999, 7_200_000, 172_800_000, 1e12])(
+    'tell a duration of %d ms as the command line does',
+    (durationMs) => expect(page.durationText(durationMs)).toBe(roughDuration(durationMs)),
+  );
+
+  it.each([
+    'plain',
+    'two\nlines',
+    '\u202Eturned',
+    '\u0000\u001B[31m',
+    'עברית',
+    '👩‍💻',
+    '\uD800',
+    '\u200B',
+    '\u{E0041}',
+    'a\u200Cb',
+  ])('make %j visible as the command line does', (text) =>
+    expect(page.printable(text)).toBe(printable(text)),
+  );
+
+  it('make the separators of lines visible that only browsers know', () => {
+    expect(page.printable('a\u2028b')).toBe(String.raw`a\u2028b`);
+  });
+
+  it.each([
+    [0, 'just now'],
+    [1999, 'just now'],
+    [2400, '2 s ago'],
+    [70_999, '70 s ago'],
+    [5 * MINUTE_MS, '5 min ago'],
+    [-1500, 'just now'],
+    [-5 * MINUTE_MS, 'in 5 min'],
+  ])('say of what is %d ms past: %s', (pastMs, text) => {
+    expect(page.agoText(NOW_MS - pastMs, NOW_MS)).toBe(text);
+  });
+
+  it.each([
+    [-1, 'due'],
+    [0, 'due'],
+    [1, '0:01'],
+    [59_000, '0:59'],
+    [222_000, '3:42'],
+    [HOUR_MS, '1:00:00'],
+    [26 * HOUR_MS + 5000, '26:00:05'],
+    [72 * HOUR_MS, '3 days'],
+  ])('count %d ms down as %s', (leftMs, text) => {
+    expect(page.countdownText(NOW_MS + leftMs, NOW_MS)).toBe(text);
+  });
+
+  it('count what goes on in whole seconds', () => {
+    expect([0, 999, 1000, 9999, 10_500, 200_000].map(page.wholeText)).toEqual([
+      '0 s',
+      '0 s',
+      '1 s',
+      '9 s',
+      '10 s',
+      '3 min',
+    ]);
+  });
+
+  it('say so of a time that is none', () => {
+    expect(page.utcText(Number.NaN)).toBe('an unknown time');
+    expect(page.utcText(NOW_MS)).toBe('2025-06-02T10:00:00Z');
+  });
+
+  it('set thousands apart', () => {
+    expect(page.counted(1, 'target')).toBe('1 target');
+    expect(page.counted(5000, 'target')).toBe('5,000 targets');
+    expect(page.counted(2, 'pass', 'passes')).toBe('2 passes');
+  });
+
+  it('round a duration up for an axis', () => {
+    expect([3, 1100, 2000, 61_000, 5 * 24 * HOUR_MS + 1].map(page.roundDurationMs)).toEqual([
+      10,
+      2000,
+      2000,
+      2 * MINUTE_MS,
+      6 * 24 * HOUR_MS,
+    ]);
+  });
+});

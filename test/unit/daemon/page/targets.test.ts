@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+
+import { driftSentence, heldSentence } from '../../../../src/mirror/plan/sentences.ts';
+import type { TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import {
+  arrange,
+  COLUMNS,
+  countStates,
+  driftClause,
+  FIRST_ORDER,
+  heldClause,
+  nextOrder,
+  troubleOf,
+} from '../../../../src/daemon/page/targets.js';
+import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
+import { failingTarget, heldTarget, manyTargets, targetStatus } from '../../../support/page-reports.ts';
+
+const ALL = { search: '', state: null };
+
+function names(targets: readonly TargetStatus[]): string[] {
+  return targets.map(({ repository }) => repository);
+}
+
+const TARGETS = [
+  targetStatus({ repository: 'b10', files: 5, sizeBytes: 100, verifiedAtMs: NOW_MS - 10 }),
+  targetStatus({
+    repository: 'b9',
+    files: 7,
+    sizeBytes: 50,
+    verifiedAtMs: null,
+    changedAtMs: null,
+    state: 'pending',
+  }),
+  failingTarget({ repository: 'a', files: 1, sizeBytes: 900, verifiedAtMs: NOW_MS - HOUR_MS }),
+  heldTarget({ repository: 'Zoo', files: 6, sizeBytes: 10, verifiedAtMs: NOW_MS - 5 }),
+];
+
+describe('the order of targets', () => {
+  it('begins with the worst state', () => {
+    expect(names(arrange(TARGETS, ALL, FIRST_ORDER))).toEqual(['a', 'Zoo', 'b9', 'b10']);
+  });
+
+  it.each([
+    ['target', ['a', 'b9', 'b10', 'Zoo']],
+    ['verified', ['b9', 'a', 'b10', 'Zoo']],
+    ['files', ['a', 'b10', 'Zoo', 'b9']],
+    ['size', ['Zoo', 'b9', 'b10', 'a']],
+  ] as const)('goes by %s, up and down', (column, up) => {
+    expect(names(arrange(TARGETS, ALL, { column, isDescending: false }))).toEqual(up);
+    expect(names(arrange(TARGETS, ALL, { column, isDescending: true }))).toEqual([...up].reverse());
+  });
+
+  it.each([
+    ['changed', ['b9']],
+    ['trouble', ['b9', 'b10']],
+    ['next', ['b9', 'b10', 'Zoo']],
+  ] as const)('has what has no %s last, by name, up and down', (column, lacking) => {
+    for (const isDescending of [false, true])
+      expect(names(arrange(TARGETS, ALL, { column, isDescending })).slice(-lacking.length)).toEqual(lacking);
+  });
+
+  it('is total for every column: the same whatever the order was before', () => {
+    const many = manyTargets(400);
+    const shuffled = many
+      .map((target, index) => ({ target, key: (index * 7919) % 401 }))
+      .sort((a, b) => a.key - b.key);
+    for (const { name: column } of COLUMNS)
+      for (const isDescending of [false, true])
+        expect(
+          arrange(
+            shuffled.map(({ target }) => target),
+            ALL,
+            { column, isDescending },
+          ),
+        ).toEqual(arrange(many, ALL, { column, isDescending }));
+  });
+
+  it('turns round with a second click, and begins with what is wanted with the first', () => {
+    const files = nextOrder(FIRST_ORDER, 'files');
+    expect(files).toEqual({ column: 'files', isDescending: true });
+    expect(nextOrder(files, 'files')).toEqual({ column: 'files', isDescending: false });
+    expect(nextOrder(files, 'verified')).toEqual({ column: 'verified', isDescending: false });
+  });
+});
+
+describe('the choice of targets', () => {
+  it.each([
+    ['BROKE off', 1],
+    ['main', 4],
+    ['zoo', 1],
+    ['contents.interrupted', 1],
+    ['held', 1],
+    ['B9 main', 1],
+    ['  ', 4],
+    ['(', 0],
+    ['main nothing', 0],
+  ])('by %j finds %d', (search, count) => {
+    expect(arrange(TARGETS, { search, state: null }, FIRST_ORDER)).toHaveLength(count);
+  });
+
+  it('goes by state as well', () => {
+    expect(names(arrange(TARGETS, { search: '', state: 'held' }, FIRST_ORDER))).toEqual(['Zoo']);
+    expect(arrange(TARGETS, { search: 'a', state: 'absent' }, FIRST_ORDER)).toEqual([]);
+  });
+
+  it('takes the forms of a letter for one', () => {
+    const targets = [targetStatus({ repository: 'Cafe\u0301' })];
+    expect(arrange(targets, { search: 'CAFÉ', state: null }, FIRST_ORDER)).toHaveLength(1);
+  });
+
+  it('counts the states, the worst first', () => {
+    expect(countStates(TARGETS)).toEqual([
+      { state: 'failing', count: 1 },
+      { state: 'held', count: 1 },
+      { state: 'pending', count: 1 },
+      { state: 'fresh', count: 1 },
+    ]);
+  });
+});
+
+describe('the trouble of a target', () => {
+  it.each([
+    ['none', targetStatus(), null],
+    [
+      'a failure',
+      failingTarget(),
+      'contents.interrupted: The contents of the branch broke off after 12.3 MB.',
+    ],
+    ['a held deletion', heldTarget(), 'held: the service’s new state would delete 31 of its 42 files'],
+    ['a tree that is gone', targetStatus({ state: 'damaged' }), 'its tree is gone from the disk'],
+    ['staleness', targetStatus({ state: 'stale' }), 'not verified in time'],
+    ['a target that is missing', targetStatus({ state: 'missing' }), 'missing from the service'],
+    ['a restored tree', targetStatus({ restoredAtMs: NOW_MS }), 'restored from the history'],
+  ])('names %s', (_, target, text) => expect(troubleOf(target)).toBe(text));
+
+  it('tells of holds and drift as the command line does', () => {
+    for (const subject of ['target', 'restored', 'files'] as const) {
+      const held = {
+        subject,
+        deletions: 3,
+        of: 9,
+        digest: null,
+        sinceMs: 0,
+        nextLookAtMs: 0,
+        fingerprint: null,
+        first: [],
+      };
+      expect(heldClause(held).replaceAll('’', "'")).toBe(heldSentence(held));
+    }
+    const drift = { added: 1, missing: 2, modified: 3, first: 'a "b"\n', sinceMs: 0 };
+    expect(driftClause(drift)).toBe(driftSentence(drift));
+  });
+});

@@ -1,0 +1,224 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { initialLive, type Live, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
+
+const START_MS = 1_750_000_000_000;
+
+const SUMMARY = {
+  targets: 3,
+  pulled: 1,
+  changed: 1,
+  failed: 0,
+  held: 0,
+  downloadedBytes: 10,
+  changedFiles: 2,
+  pulling: 0,
+  waiting: 0,
+  processing: 0,
+};
+const WRONG = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
+const PULLED = {
+  name: 'target.pulled',
+  target: 'A/main',
+  reason: 'full-check',
+  method: 'none',
+  downloadedBytes: 0,
+  files: 1,
+  added: 0,
+  changed: 0,
+  removed: 0,
+  durationMs: 1,
+} as const;
+
+/** What holds after events, one a second. */
+function after(...events: readonly MirrorEvent[]): Live {
+  return events.reduce(
+    (live, event, index) => nextLive(live, event, START_MS + index * 1000),
+    initialLive(START_MS),
+  );
+}
+
+describe('what the daemon is doing', () => {
+  it('is nothing at first', () => {
+    expect(initialLive(START_MS)).toMatchObject({ pass: null, passes: [], hasFinishedPass: false });
+  });
+
+  it('is a pass with what it pulls and what is done', () => {
+    const { pass } = after(
+      { name: 'pass.started', trigger: 'signal' },
+      { name: 'pass.planned', pull: 2, keep: 1, hold: 0, retire: 0 },
+      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      { name: 'target.started', target: 'B/main', reason: 'full-check' },
+      PULLED,
+    );
+    expect(pass).toStrictEqual({
+      trigger: 'signal',
+      startedAtMs: START_MS,
+      planned: { pull: 2, keep: 1, hold: 0, retire: 0 },
+      done: 1,
+      pulling: ['B/main'],
+    });
+  });
+
+  it('counts a pull once that ends with several events', () => {
+    const { pass } = after(
+      { name: 'pass.started', trigger: 'signal' },
+      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      { name: 'deletion.approved', target: 'A/main', subject: 'files' },
+      PULLED,
+    );
+    expect(pass).toMatchObject({ done: 1, pulling: [] });
+  });
+
+  it('knows the slow pulls of this pass and of earlier ones, and counts those of this pass when they end', () => {
+    const slow = (target: string, startedAtMs: number): MirrorEvent => ({
+      name: 'target.slow',
+      target,
+      startedAtMs,
+    });
+    const ended = (target: string): MirrorEvent => ({
+      name: 'target.slow_ended',
+      target,
+      result: 'pulled',
+      durationMs: 1,
+    });
+    const before: MirrorEvent[] = [
+      { name: 'pass.started', trigger: 'start' },
+      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      { name: 'target.started', target: 'B/main', reason: 'full-check' },
+      slow('A/main', START_MS + 1000),
+    ];
+    expect(after(...before)).toMatchObject({
+      pass: { done: 0, pulling: ['B/main'] },
+      slow: [{ target: 'A/main', startedAtMs: START_MS + 1000 }],
+    });
+    expect(after(...before, PULLED, ended('A/main'))).toMatchObject({
+      pass: { done: 1, pulling: ['B/main'] },
+      slow: [],
+    });
+    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
+    const next: MirrorEvent[] = [...before, finished, { name: 'pass.started', trigger: 'schedule' }];
+    expect(after(...before, finished)).toMatchObject({ pass: null, slow: [{ target: 'A/main' }] });
+    expect(after(...next, slow('B/main', START_MS)).slow).toHaveLength(2);
+    expect(after(...next, PULLED, ended('A/main'))).toMatchObject({
+      pass: { done: 0, pulling: [] },
+      slow: [],
+    });
+  });
+
+  it('keeps how passes ended', () => {
+    const live = after(
+      { name: 'pass.started', trigger: 'start' },
+      { name: 'pass.failed', trigger: 'start', durationMs: 700, ...WRONG },
+      { name: 'pass.started', trigger: 'schedule' },
+      { name: 'pass.finished', trigger: 'schedule', durationMs: 800, ...SUMMARY },
+      { name: 'pass.started', trigger: 'schedule' },
+      { name: 'pass.abandoned', trigger: 'schedule', durationMs: 1 },
+    );
+    expect(live.pass).toBeNull();
+    expect(live.passes).toStrictEqual([
+      {
+        trigger: 'start',
+        startedAtMs: START_MS,
+        durationMs: 700,
+        result: 'failed',
+        summary: null,
+        failure: WRONG,
+      },
+      {
+        trigger: 'schedule',
+        startedAtMs: START_MS + 2000,
+        durationMs: 800,
+        result: 'finished',
+        summary: SUMMARY,
+        failure: null,
+      },
+      {
+        trigger: 'schedule',
+        startedAtMs: START_MS + 4000,
+        durationMs: 1,
+        result: 'abandoned',
+        summary: null,
+        failure: null,
+      },
+    ]);
+  });
+
+  it('knows the targets only once a pass has come to its end', () => {
+    const failed: MirrorEvent = { name: 'pass.failed', trigger: 'start', durationMs: 1, ...WRONG };
+    expect(after(failed).hasFinishedPass).toBe(false);
+    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
+    expect(after(finished, failed).hasFinishedPass).toBe(true);
+  });
+
+  it('forgets the oldest passes', () => {
+    const finished: MirrorEvent = { name: 'pass.finished', trigger: 'start', durationMs: 1, ...SUMMARY };
+    const { passes } = after(...Array.from({ length: PASSES_KEPT + 5 }, () => finished));
+    expect(passes).toHaveLength(PASSES_KEPT);
+    expect(passes[0]?.startedAtMs).toBe(START_MS + 5000 - 1);
+  });
+
+  it('keeps since when a key is refused, while it is tried again', () => {
+    const refused = (nextAttemptAtMs: number): MirrorEvent => ({
+      name: 'credentials.refused',
+      credential: 'apiKey',
+      place: 'first',
+      nextAttemptAtMs,
+    });
+    const { credentials } = after(refused(1), refused(2));
+    expect(credentials).toStrictEqual({
+      apiKey: { state: 'refused', place: 'first', sinceMs: START_MS, nextAttemptAtMs: 2 },
+      apiToken: { state: 'unknown', place: 'first', sinceMs: null, nextAttemptAtMs: null },
+    });
+    const accepted: MirrorEvent = { name: 'credentials.accepted', credential: 'apiKey', place: 'second' };
+    expect(after(refused(1), accepted).credentials.apiKey).toStrictEqual({
+      state: 'accepted',
+      place: 'second',
+      sinceMs: START_MS + 1000,
+      nextAttemptAtMs: null,
+    });
+  });
+
+  it('says that new settings are refused until they are taken', () => {
+    const refused: MirrorEvent = { name: 'settings.refused', ...WRONG };
+    expect(after(refused).settings.problem).toStrictEqual(WRONG);
+    const { settings } = after(
+      refused,
+      { name: 'settings.reloaded', changed: ['schedule'] },
+      { name: 'settings.restart_needed', settings: ['directory'] },
+    );
+    expect(settings).toStrictEqual({
+      takenAtMs: START_MS + 1000,
+      problem: null,
+      restartNeeded: ['directory'],
+    });
+    const over = after(
+      { name: 'settings.restart_needed', settings: ['directory'] },
+      { name: 'settings.restart_unneeded', settings: [] },
+    );
+    expect(over.settings.restartNeeded).toEqual([]);
+  });
+
+  it('never tells of pulls that were not begun, whatever the order of events', () => {
+    const events = fc.constantFrom<MirrorEvent>(
+      { name: 'pass.started', trigger: 'schedule' },
+      { name: 'pass.planned', pull: 1, keep: 0, hold: 0, retire: 0 },
+      { name: 'target.started', target: 'A/main', reason: 'full-check' },
+      PULLED,
+      { name: 'target.slow', target: 'A/main', startedAtMs: START_MS - 1 },
+      { name: 'target.slow_ended', target: 'A/main', result: 'pulled', durationMs: 1 },
+      { name: 'target.drifted', target: 'A/main', missing: 1, added: 0, modified: 0, first: 'a' },
+      { name: 'pass.finished', trigger: 'schedule', durationMs: 1, ...SUMMARY },
+      { name: 'hook.failed', ...WRONG, hook: 'afterPublish', target: null },
+    );
+    fc.assert(
+      fc.property(fc.array(events, { maxLength: 40 }), (sequence) => {
+        const begun = sequence.filter(({ name }) => name === 'target.started').length;
+        const { pass } = after(...sequence);
+        expect((pass?.done ?? 0) + (pass?.pulling.length ?? 0)).toBeLessThanOrEqual(begun);
+      }),
+    );
+  });
+});

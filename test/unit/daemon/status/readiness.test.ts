@@ -1,0 +1,91 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { livenessOf, readinessOf } from '../../../../src/daemon/status/readiness.ts';
+import type { TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import { NOW_MS } from '../../../support/builders.ts';
+import { targetStatus } from '../../../support/report.ts';
+
+const DRIFT = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
+
+const LISTED = { isListed: true, selectsNothing: false };
+
+describe('a mirror is ready', () => {
+  it.each<[string, Partial<TargetStatus>]>([
+    ['when its target is fresh', {}],
+    ['when its target fails, but was verified lately', { state: 'failing' }],
+    ['when a deletion is held, but the target was verified lately', { state: 'held' }],
+    ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
+    ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
+  ])('%s', (_when, facts) => {
+    expect(readinessOf([targetStatus(facts)], LISTED)).toStrictEqual({
+      isReady: true,
+      isListed: true,
+      selectsNothing: false,
+      notReady: [],
+    });
+  });
+
+  it('when there are no targets at all, once that is known', () => {
+    expect(readinessOf([], LISTED).isReady).toBe(true);
+  });
+});
+
+describe('a mirror is not ready', () => {
+  it('when the settings select nothing of what there is', () => {
+    expect(readinessOf([], { isListed: true, selectsNothing: true }).isReady).toBe(false);
+  });
+
+  it('before a pass came to its end, however fresh it looks', () => {
+    expect(readinessOf([targetStatus()], { ...LISTED, isListed: false })).toStrictEqual({
+      isReady: false,
+      isListed: false,
+      selectsNothing: false,
+      notReady: [],
+    });
+  });
+
+  it.each<[string, Partial<TargetStatus>, string]>([
+    ['never verified', { state: 'pending', verifiedAtMs: null, isStale: true }, 'never-verified'],
+    ['stale', { state: 'stale', isStale: true }, 'stale'],
+    ['held for so long that it is stale', { state: 'held', isStale: true }, 'stale'],
+    ['failing for so long that it is stale', { state: 'failing', isStale: true }, 'stale'],
+    ['gone from the disk', { state: 'damaged', isStale: true }, 'damaged'],
+    ['restored from the history', { state: 'held', isStale: true, restoredAtMs: NOW_MS }, 'restored'],
+    ['changed by someone', { state: 'drifted', drift: DRIFT }, 'drifted'],
+    ['changed by someone, and failing', { state: 'failing', drift: DRIFT }, 'drifted'],
+  ])('when a target is %s', (_when, facts, reason) => {
+    const { isReady, notReady } = readinessOf(
+      [targetStatus(), targetStatus({ target: 'B/main', ...facts })],
+      LISTED,
+    );
+    expect(isReady).toBe(false);
+    expect(notReady).toMatchObject([{ target: 'B/main', reason }]);
+  });
+});
+
+describe('the loop', () => {
+  const idle = { hasStarted: true, isPassing: false, isStopping: false };
+
+  it.each([
+    ['starting', { ...idle, hasStarted: false }, 0, true],
+    ['idle', idle, 0, true],
+    ['passing', { ...idle, isPassing: true }, 1000, true],
+    ['stuck', { ...idle, isPassing: true }, 1001, false],
+    ['stopping', { ...idle, isStopping: true }, 0, true],
+    ['passing', idle, 500, true],
+    ['stuck', idle, 1001, false],
+    ['stuck', { hasStarted: false, isPassing: true, isStopping: true }, 5000, false],
+  ])('is %s', (state, facts, silentMs, isAlive) => {
+    expect(livenessOf(facts, silentMs, 1000)).toMatchObject({ state, isAlive });
+  });
+
+  it('is never stuck while nothing is in hand', () => {
+    fc.assert(
+      fc.property(fc.boolean(), fc.boolean(), fc.nat(), (hasStarted, isStopping, limitMs) => {
+        const { isAlive } = livenessOf({ hasStarted, isStopping, isPassing: false }, 0, limitMs);
+        expect(isAlive).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+
+import { createBoard, roomOn } from '../../../../src/daemon/status/status-service.ts';
+import type { Mirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import { createPulse } from '../../../../src/daemon/supervision/progress-monitor.ts';
+import { ProgressMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { published } from '../../../support/builders.ts';
+
+const { settings } = loadSettings({
+  flags: {},
+  env: {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://workbooks.example.com/api',
+    WORKBOOK_MIRROR_SERVICE_API_KEY: 'key-of-the-test',
+    WORKBOOK_MIRROR_DIRECTORY: '/nonexistent',
+  },
+  needs: ['service', 'directory'],
+  defaultConfigFile: '/nonexistent/config.yaml',
+});
+
+const NONE = { count: 0, first: [] };
+const PASS: readonly MirrorEvent[] = [
+  { name: 'pass.started', trigger: 'start' },
+  { name: 'listing.read', isWhole: true, repositories: 1, workbooks: 1, processing: NONE, failed: NONE },
+  {
+    name: 'pass.finished',
+    trigger: 'start',
+    durationMs: 1,
+    targets: 1,
+    pulled: 1,
+    changed: 1,
+    failed: 0,
+    held: 0,
+    downloadedBytes: 1,
+    changedFiles: 1,
+    pulling: 0,
+    waiting: 0,
+    processing: 0,
+  },
+];
+
+/** A board on a mirror with one fresh tree, parts of which can be made to fail. */
+function boardOn(parts: { disk: boolean; state: boolean }) {
+  const fails = (isThere: boolean): void => {
+    if (!isThere) throw new Error('EIO');
+  };
+  const tree = published(undefined, { verifiedAtMs: Date.now(), publishedAtMs: Date.now() });
+  const mirror = {
+    monitor: new ProgressMonitor(),
+    store: {
+      canExchange: true,
+      leases: () => Promise.resolve([]),
+      published: async () => {
+        fails(parts.disk);
+        return Promise.resolve([tree]);
+      },
+    },
+    state: {
+      records: async () => {
+        fails(parts.state);
+        return Promise.resolve(new Map());
+      },
+      drift: () => Promise.resolve({}),
+    },
+  } as unknown as Mirror;
+  const board = createBoard(() => settings, mirror, createPulse());
+  for (const event of PASS) board.sink(event);
+  return board;
+}
+
+describe('the board', () => {
+  it('calls a mirror ready that was read after a pass had ended', async () => {
+    expect((await boardOn({ disk: true, state: true }).report()).readiness.isReady).toBe(true);
+  });
+
+  it('does not answer from what it read before when the disk cannot be read, and does again when it can', async () => {
+    const parts = { disk: true, state: true };
+    const board = boardOn(parts);
+    await board.report();
+    parts.disk = false;
+    for (const event of PASS) board.sink(event);
+    await expect(board.report()).rejects.toThrow('EIO');
+    await expect(board.report()).rejects.toThrow('EIO');
+    parts.disk = true;
+    expect((await board.report()).readiness.isReady).toBe(true);
+  });
+
+  it('does not call a mirror ready while its records cannot be read', async () => {
+    const parts = { disk: true, state: false };
+    const board = boardOn(parts);
+    expect((await board.report()).readiness).toMatchObject({ isReady: false, isListed: false });
+    parts.state = true;
+    for (const event of PASS) board.sink(event);
+    expect((await board.report()).readiness.isReady).toBe(true);
+  });
+});
+
+it('the room on a disk is that of df: what is kept for root is neither free nor used', () => {
+  const room = roomOn({ bsize: 4096, blocks: 1000, bfree: 550, bavail: 500 });
+  expect(room).toEqual({ sizeBytes: 4096 * 950, freeBytes: 4096 * 500 });
+});

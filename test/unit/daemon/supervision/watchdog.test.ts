@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { createPulse } from '../../../../src/daemon/supervision/progress-monitor.ts';
+import { startTicker } from '../../../../src/daemon/triggers/ticker.ts';
+import { startWatchdog } from '../../../../src/daemon/supervision/watchdog.ts';
+
+describe('a pulse', () => {
+  let nowMs = 0;
+  const pulse = createPulse(() => nowMs);
+
+  it('counts silence only while there is work', () => {
+    nowMs = 500;
+    expect(pulse.silentMs()).toBe(0);
+    const end = pulse.begin();
+    nowMs = 800;
+    expect(pulse.silentMs()).toBe(300);
+    pulse.beat();
+    expect(pulse.silentMs()).toBe(0);
+    nowMs = 900;
+    end();
+    expect(pulse.silentMs()).toBe(0);
+  });
+});
+
+describe('a watchdog', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('is fed at once and on, and not while the work is stuck', async () => {
+    let silentMs = 0;
+    const feed = vi.fn<() => void>();
+    const onStuck = vi.fn<(silentMs: number) => void>();
+    const stop = startWatchdog({
+      silentMs: () => silentMs,
+      stuckAfterMs: () => 1000,
+      feed,
+      intervalMs: 100,
+      onStuck,
+    });
+    await vi.advanceTimersByTimeAsync(250);
+    expect(feed).toHaveBeenCalledTimes(3);
+    silentMs = 1001;
+    await vi.advanceTimersByTimeAsync(300);
+    expect(feed).toHaveBeenCalledTimes(3);
+    expect(onStuck.mock.calls).toStrictEqual([[1001]]);
+    silentMs = 0;
+    await vi.advanceTimersByTimeAsync(100);
+    silentMs = 2000;
+    await vi.advanceTimersByTimeAsync(100);
+    expect(onStuck).toHaveBeenCalledTimes(2);
+    stop();
+    silentMs = 0;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(feed).toHaveBeenCalledTimes(4);
+  });
+});
+
+describe('a ticker', () => {
+  it('ticks on new times once they are taken, and not on the old ones any more', async () => {
+    const announced: number[] = [];
+    const yearly = { schedule: '0 0 1 1 *', timezone: 'UTC' };
+    const { promise: ticked, resolve: onTick } = Promise.withResolvers<void>();
+    const ticker = await startTicker(yearly, onTick, (nextAtMs) => announced.push(nextAtMs));
+    expect(announced).toHaveLength(1);
+    const abandoned = await ticker.prepare({ schedule: '* * * * * *', timezone: 'UTC' });
+    await abandoned.abandon();
+    const prepared = await ticker.prepare({ schedule: '* * * * * *', timezone: 'UTC' });
+    expect(announced).toHaveLength(1);
+    prepared.take();
+    expect(announced[1]).toBeLessThan(announced[0] ?? 0);
+    await ticked;
+    await ticker.stop();
+  });
+});
+
+describe('a ticker on a machine whose clock is set', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it.each([
+    ['back by three days', -72 * 3_600_000],
+    ['ahead by three days', 72 * 3_600_000],
+  ])('%s ticks at once, and then on its schedule by the new time', async (_how, jumpMs) => {
+    vi.useFakeTimers({ now: Date.parse('2026-06-02T10:00:30Z') });
+    const beganMs = Date.now();
+    let setByMs = 0;
+    const clocks = { wall: () => Date.now(), monotonic: () => Date.now() - setByMs };
+    let ticks = 0;
+    const announced: number[] = [];
+    const ticker = await startTicker(
+      { schedule: '*/5 * * * *', timezone: 'UTC' },
+      () => {
+        ticks += 1;
+      },
+      (nextAtMs) => announced.push(nextAtMs),
+      clocks,
+    );
+    vi.setSystemTime(beganMs + jumpMs);
+    setByMs = jumpMs;
+    await vi.advanceTimersByTimeAsync(11_000);
+    expect(ticks).toBe(1);
+    expect(announced.at(-1)).toBe(beganMs + jumpMs + 270_000);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(ticks).toBe(3);
+    await ticker.stop();
+  });
+});

@@ -1,0 +1,40 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+import { watchLeases } from '../../../../src/daemon/triggers/lease-watch.ts';
+import type { Lease } from '../../../../src/mirror/store/leases/lease.ts';
+
+const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it('what was held back is published when no lease is left, once', async () => {
+  let held: Lease[] = [{ id: 'x', holder: 'x', takenAtMs: 0, untilMs: 1 }];
+  const onOver = vi.fn();
+  const watch = watchLeases(() => Promise.resolve(held), onOver);
+  watch.sink(WAITED);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(onOver).not.toHaveBeenCalled();
+  held = [];
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(onOver).toHaveBeenCalledTimes(1);
+  watch.close();
+});
+
+it('nothing is started by a look that is going on when the watch ends, nor by what is told after', async () => {
+  const onOver = vi.fn();
+  const look = Promise.withResolvers<readonly Lease[]>();
+  const watch = watchLeases(() => look.promise, onOver);
+  watch.sink(WAITED);
+  await vi.advanceTimersByTimeAsync(2000);
+  watch.close();
+  look.resolve([]);
+  watch.sink(WAITED);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(onOver).not.toHaveBeenCalled();
+});

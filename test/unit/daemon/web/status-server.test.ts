@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startHttp } from '../../../../src/daemon/web/status-server.ts';
+import { loadSettings } from '../../../../src/config/load.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { eventfulReport } from '../../../support/report.ts';
+
+/** An hour: no test waits for it. */
+const LATER = { firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 };
+const SOON = { firstDelayMs: 10, maxDelayMs: 10 };
+
+/** Takes a port of this machine. */
+async function takePort(): Promise<{ taken: Server; port: number }> {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => {
+    taken.close();
+  });
+  return { taken, port: (taken.address() as AddressInfo).port };
+}
+
+/** Serves at an address, and gathers what is said of it. */
+async function serveAt(listen: string, policy: typeof LATER) {
+  const { settings } = loadSettings({
+    flags: {},
+    env: { WORKBOOK_MIRROR_HTTP_LISTEN: listen },
+    needs: [],
+    defaultConfigFile: '/nonexistent/config.yaml',
+  });
+  const events: MirrorEvent[] = [];
+  const board = {
+    report: () => Promise.resolve(eventfulReport()),
+    liveness: () => eventfulReport().liveness,
+    isBusy: () => false,
+  };
+  const http = await startHttp(
+    () => settings,
+    board,
+    (event) => events.push(event),
+    policy,
+  );
+  onTestFinished(http.close);
+  return { http, events, names: () => events.map(({ name }) => name) };
+}
+
+describe('the status page', () => {
+  it('is missing while its port is taken, which is said once, and comes by itself', async () => {
+    const { taken, port } = await takePort();
+    const { events, names } = await serveAt(`127.0.0.1:${port}`, SOON);
+    expect(events).toMatchObject([
+      {
+        name: 'http.unavailable',
+        code: 'http.unusable',
+        message: expect.stringContaining(`port ${port}`) as string,
+      },
+    ]);
+    taken.close();
+    await expect.poll(names, { timeout: 30_000 }).toEqual(['http.unavailable', 'http.listening']);
+    expect((await fetch(`http://127.0.0.1:${port}/api/schema`)).ok).toBe(true);
+  });
+
+  it.each([
+    ['an address that is not of this machine', '192.0.2.1:9480'],
+    ['a name that has no address', 'no-such-host.invalid:9480'],
+  ])('is missing at %s', async (_, listen) => {
+    expect((await serveAt(listen, LATER)).names()).toEqual(['http.unavailable']);
+  });
+
+  it('is tried at once when somebody asks for it', async () => {
+    const { taken, port } = await takePort();
+    const { http, names } = await serveAt(`127.0.0.1:${port}`, LATER);
+    await http.tryAgain();
+    expect(names()).toEqual(['http.unavailable']);
+    taken.close();
+    await once(taken, 'close');
+    await http.tryAgain();
+    await http.tryAgain();
+    expect(names()).toEqual(['http.unavailable', 'http.listening']);
+  });
+
+  it('is not tried again once it is closed', async () => {
+    const { taken, port } = await takePort();
+    const { http, names } = await serveAt(`127.0.0.1:${port}`, SOON);
+    await http.close();
+    taken.close();
+    await http.tryAgain();
+    expect(names()).toEqual(['http.unavailable']);
+  });
+});

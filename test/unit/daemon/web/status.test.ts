@@ -1,0 +1,113 @@
+import { execFileSync } from 'node:child_process';
+
+import { describe, expect, it } from 'vitest';
+
+import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
+import { acceptsGzip } from '../../../../src/daemon/web/send.ts';
+import {
+  statusJsonSchema,
+  statusSchema,
+  type StatusReport,
+} from '../../../../src/daemon/web/status-schema.ts';
+import { statusBody, statusOf } from '../../../../src/daemon/web/status.ts';
+import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
+import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
+
+// The compiler holds the schema against the report: `statusOf` needs what one way promises, this needs the other.
+const toReport = (status: StatusReport): DaemonReport => status;
+
+function heldTarget(target: string): ReturnType<typeof targetStatus> {
+  const held = eventfulReport().targets.find((each) => each.held !== null)?.held ?? null;
+  return targetStatus({ target, state: 'held', held });
+}
+
+function commandFor(target: string): string {
+  const [status] = statusOf(daemonReport({ targets: [heldTarget(target)] })).targets;
+  return status?.approveCommand ?? '';
+}
+
+describe('the status', () => {
+  it.each([
+    ['a quiet report', daemonReport()],
+    ['one in which everything is there', eventfulReport()],
+  ])('of %s is what the schema says, and nothing more', (_, report) => {
+    const status: unknown = JSON.parse(Buffer.from(statusBody(report).plain).toString());
+    // Reading drops what the schema does not know.
+    const read = statusSchema.parse(status);
+    expect(read).toStrictEqual(status);
+    expect(toReport(read)).toMatchObject(report);
+  });
+
+  it('has the command that lets a held deletion go, and only there', () => {
+    const commands = statusOf(eventfulReport()).targets.map(({ approveCommand }) => approveCommand);
+    expect(commands.filter((command) => command !== undefined)).toEqual([
+      String.raw`workbook-mirror approve 'Ada'\''s $(plan)/main'`,
+    ]);
+    expect(commandFor('Accounting/main')).toBe("workbook-mirror approve 'Accounting/main'");
+  });
+
+  it.each([
+    '$(touch x)/main',
+    '`touch x`/main',
+    "it's/main",
+    '"; touch x; "/main',
+    '!!/$HOME ~/main',
+    '--all/main',
+  ])('gives a command that a shell reads as just the target, for %s', (target) => {
+    const script = commandFor(target)
+      .replace('workbook-mirror', 'for word in')
+      .concat('; do :; done; printf %s "$word"');
+    expect(execFileSync('sh', ['-c', script], { encoding: 'utf8' })).toBe(target);
+    const [, , end] = commandFor(target).split(' ');
+    expect(end === '--').toBe(target.startsWith('-'));
+  });
+
+  it('keeps its tag while nothing but the clock moves', () => {
+    const report = daemonReport();
+    const { etag } = statusBody(report);
+    expect(etag).toMatch(/^W\/"[\w-]{22}"$/);
+    const later = { ...report, nowMs: NOW_MS + MINUTE_MS, liveness: { ...report.liveness, silentMs: 5 } };
+    expect(statusBody(later).etag).toBe(etag);
+    expect(statusBody({ ...report, targets: [] }).etag).not.toBe(etag);
+  });
+
+  it('has a JSON Schema that lets fields be added', () => {
+    const schema = statusJsonSchema();
+    expect(schema).toMatchObject({
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: { readiness: {}, live: {}, targets: { type: 'array' } },
+    });
+    expect(JSON.stringify(schema)).not.toContain('additionalProperties');
+    expect(JSON.stringify(schema)).toContain('approveCommand');
+  });
+});
+
+describe('packing', () => {
+  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'deflate, x-gzip', '*', 'identity;q=0, *;q=0.1'])(
+    'is wanted by %s',
+    (header) => {
+      expect(acceptsGzip(header)).toBe(true);
+    },
+  );
+
+  it.each([
+    undefined,
+    '',
+    'br',
+    'identity',
+    'gzip;q=0',
+    'gzip; q=0.000',
+    '*, gzip;q=0',
+    'gzipped',
+    'gzip;q=x',
+  ])('is not wanted by %s', (header) => {
+    expect(acceptsGzip(header)).toBe(false);
+  });
+
+  it('is looked for among as many codings as there are, and no more', () => {
+    expect(acceptsGzip(`${'a,'.repeat(19)}gzip`)).toBe(true);
+    expect(acceptsGzip(`${'a,'.repeat(7000)}gzip`)).toBe(false);
+    expect(acceptsGzip(`gzip${';'.repeat(7000)}q=0`)).toBe(true);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+
+import { shareWork, type SharedWork, waitAtMost } from '../../../../src/lib/concurrency/shared-work.ts';
+
+/** Work that ends when it is told to, and a clock that moves when it is told to. */
+function workshop(): {
+  clock: { nowMs: number };
+  rounds: PromiseWithResolvers<number>[];
+  ask: SharedWork<number>;
+} {
+  const clock = { nowMs: 5000 };
+  const rounds: PromiseWithResolvers<number>[] = [];
+  const ask = shareWork(
+    () => {
+      const round = Promise.withResolvers<number>();
+      rounds.push(round);
+      return round.promise;
+    },
+    1000,
+    () => clock.nowMs,
+  );
+  return { clock, rounds, ask };
+}
+
+describe('work that is shared', () => {
+  it('is done once for all who ask together, and for all who ask soon after', async () => {
+    const { rounds, ask, clock } = workshop();
+    const together = [ask(), ask()];
+    rounds[0]?.resolve(1);
+    expect(await Promise.all(together)).toEqual([1, 1]);
+    clock.nowMs += 999;
+    expect(await ask()).toBe(1);
+    expect(rounds).toHaveLength(1);
+  });
+
+  it('is done again when it has become old, or the clock was set back', async () => {
+    const { rounds, ask, clock } = workshop();
+    const first = ask();
+    rounds[0]?.resolve(1);
+    await first;
+    clock.nowMs += 1000;
+    const second = ask();
+    rounds[1]?.resolve(2);
+    expect(await second).toBe(2);
+    clock.nowMs -= 4000;
+    const third = ask();
+    rounds[2]?.resolve(3);
+    expect(await third).toBe(3);
+  });
+
+  it('is never done twice at once: who asks late during a long one gets the next', async () => {
+    const { rounds, ask, clock } = workshop();
+    const first = ask();
+    clock.nowMs += 5000;
+    const late = [ask(), ask(), ask()];
+    expect(rounds).toHaveLength(1);
+    rounds[0]?.resolve(1);
+    expect(await first).toBe(1);
+    expect(rounds).toHaveLength(2);
+    rounds[1]?.resolve(2);
+    expect(await Promise.all(late)).toEqual([2, 2, 2]);
+    expect(rounds).toHaveLength(2);
+  });
+
+  it('that fails fails for all who share it, and is done again later', async () => {
+    const { rounds, ask, clock } = workshop();
+    const both = [ask(), ask()];
+    clock.nowMs += 2000;
+    const late = ask();
+    rounds[0]?.reject(new Error('disk'));
+    expect(await Promise.allSettled(both)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
+    rounds[1]?.resolve(2);
+    expect(await late).toBe(2);
+  });
+});
+
+describe('waiting', () => {
+  it('gives what comes in time, and null for what does not', async () => {
+    expect(await waitAtMost(Promise.resolve('there'), 60_000)).toBe('there');
+    expect(await waitAtMost(new Promise(() => {}), 1)).toBeNull();
+    await expect(waitAtMost(Promise.reject(new Error('no')), 60_000)).rejects.toThrow('no');
+  });
+});

@@ -1,0 +1,65 @@
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { invocationOf } from '../../../../src/cli/invocation.ts';
+import { ownCommand, rememberInvocation } from '../../../../src/lib/text/own-command.ts';
+import { run } from '../../../support/program.ts';
+
+const PLAIN = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
+
+afterEach(() => rememberInvocation(PLAIN));
+
+function called(
+  fields: Partial<Parameters<typeof invocationOf>[0]>,
+  onLine: Parameters<typeof invocationOf>[1] = {},
+  env: Parameters<typeof invocationOf>[2] = {},
+): ReturnType<typeof invocationOf> {
+  return invocationOf({ configFile: undefined, settings: {}, sources: {}, ...fields }, onLine, env);
+}
+
+describe('a command that the program names', () => {
+  it('stands alone where the settings file of the machine says everything', () => {
+    rememberInvocation(
+      called({ configFile: '/etc/workbook-mirror/config.yaml', settings: { directory: '/m' } }),
+    );
+    expect(ownCommand('status')).toBe('workbook-mirror status');
+    expect(ownCommand('approve', "O'Neil/$(main)")).toBe(`workbook-mirror approve 'O'\\''Neil/$(main)'`);
+    expect(ownCommand('history restore', '-x/main')).toBe("workbook-mirror history restore -- '-x/main'");
+  });
+
+  it('repeats the settings file, and what was given on the line', () => {
+    const onLine = {
+      'service.baseUrl': 'https://service/api?a&b',
+      directory: 'here',
+      'repositories.include': ['a*', 'b'],
+    };
+    rememberInvocation(called({ configFile: '/srv/my settings.yaml' }, onLine));
+    const shared = "--config '/srv/my settings.yaml'";
+    const directory = `--directory ${process.cwd()}/here`;
+    expect(ownCommand('why', 'a/main')).toBe(`workbook-mirror why ${shared} ${directory} 'a/main'`);
+    expect(ownCommand('sync')).toBe(
+      `workbook-mirror sync ${shared} --service-base-url 'https://service/api?a&b' ${directory} '--repositories-include=a*' --repositories-include=b`,
+    );
+  });
+
+  it('repeats a directory that the environment names', () => {
+    const sources = { directory: { kind: 'environment', detail: 'X' } } as const;
+    rememberInvocation(called({ settings: { directory: '/m' }, sources }));
+    expect(ownCommand('verify --repair', 'a/main')).toBe(
+      "workbook-mirror verify --repair --directory /m 'a/main'",
+    );
+  });
+
+  it('goes through npx where npm was asked for this program', () => {
+    const npx = (script: string): string =>
+      called({}, {}, { npm_command: 'exec', npm_lifecycle_script: script }).program;
+    expect(npx('workbook-mirror')).toBe('npx workbook-mirror');
+    expect(npx('"workbook-mirror" status')).toBe('npx workbook-mirror');
+    expect(npx('vitest run workbook-mirror')).toBe('workbook-mirror');
+  });
+
+  it('works as it is copied', async () => {
+    const { stderr } = await run(['status', '--directory', '/not/there']);
+    const [, command = ''] = /`workbook-mirror (sync [^`]*)`/.exec(stderr) ?? [];
+    expect(command).toBe('sync --directory /not/there');
+  });
+});

@@ -1,0 +1,139 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+import { jsonText, table } from '../../../../src/cli/output.ts';
+import { inlineYaml } from '../../../../src/config/yaml-text.ts';
+import { printable } from '../../../../src/lib/text/humanize.ts';
+import {
+  emphasised,
+  escaped,
+  escapedLines,
+  joined,
+  joinLines,
+  say,
+  type Shown,
+  TerminalText,
+  written,
+} from '../../../../src/lib/text/terminal-text.ts';
+import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
+
+describe('text of others', () => {
+  it.each([
+    ['\u0000\t\n\r\u001b', String.raw`\u0000\u0009\u000a\u000d\u001b`],
+    ['\u007f\u0080\u009b31m\u009f', String.raw`\u007f\u0080\u009b31m\u009f`],
+    ['\u2028\u2029', String.raw`\u2028\u2029`],
+    ['\u202egpj.exe', String.raw`\u202egpj.exe`],
+    ['\u061c\u200e\u200f\u2066\u2069', String.raw`\u061c\u200e\u200f\u2066\u2069`],
+    ['a\u200bb\u00adc\u2060d\ufeffe\u3164f\ufff9', String.raw`a\u200bb\u00adc\u2060d\ufeffe\u3164f\ufff9`],
+    ['\u{e0041}', String.raw`\u{e0041}`],
+    ['a\ud800b\udc00', String.raw`a\ud800b\udc00`],
+  ])('that does not show as itself becomes visible: %j', (text, shown) => {
+    expect(String(escaped(text))).toBe(shown);
+  });
+
+  it.each([
+    'plain text, ÄÖÜ 表 😀',
+    'کتاب\u200cخانه',
+    'क्\u200dष',
+    '👩\u200d💻',
+    '❤\ufe0f',
+    '葛\u{e0100}',
+    'עברית',
+    String.raw`C:\u\n`,
+  ])('that is written so stays as it is: %j', (text) => {
+    expect(String(escaped(text))).toBe(text);
+  });
+
+  it('is shown once in its visible form, however often it is passed on', () => {
+    fc.assert(
+      fc.property(hostileText, (text) => {
+        const once = String(escaped(text));
+        expect(once).not.toMatch(UNFIT);
+        expect(String(escaped(once))).toBe(once);
+        expect(String(say`${say`${text}`}`)).toBe(once);
+        expect(String(joinLines([joined([escaped(text)], '')]))).toBe(once);
+      }),
+    );
+  });
+
+  it('is escaped wherever it stands in a text, and own line feeds are not', () => {
+    fc.assert(
+      fc.property(fc.array(hostileText), hostileText, (texts, separator) => {
+        for (const text of [
+          joinLines(texts),
+          joined(texts, separator),
+          joinLines(texts).prefixed(separator),
+          table(texts, [texts, [...texts, separator]]),
+          escapedLines(texts.join('\n')),
+          say`${joined(texts, '')}${separator}`.cut(7),
+          say`${separator}`.padEnd(80).trimEnd(),
+        ])
+          expect(String(text).replaceAll('\n', '')).not.toMatch(UNFIT);
+        expect(String(joinLines(texts)).split('\n')).toHaveLength(Math.max(1, texts.length));
+      }),
+    );
+  });
+
+  it('is told from text that is fit when the program runs, whatever its type is said to be', () => {
+    const said = '\u001b[2J' as unknown as TerminalText;
+    expect(() => written(said)).toThrow(TypeError);
+    expect(() => written(Object.create(TerminalText.prototype) as TerminalText)).toThrow(TypeError);
+    expect(String(say`${said}`)).toBe(String.raw`\u001b[2J`);
+    expect(String(say`${String(emphasised('x', 'bold'))}`)).toBe(String.raw`\u001b[1mx\u001b[22m`);
+  });
+});
+
+describe('text that is put together', () => {
+  it('keeps what stands in the source', () => {
+    const parts: readonly Shown[] = ['a\n', 3, emphasised('b\u001b', 'bold')];
+    expect(String(say`\r\u001b[K${parts[0] ?? ''}\n${parts[1] ?? ''}${parts[2] ?? ''}`)).toBe(
+      '\r\u001b[Ka\\u000a\n3\u001b[1mb\\u001b\u001b[22m',
+    );
+    expect(String(say``)).toBe('');
+  });
+
+  it('takes columns for what is seen only', () => {
+    const text = emphasised('äb', 'bold');
+    expect(text.width).toBe(2);
+    expect(String(text.padEnd(4))).toBe('\u001b[1mäb\u001b[22m  ');
+    expect(String(text.cut(1))).toBe('ä');
+    expect(String(escaped('a😀').cut(2))).toBe('a');
+    expect(String(text.cut(Number.NaN))).toBe('');
+  });
+
+  it('is laid out in columns by the form in which it is shown', () => {
+    expect(String(table(['A', 'B'], [['\u001b', 'x'], ['y']]))).toBe('A       B\n\\u001b  x\ny');
+  });
+});
+
+describe('data for programs', () => {
+  it('is the same value in JSON, without what a terminal would not show', () => {
+    fc.assert(
+      fc.property(fc.dictionary(hostileText, fc.array(hostileText)), (value) => {
+        const text = String(jsonText(value));
+        expect(text.replaceAll('\n', '')).not.toMatch(UNFIT);
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('is the same value in YAML, too, and one line', () => {
+    fc.assert(
+      fc.property(fc.oneof(hostileText, fc.array(hostileText)), (value) => {
+        const text = inlineYaml(value);
+        expect(text).not.toMatch(UNFIT);
+        expect(parse(text)).toEqual(value);
+      }),
+    );
+  });
+
+  it('that nobody could be harmed by stays as it was', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        fc.pre(printable(text) === text);
+        expect(String(jsonText({ text }))).toBe(JSON.stringify({ text }, null, 2));
+      }),
+    );
+  });
+});

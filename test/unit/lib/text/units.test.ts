@@ -1,0 +1,192 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { nearest } from '../../../../src/lib/text/nearest.ts';
+import { formatDuration, formatSize, parseDuration, parseSize } from '../../../../src/lib/text/units.ts';
+
+const wholeNumber = fc.oneof(
+  fc.maxSafeNat(),
+  fc.nat({ max: 10_000 }),
+  fc.nat(1000).map((n) => n * 3_600_000),
+);
+
+describe('durations', () => {
+  it.each([
+    ['500ms', 500],
+    ['0s', 0],
+    ['90s', 90_000],
+    ['5m', 300_000],
+    ['2h', 7_200_000],
+    ['1d', 86_400_000],
+    ['1h30m', 5_400_000],
+    ['1h 30m', 5_400_000],
+    [' 5 m ', 300_000],
+    ['1.5h', 5_400_000],
+    ['0.001s', 1],
+    ['1h90m', 9_000_000],
+    ['1d2h3m4s5ms', 93_784_005],
+    ['000000000000000000000000000000000000000000000000000000000005s', 5000],
+  ])('reads %j', (text, milliseconds) => {
+    expect(parseDuration(text)).toBe(milliseconds);
+  });
+
+  it.each(['5', '0', ' 10 ', '1.5'])('refuses the bare number %j and asks for a unit', (text) => {
+    expect(() => parseDuration(text)).toThrow(/say the unit/);
+  });
+
+  it.each([
+    '',
+    ' ',
+    's',
+    '-5s',
+    '+5s',
+    '5 minutes',
+    '5M',
+    '5min',
+    '1e3s',
+    '0x10s',
+    '1,5h',
+    '.5h',
+    '5.h',
+    '1h  30m',
+    '1h30',
+    'NaN',
+    'Infinity',
+    '٥s',
+    '1h\n30m',
+    `${'9'.repeat(100)}s`,
+  ])('refuses %j', (text) => {
+    expect(() => parseDuration(text)).toThrow(MirrorError);
+  });
+
+  it.each(['30m1h', '1m1m', '1h2m3m'])('refuses the order of %j', (text) => {
+    expect(() => parseDuration(text)).toThrow(/larger unit first/);
+  });
+
+  it('refuses what would be rounded', () => {
+    expect(() => parseDuration('0.5ms')).toThrow(/whole milliseconds/);
+    expect(() => parseDuration('0.0001s')).toThrow(/whole milliseconds/);
+    expect(() => parseDuration('9007199254740992ms')).toThrow(/shorter/);
+    expect(parseDuration('9007199254740991ms')).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  it('writes what it reads', () => {
+    fc.assert(fc.property(wholeNumber, (ms) => parseDuration(formatDuration(ms)) === ms));
+  });
+
+  it('writes the shortest exact form', () => {
+    expect([0, 1, 1000, 90_000, 5_400_000, 86_400_000].map(formatDuration)).toEqual([
+      '0s',
+      '1ms',
+      '1s',
+      '1m30s',
+      '1h30m',
+      '1d',
+    ]);
+  });
+
+  it.each([-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])('does not write %d', (value) => {
+    expect(() => formatDuration(value)).toThrow(RangeError);
+    expect(() => formatSize(value)).toThrow(RangeError);
+  });
+
+  it('either refuses a text, or reads a safe whole number', () => {
+    const text = fc.string({ unit: fc.constantFrom(...Array.from('0123456789.dhms -')) });
+    fc.assert(
+      fc.property(text, (duration) => {
+        const value = attempt(() => parseDuration(duration));
+        return value === undefined || (Number.isSafeInteger(value) && value >= 0);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe('sizes', () => {
+  it.each([
+    ['0', 0],
+    ['123', 123],
+    ['12B', 12],
+    ['10k', 10_000],
+    ['10K', 10_000],
+    ['10Ki', 10_240],
+    ['500MB', 500_000_000],
+    ['500 mb', 500_000_000],
+    ['2 GiB', 2_147_483_648],
+    ['1.5 GB', 1_500_000_000],
+    ['1.5KiB', 1536],
+    ['3T', 3_000_000_000_000],
+    ['1PiB', 2 ** 50],
+  ])('reads %j', (text, bytes) => {
+    expect(parseSize(text)).toBe(bytes);
+  });
+
+  it.each([
+    '',
+    ' ',
+    'k',
+    '-1k',
+    '1 zb',
+    '1e3',
+    '1,5k',
+    '1  k',
+    '1kk',
+    '1.k',
+    '0x10',
+    '1.5',
+    '0.1k5',
+    '9000 PiB',
+  ])('refuses %j', (text) => {
+    expect(() => parseSize(text)).toThrow(MirrorError);
+  });
+
+  it('writes what it reads', () => {
+    const sizes = fc.oneof(
+      wholeNumber,
+      fc.nat(5000).map((n) => n * 2 ** 30),
+      fc.nat(5000).map((n) => n * 1e9),
+    );
+    fc.assert(fc.property(sizes, (bytes) => parseSize(formatSize(bytes)) === bytes));
+  });
+
+  it('writes the largest unit that divides', () => {
+    expect([0, 1, 1000, 1024, 1_048_576, 500_000_000, 2_147_483_648].map(formatSize)).toEqual([
+      '0 B',
+      '1 B',
+      '1 kB',
+      '1 KiB',
+      '1 MiB',
+      '500 MB',
+      '2 GiB',
+    ]);
+  });
+});
+
+describe('nearest', () => {
+  const names = ['service', 'service.apiKey', 'serve.apiKey', 'log.level', 'state'];
+
+  it.each([
+    ['service.apikey', 'service.apiKey'],
+    ['servce', 'service'],
+    ['apiKey', 'service.apiKey'],
+    ['LEVEL', 'log.level'],
+    ['sate', 'state'],
+  ])('takes %s for %s', (name, expected) => {
+    expect(nearest(name, names)).toBe(expected);
+  });
+
+  it('has nothing to say without candidates, and bears long names', () => {
+    expect(nearest('x', [])).toBeUndefined();
+    expect(names).toContain(nearest('x'.repeat(1e6), names));
+  });
+});
+
+function attempt<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof MirrorError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+
+import { Gauge } from '../../../../src/lib/time/gauge.ts';
+import { type Amount, describeAmount, leftMs } from '../../../../src/lib/text/amount.ts';
+
+function gauge(
+  totalBytes: number | null = null,
+  isEstimate = false,
+): { of: Gauge; pass: (ms: number) => void } {
+  let nowMs = 1000;
+  return {
+    of: new Gauge(totalBytes, isEstimate, () => nowMs),
+    pass: (ms) => {
+      nowMs += ms;
+    },
+  };
+}
+
+describe('a gauge', () => {
+  it('tells no speed before there is one', () => {
+    const { of, pass } = gauge(100);
+    of.add(10);
+    pass(100);
+    expect(of.amount()).toEqual({ doneBytes: 10, totalBytes: 100, isEstimate: false, bytesPerSecond: null });
+  });
+
+  it('tells the speed of the last seconds, not of all the time', () => {
+    const { of, pass } = gauge();
+    for (let second = 0; second < 20; second += 1) {
+      pass(1000);
+      of.add(1000);
+    }
+    expect(of.amount().bytesPerSecond).toBeCloseTo(1000);
+    for (let second = 0; second < 5; second += 1) {
+      pass(1000);
+      of.add(50_000);
+    }
+    expect(of.amount().bytesPerSecond).toBeCloseTo(50_000);
+  });
+
+  it('slows down while nothing comes', () => {
+    const { of, pass } = gauge();
+    pass(1000);
+    of.add(1000);
+    pass(9000);
+    expect(of.amount().bytesPerSecond).toBe(100);
+    pass(90_000);
+    expect(of.amount().bytesPerSecond).toBe(10);
+  });
+
+  it('counts nothing twice that begins anew', () => {
+    const { of, pass } = gauge();
+    pass(3000);
+    of.reach(900_000);
+    pass(1000);
+    of.reach(1000);
+    expect(of.amount()).toMatchObject({ doneBytes: 1000, bytesPerSecond: null });
+    pass(1000);
+    of.reach(3000);
+    expect(of.amount().bytesPerSecond).toBe(2000);
+  });
+
+  it('believes who says how much there is more than the last time', () => {
+    const { of } = gauge(500, true);
+    expect(of.amount()).toMatchObject({ totalBytes: 500, isEstimate: true });
+    of.reach(10, null);
+    expect(of.amount()).toMatchObject({ totalBytes: 500, isEstimate: true });
+    of.reach(20, 700);
+    expect(of.amount()).toMatchObject({ totalBytes: 700, isEstimate: false });
+  });
+});
+
+describe('an amount in words', () => {
+  const AMOUNT: Amount = { doneBytes: 512e6, totalBytes: 2e9, isEstimate: false, bytesPerSecond: 41e6 };
+
+  it.each<[Partial<Amount>, string]>([
+    [{}, '512 MB of 2.0 GB, 41.0 MB/s, 36 s left'],
+    [{ isEstimate: true }, '512 MB of about 2.0 GB, 41.0 MB/s, 36 s left'],
+    [{ totalBytes: null }, '512 MB, 41.0 MB/s'],
+    [{ bytesPerSecond: null }, '512 MB of 2.0 GB'],
+    [{ bytesPerSecond: 0 }, '512 MB of 2.0 GB, 0 B/s'],
+    // The last archive was smaller than this one.
+    [{ isEstimate: true, totalBytes: 400e6 }, '512 MB, 41.0 MB/s'],
+  ])('%j is %s', (fields, text) => {
+    expect(describeAmount({ ...AMOUNT, ...fields })).toBe(text);
+  });
+
+  it('has no end in sight where nothing moves', () => {
+    expect(leftMs({ ...AMOUNT, bytesPerSecond: 0 })).toBeNull();
+    expect(leftMs({ ...AMOUNT, doneBytes: 3e9 })).toBe(0);
+  });
+});

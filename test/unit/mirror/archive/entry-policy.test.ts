@@ -1,0 +1,163 @@
+import * as fc from 'fast-check';
+import { posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+import { judgeEntry, type RawEntry } from '../../../../src/mirror/archive/entry-policy.ts';
+import { nameFault } from '../../../../src/lib/paths/file-name.ts';
+
+function entry(fields: Partial<RawEntry> = {}): RawEntry {
+  return {
+    name: 'a.xlsx',
+    isDecodable: true,
+    unixMode: 0,
+    flags: 0,
+    compressionMethod: 8,
+    sizeBytes: 0,
+    ...fields,
+  };
+}
+
+function faultOf(fields: Partial<RawEntry>): string | null {
+  const verdict = judgeEntry(entry(fields));
+  return verdict.kind === 'refuse' ? verdict.fault : null;
+}
+
+describe('an entry of an archive', () => {
+  it.each([
+    'a.xlsx',
+    'folder/a.xlsx',
+    'a/b/c/d/e',
+    '.gitignore',
+    '..a/...b',
+    'a b/ c ',
+    'trailing.',
+    'con/nul.txt',
+    'what?*"<>|.xlsx',
+    'a:b',
+    '~/.ssh',
+    '-rf',
+    '%2e%2e/x',
+    'Übersicht/e\u0301/表/😀.xlsx',
+    '\u202egpj.xlsx',
+    `${'x'.repeat(255)}/a`,
+  ])('named %j is a file', (name) => {
+    expect(judgeEntry(entry({ name }))).toEqual({ kind: 'file', path: name });
+  });
+
+  it.each([
+    ['', 'no name'],
+    ['/', 'no name'],
+    ['/etc/passwd', 'absolute'],
+    ['//host/share', 'absolute'],
+    ['..', 'another folder'],
+    ['../a', 'another folder'],
+    ['a/../../b', 'another folder'],
+    ['a/..', 'another folder'],
+    ['a/../', 'another folder'],
+    ['./a', 'another folder'],
+    ['a/./b', 'another folder'],
+    ['.', 'another folder'],
+    ['./', 'another folder'],
+    ['a//b', 'empty folder name'],
+    ['a//', 'empty folder name'],
+    ['..\\a', 'backslash'],
+    ['a\\b', 'backslash'],
+    ['C:/Windows', 'drive'],
+    ['c:', 'drive'],
+    ['a\u0000.xlsx', 'control character'],
+    ['a\nb', 'control character'],
+    ['\u001b[2J', 'control character'],
+    ['a\u0085', 'control character'],
+    ['a\u007f', 'control character'],
+    ['a\uD800b', 'not Unicode'],
+    ['x'.repeat(256), '255 bytes'],
+    [`a/${'表'.repeat(86)}`, '255 bytes'],
+  ])('named %j is refused: it has or leads to %s', (name, fault) => {
+    expect(faultOf({ name })).toContain(fault);
+  });
+
+  it.each([
+    ['a pipe', 0o010644, 1, 'has content'],
+    ['a device', 0o020644, 10, 'has content'],
+    ['a link', 0o120777, 4097, 'more than 4096 bytes'],
+    ['a link', 0o120777, 4096, null],
+  ])('that says it is %s (mode %i) and has %i bytes: %s', (_kind, unixMode, sizeBytes, fault) => {
+    const found = faultOf({ unixMode, sizeBytes });
+    if (fault === null) expect(found).toBeNull();
+    else expect(found).toContain(fault);
+  });
+
+  it.each(['..', '/etc/passwd', 'a\\b'])('named %j is refused even if it would be left out', (name) => {
+    expect(faultOf({ name, unixMode: 0o120777 })).not.toBeNull();
+    expect(faultOf({ name: `${name}/` })).not.toBeNull();
+  });
+
+  it.each([
+    ['a regular file', 0o100644, 'a', { kind: 'file', path: 'a' }],
+    ['permissions alone', 0o755, 'a', { kind: 'file', path: 'a' }],
+    ['a folder by its name', 0, 'a/', { kind: 'folder', path: 'a' }],
+    ['a folder by its mode', 0o040755, 'a', { kind: 'folder', path: 'a' }],
+    ['a folder by both', 0o040755, 'a/b/', { kind: 'folder', path: 'a/b' }],
+    ['a symbolic link', 0o120777, 'a', { kind: 'skip', path: 'a', reason: 'symbolic-link' }],
+    ['a pipe', 0o010644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
+    ['a character device', 0o020644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
+    ['a block device', 0o060644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
+    ['a socket', 0o140644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
+    ['a setuid file, which becomes a plain one', 0o104755, 'a', { kind: 'file', path: 'a' }],
+  ])('with the mode of %s', (_what, unixMode, name, verdict) => {
+    expect(judgeEntry(entry({ name, unixMode }))).toEqual(verdict);
+  });
+
+  it('is refused when its whole path is longer than any system takes', () => {
+    expect(nameFault(Array.from({ length: 25 }, () => 'x'.repeat(200)).join('/'))).not.toBeNull();
+  });
+
+  it('is refused when its name cannot be decoded', () => {
+    expect(faultOf({ isDecodable: false })).toContain('cannot be decoded');
+  });
+
+  it.each([
+    ['bit 0', 1],
+    ['bit 6', 0x40],
+    ['bit 13', 0x2000],
+  ])('is refused when it is encrypted by %s, whatever it is', (_bit, flags) => {
+    expect(faultOf({ flags })).toContain('encrypted');
+    expect(faultOf({ flags, name: 'a/' })).toContain('encrypted');
+    expect(faultOf({ flags, unixMode: 0o120777 })).toContain('encrypted');
+  });
+
+  it('is refused when it is a patch', () => {
+    expect(faultOf({ flags: 0x20 })).toContain('patch');
+  });
+
+  it('is a file whatever its other flags say, and read by two methods only', () => {
+    for (const flags of [0, 0x2, 0x4, 0x8, 0x800, 0x80e]) expect(faultOf({ flags })).toBeNull();
+    for (let compressionMethod = 0; compressionMethod < 100; compressionMethod += 1) {
+      const isKnown = compressionMethod === 0 || compressionMethod === 8;
+      expect(faultOf({ compressionMethod }) === null).toBe(isKnown);
+    }
+  });
+
+  it('that is left out or a folder may be packed in any way, but a folder has no content', () => {
+    expect(judgeEntry(entry({ compressionMethod: 99, name: 'a/' })).kind).toBe('folder');
+    expect(judgeEntry(entry({ compressionMethod: 99, unixMode: 0o120777 })).kind).toBe('skip');
+    expect(faultOf({ name: 'a/', sizeBytes: 1 })).toContain('has content');
+    expect(faultOf({ unixMode: 0o040755, sizeBytes: 1 })).toContain('has content');
+  });
+
+  it('never leaves the tree: whatever is accepted lies where its name says', () => {
+    const piece = fc.constantFrom('a', '..', '.', '', '/', '\\', 'C:', '\u0000', ' ', '%2e');
+    const name = fc.oneof(
+      fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join('/')),
+      fc.string({ unit: 'binary' }),
+    );
+    fc.assert(
+      fc.property(name, (text) => {
+        if (nameFault(text) !== null) return;
+        expect(posix.join('/root/tree', text)).toBe(`/root/tree/${text}`);
+        expect(posix.normalize(text)).toBe(text);
+      }),
+      { numRuns: 1000 },
+    );
+  }, 60_000);
+});

@@ -1,0 +1,392 @@
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { PullAction } from '../../../../src/mirror/plan/actions.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { makePlan } from '../../../../src/mirror/plan/plan.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import { placesFor } from '../../../../src/mirror/plan/fair-queue.ts';
+import { PullLine, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import type { ServicePort } from '../../../../src/mirror/pass/ports.ts';
+import { listing, planInput, row } from '../../../support/builders.ts';
+
+const SLOW_AFTER_MS = 60_000;
+
+function aService(): ServicePort {
+  const never = (): never => {
+    throw new Error('nobody asks');
+  };
+  return { poll: never, download: never, downloadFile: never, exists: never };
+}
+
+const SERVICE = aService();
+
+function actionOf(name: string): PullAction {
+  const [pull] = makePlan(planInput({ listing: listing({ workbooks: [row()] }) }));
+  if (pull?.kind !== 'pull') throw new Error('no pull');
+  const [repositoryId = '', branch = ''] = name.split('/');
+  return { ...pull, target: { repositoryId, branch }, path: name };
+}
+
+/** Pulls that end when they are told to. */
+class Bench {
+  readonly line: PullLine;
+  readonly begun: string[] = [];
+  readonly slow: string[] = [];
+  /** Pulls that keep the pulse from being idle. */
+  working = 0;
+  private readonly hands = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(outlastsPasses: boolean) {
+    this.line = new PullLine(outlastsPasses, undefined, () => {
+      this.working += 1;
+      return () => {
+        this.working -= 1;
+      };
+    });
+  }
+
+  pull(name: string, service = SERVICE): QueuedPull {
+    const action = actionOf(name);
+    return {
+      action,
+      repositoryId: action.target.repositoryId,
+      service,
+      waitingSinceMs: 0,
+      sizeBytes: null,
+      begin: (signal) => {
+        const hand = Promise.withResolvers<void>();
+        this.begun.push(name);
+        this.hands.set(name, hand);
+        signal.addEventListener('abort', () => hand.reject(new Error(`${name} was called off`)));
+        return { ended: hand.promise, isRepair: false, onSlow: () => this.slow.push(name) };
+      },
+    };
+  }
+
+  /** Runs pulls, and says when the pass that waits for them goes on. */
+  run(names: readonly string[], concurrency = 2, service = SERVICE): { readonly state: () => string } {
+    let state = 'waits';
+    void this.line
+      .run(
+        names.map((name) => this.pull(name, service)),
+        { places: placesFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
+      )
+      .then(
+        () => (state = 'goes on'),
+        (error: unknown) => (state = String(error)),
+      );
+    return { state: () => state };
+  }
+
+  async end(name: string, error?: Error): Promise<void> {
+    const hand = this.hands.get(name);
+    if (error === undefined) hand?.resolve();
+    else hand?.reject(error);
+    await settled();
+  }
+
+  get inHand(): string[] {
+    return [...this.line.inHand().values()].map(
+      ({ action, isSlow }) => `${action.path}${isSlow ? ' slowly' : ''}`,
+    );
+  }
+}
+
+/** Lets everything happen that waits for nothing but its turn. */
+async function settled(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+async function timePasses(ms = SLOW_AFTER_MS): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+const REFUSED = new MirrorError('credentials.refused', 'No.');
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+describe('a line', () => {
+  it('goes on at once when there is nothing to do', async () => {
+    const { state } = new Bench(false).run([]);
+    await settled();
+    expect(state()).toBe('goes on');
+  });
+
+  it('begins as many as may go on, and the next ones as those end', async () => {
+    const bench = new Bench(false);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1']);
+    expect(bench.begun).toEqual(['a/1', 'b/1']);
+    await bench.end('b/1');
+    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1']);
+    await bench.end('c/1');
+    expect(state()).toBe('waits');
+    await bench.end('a/1');
+    expect(state()).toBe('goes on');
+    expect(bench.slow).toEqual([]);
+  });
+
+  it('gives the place of a pull that takes long to the next one, and waits for all where it ends with the pass', async () => {
+    const bench = new Bench(false);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1'], 1);
+    await timePasses(SLOW_AFTER_MS - 1);
+    expect([bench.begun, bench.slow]).toEqual([['a/1'], []]);
+    await timePasses(1);
+    expect([bench.begun, bench.slow]).toEqual([['a/1', 'b/1'], ['a/1']]);
+    await bench.end('b/1');
+    await bench.end('c/1');
+    expect([state(), bench.inHand]).toEqual(['waits', ['a/1 slowly']]);
+    await bench.end('a/1');
+    expect(state()).toBe('goes on');
+  });
+
+  it('stops what has not begun at the first failure, and throws that when the rest has ended', async () => {
+    const bench = new Bench(false);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1']);
+    await bench.end('a/1', REFUSED);
+    expect(state()).toBe('waits');
+    await bench.end('b/1', new Error('second'));
+    expect([state(), bench.begun]).toEqual([String(REFUSED), ['a/1', 'b/1']]);
+    expect(bench.run([]).state()).toBe('waits');
+    await settled();
+  });
+
+  it('does each pull once, with never too many at a time, whatever is slow', async () => {
+    const name = fc
+      .tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(30))
+      .map(([id, branch]) => `${id}/${branch}`);
+    const property = fc.asyncProperty(
+      fc.uniqueArray(name, { maxLength: 25 }),
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(fc.nat(100), { maxLength: 80 }),
+      fc.boolean(),
+      async (wanted, concurrency, choices, outlastsPasses) => {
+        const bench = new Bench(outlastsPasses);
+        const { state } = bench.run(wanted, concurrency);
+        const bounded = (): void => {
+          expect(bench.inHand.length).toBeLessThanOrEqual(4 * concurrency);
+          expect(bench.inHand.filter((each) => !each.endsWith('slowly')).length).toBeLessThanOrEqual(
+            concurrency,
+          );
+        };
+        for (const choice of choices) {
+          bounded();
+          if (choice % 3 === 0) await timePasses();
+          else
+            await bench.end(
+              bench.inHand[choice % Math.max(1, bench.inHand.length)]?.replace(' slowly', '') ?? '',
+            );
+        }
+        while (bench.inHand.length > 0) {
+          bounded();
+          await bench.end(bench.inHand[0]?.replace(' slowly', '') ?? '');
+        }
+        await settled();
+        expect(bench.begun.toSorted()).toEqual(wanted.toSorted());
+        expect(state()).toBe('goes on');
+      },
+    );
+    await fc.assert(property, { numRuns: 60 });
+  });
+});
+
+describe('a line that outlasts the passes', () => {
+  it('makes a pass wait only for what is prompt', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1']);
+    await bench.end('a/1');
+    expect(state()).toBe('waits');
+    await timePasses();
+    expect([state(), bench.inHand]).toEqual(['goes on', ['b/1 slowly']]);
+    const next = bench.run(['c/1']);
+    await bench.end('c/1');
+    expect([next.state(), bench.inHand]).toEqual(['goes on', ['b/1 slowly']]);
+    await bench.end('b/1');
+    expect(bench.inHand).toEqual([]);
+  });
+
+  it('begins what found no place between the passes, and until then makes none of them wait', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1);
+    for (let times = 0; times < 4; times += 1) await timePasses();
+    expect([state(), bench.begun.length]).toEqual(['goes on', 4]);
+    await bench.end('b/1');
+    expect(bench.inHand).toEqual(['a/1 slowly', 'c/1 slowly', 'd/1 slowly', 'e/1']);
+    const next = bench.run([]);
+    await settled();
+    expect(next.state()).toBe('waits');
+    await timePasses();
+    expect(next.state()).toBe('goes on');
+    await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
+  });
+
+  it('keeps the last places for other repositories', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'a/2', 'a/3', 'a/4', 'a/5'], 1);
+    for (let times = 0; times < 5; times += 1) await timePasses();
+    expect([state(), bench.inHand.length]).toEqual(['goes on', 3]);
+    const next = bench.run(['b/1', 'a/4', 'a/5'], 1);
+    expect(bench.inHand.at(-1)).toBe('b/1');
+    await bench.end('b/1');
+    expect([next.state(), bench.begun]).toEqual(['goes on', ['a/1', 'a/2', 'a/3', 'b/1']]);
+    await bench.end('a/1');
+    expect(bench.begun.at(-1)).toBe('a/4');
+    await bench.end('a/4');
+    await Promise.all(['a/2', 'a/3', 'a/5'].map((name) => bench.end(name)));
+  });
+
+  it('forgets what waits when that is taken back, or other pulls come in its place', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1', 'b/1', 'c/1'], 1);
+    bench.line.clear();
+    await bench.end('a/1');
+    expect(bench.begun).toEqual(['a/1']);
+    bench.run(['d/1', 'e/1'], 1);
+    bench.run(['f/1'], 1);
+    await bench.end('d/1');
+    await bench.end('f/1');
+    expect(bench.begun).toEqual(['a/1', 'd/1', 'f/1']);
+  });
+
+  it('lets a pass learn of a key that was refused to a slow pull while it works', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1']);
+    await timePasses();
+    const { state } = bench.run(['b/1', 'c/1', 'd/1']);
+    await bench.end('a/1', REFUSED);
+    await bench.end('b/1');
+    await bench.end('c/1');
+    expect([state(), bench.begun]).toEqual([String(REFUSED), ['a/1', 'b/1', 'c/1']]);
+  });
+
+  it('leaves it to the next poll to find out about a key that is refused between the passes, and begins no more', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1);
+    for (let times = 0; times < 4; times += 1) await timePasses();
+    await bench.end('a/1', REFUSED);
+    await Promise.all(['b/1', 'c/1', 'd/1'].map((name) => bench.end(name)));
+    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
+    const { state } = bench.run([]);
+    await settled();
+    expect(state()).toBe('goes on');
+  });
+
+  it('does not let a key that was refused to a pull of a former service fail the pass that asks another one', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1', 'b/1']);
+    await timePasses();
+    const { state } = bench.run(['c/1', 'd/1', 'e/1'], 1, aService());
+    await bench.end('a/1', REFUSED);
+    for (const name of ['c/1', 'd/1']) await bench.end(name);
+    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1', 'd/1', 'e/1']);
+    await timePasses();
+    expect(state()).toBe('goes on');
+    await bench.end('b/1', REFUSED);
+    const next = bench.run([]);
+    await bench.end('e/1');
+    expect(next.state()).toBe('goes on');
+  });
+
+  it('calls off what asks a service, and begins nothing more that would', async () => {
+    const bench = new Bench(true);
+    const former = aService();
+    bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
+    for (let times = 0; times < 4; times += 1) await timePasses();
+    await bench.line.callOffOf(aService());
+    expect([bench.inHand.length, bench.line.isUsing(former)]).toEqual([4, true]);
+    await bench.line.callOffOf(former);
+    expect([bench.begun.length, bench.inHand, bench.line.isUsing(former)]).toEqual([4, [], false]);
+  });
+
+  it('leaves what asks the present service alone when what asks a former one is called off', async () => {
+    const bench = new Bench(true);
+    const former = aService();
+    bench.run(['a/1'], 1, former);
+    await timePasses();
+    bench.run(['b/1', 'c/1'], 1);
+    await bench.line.callOffOf(former);
+    expect(bench.inHand).toEqual(['b/1']);
+    await bench.end('b/1');
+    expect(bench.inHand).toEqual(['c/1']);
+    await bench.end('c/1');
+  });
+
+  it('counts as work for as long as a pull goes on', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1']);
+    expect(bench.working).toBe(2);
+    await timePasses();
+    await bench.end('c/1');
+    expect([state(), bench.working]).toEqual(['goes on', 2]);
+    await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
+    await bench.line.callOffAll();
+    expect(bench.working).toBe(0);
+  });
+
+  it('throws a defect of a slow pull in the next pass, and only there', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1']);
+    await timePasses();
+    await bench.end('a/1', new TypeError('defect'));
+    const next = bench.run(['b/1']);
+    await settled();
+    expect([next.state(), bench.begun]).toEqual(['TypeError: defect', ['a/1']]);
+    const after = bench.run([]);
+    await settled();
+    expect(after.state()).toBe('goes on');
+  });
+
+  it('calls pulls off, waits for their ends, and tells nobody of them', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1']);
+    await timePasses();
+    expect(state()).toBe('goes on');
+    await bench.line.callOff([targetKey(actionOf('a/1').target), 'unknown']);
+    expect(bench.inHand).toEqual(['b/1 slowly']);
+    await bench.line.callOffAll();
+    expect(bench.inHand).toEqual([]);
+    const next = bench.run([]);
+    await settled();
+    expect(next.state()).toBe('goes on');
+  });
+
+  it('knows which service is asked by what waits and by what goes on', async () => {
+    const bench = new Bench(true);
+    const [one, other, none] = [aService(), aService(), aService()];
+    void bench.line.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
+      places: placesFor(1),
+      slowAfterMs: SLOW_AFTER_MS,
+    });
+    expect([one, other, none].map((service) => bench.line.isUsing(service))).toEqual([true, true, false]);
+    await bench.end('a/1');
+    expect([one, other].map((service) => bench.line.isUsing(service))).toEqual([false, true]);
+    await bench.end('b/1');
+    expect(bench.line.isUsing(other)).toBe(false);
+  });
+
+  it('is drained when all has ended, and begins nothing more', async () => {
+    const bench = new Bench(true);
+    bench.run(['a/1', 'b/1'], 1);
+    let isDrained = false;
+    void bench.line.drain().then(() => (isDrained = true));
+    await settled();
+    expect(isDrained).toBe(false);
+    await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
+    expect([isDrained, bench.begun]).toEqual([true, ['a/1']]);
+  });
+
+  it('takes a time that no timer takes for a very long one', async () => {
+    const bench = new Bench(true);
+    void bench.line.run([bench.pull('a/1')], { places: placesFor(1), slowAfterMs: 2 ** 40 });
+    await timePasses(10_000);
+    expect(bench.slow).toEqual([]);
+    await bench.end('a/1');
+  });
+});

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+
+import { changedFiles, changeLines, foldChanges } from '../../../../src/mirror/plan/changed-files.ts';
+import {
+  dueForTree,
+  dueHooks,
+  joinSpans,
+  knownChanges,
+  toldTree,
+  type ToldTree,
+} from '../../../../src/mirror/plan/due-hooks.ts';
+import type { Published } from '../../../../src/mirror/plan/targets.ts';
+import { manifestFile, published, repository } from '../../../support/builders.ts';
+
+const NONE = new Set<string>();
+
+/** A published tree at a path, and what the command is told of it. */
+function tree(path: string, id = path, fields: Partial<Published> = {}): Published {
+  return published(repository({ id, fullName: path.replace(/\/[^/]*$/, '') }), {
+    path,
+    publishedAtMs: 1,
+    ...fields,
+  });
+}
+
+function told(...trees: readonly Published[]): Map<string, ToldTree> {
+  return new Map(trees.map((each) => [each.path, toldTree(each)]));
+}
+
+describe('the changed files', () => {
+  it('are told with the versions of workbooks, added first, removed last', () => {
+    const version = { id: 'w', versionId: 'v2', author: null, message: null, createdAt: null };
+    const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
+    const after = [
+      manifestFile('b', { sha256: 'other', workbook: version }),
+      manifestFile('c'),
+      manifestFile('d'),
+    ];
+    const changes = changedFiles(before, after);
+    expect(changes).toEqual([
+      { change: 'added', path: 'd' },
+      { change: 'changed', path: 'b', version: 'v2' },
+      { change: 'removed', path: 'a' },
+    ]);
+    expect([...changeLines(changes)].join('')).toBe(
+      '{"change":"added","path":"d"}\n{"change":"changed","path":"b","version":"v2"}\n{"change":"removed","path":"a"}\n',
+    );
+  });
+
+  it.each([
+    ['added', 'changed', 'added'],
+    ['added', 'removed', 'removed'],
+    ['changed', 'changed', 'changed'],
+    ['changed', 'removed', 'removed'],
+    ['removed', 'added', 'changed'],
+  ] as const)('that were %s and then %s were %s', (earlier, later, folded) => {
+    expect(foldChanges([{ change: earlier, path: 'a' }], [{ change: later, path: 'a' }])).toEqual([
+      { change: folded, path: 'a' },
+    ]);
+  });
+
+  it('are joined only where one list begins at the end of the other', () => {
+    const first = { since: null, until: 1, changes: [{ change: 'added', path: 'a' }] } as const;
+    const second = { since: 1, until: 2, changes: [{ change: 'removed', path: 'b' }] } as const;
+    expect(joinSpans(first, second)).toMatchObject({ since: null, until: 2 });
+    expect(joinSpans(first, second).changes).toHaveLength(2);
+    expect(joinSpans(first, { ...second, since: 9 })).toEqual({ ...second, since: 9 });
+    expect(joinSpans(undefined, second)).toBe(second);
+  });
+});
+
+describe('what is due', () => {
+  it('is every tree that the command was not told of in its present state', () => {
+    const same = tree('A/main');
+    const newer = tree('B/main', 'B/main', { publishedAtMs: 2 });
+    const fresh = tree('C/main');
+    const known = told(same, tree('B/main'));
+    expect(dueHooks([same, newer, fresh], NONE, known)).toMatchObject([
+      { event: 'published', target: 'B/main', before: { publishedAtMs: 1 } },
+      { event: 'published', target: 'C/main', before: null },
+    ]);
+  });
+
+  it('is nothing for a tree that someone took away, nor where the disk does not say what stands there', () => {
+    expect(dueHooks([tree('A/main', 'a', { treePresent: false })], NONE, new Map())).toEqual([]);
+    expect(dueHooks([], new Set(['A/main']), told(tree('A/main')))).toEqual([]);
+  });
+
+  it('is what left the mirror, after everything else, and what moved before it', () => {
+    const known = told(tree('Gone/main'), tree('Old/main', 'id'));
+    expect(dueHooks([tree('New/main', 'id'), tree('X/main')], NONE, known)).toMatchObject([
+      { event: 'moved', target: 'New/main', movedFrom: 'Old/main' },
+      { event: 'published', target: 'X/main' },
+      { event: 'retired', target: 'Gone/main' },
+    ]);
+  });
+
+  it('knows a second tree of a target from one that moved', () => {
+    const known = told(tree('Old/main', 'id'));
+    expect(dueHooks([tree('Old/main', 'id'), tree('New/main', 'id')], NONE, known)).toMatchObject([
+      { event: 'published', target: 'New/main' },
+    ]);
+  });
+
+  it('takes another repository in the same place for a new tree', () => {
+    const known = told(tree('A/main', 'first'));
+    const due = dueForTree('A/main', toldTree(tree('A/main', 'second')), known);
+    expect(due).toMatchObject({ event: 'published', before: null });
+  });
+});
+
+describe('the list of changed files', () => {
+  const before = toldTree(tree('A/main'));
+  const now = { ...before, publishedAtMs: 3 };
+  const span = { since: 1, until: 3, changes: [{ change: 'added', path: 'a' }] } as const;
+
+  it('is known only if it leads from what the command was told to what stands', () => {
+    const due = { event: 'published', before, tree: now } as const;
+    expect(knownChanges(due, before, span)).toEqual(span.changes);
+    expect(knownChanges(due, before, undefined)).toBeNull();
+    expect(knownChanges(due, before, { ...span, since: 2 })).toBeNull();
+    expect(knownChanges(due, before, { ...span, until: 2 })).toBeNull();
+    expect(knownChanges({ ...due, before: null }, undefined, { ...span, since: null })).toEqual(span.changes);
+  });
+
+  it('is empty for a tree that only moved, and unknown for one that left', () => {
+    expect(knownChanges({ event: 'moved', before, tree: before }, undefined, undefined)).toEqual([]);
+    expect(knownChanges({ event: 'retired', before, tree: before }, before, undefined)).toBeNull();
+  });
+
+  it("is unknown where the command was told of another repository's tree", () => {
+    const due = { event: 'published', before: null, tree: now } as const;
+    expect(knownChanges(due, { ...before, repositoryId: 'other' }, { ...span, since: null })).toBeNull();
+  });
+});

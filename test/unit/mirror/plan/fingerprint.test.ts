@@ -1,0 +1,205 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { fingerprintDigest, fingerprintOfTree, isSettled } from '../../../../src/mirror/plan/fingerprint.ts';
+import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
+import { row } from '../../../support/builders.ts';
+
+const BRANCHES = ['main', 'dev', 'feature/x'];
+const PATHS = ['a.xlsx', 'b.xlsx', 'folder/c.xlsx', '"]\n["', ''];
+
+const someRow = fc
+  .record({
+    path: fc.constantFrom(...PATHS),
+    branch: fc.constantFrom(...BRANCHES),
+    versionId: fc.constantFrom('v1', 'v2', 'v3'),
+  })
+  .map((fields) => row(fields));
+const someRows = fc.array(someRow, { maxLength: 10 });
+const someBranch = fc.constantFrom(...BRANCHES);
+const somePaths = fc.subarray(PATHS);
+
+/** A service that has each workbook on each branch in a row of its own. */
+const rowPerBranch = fc.uniqueArray(someRow, { selector: ({ path, branch }) => `${branch}\n${path}` });
+/** A service that lists each workbook once, with its latest version's branch. */
+const rowPerWorkbook = fc.uniqueArray(someRow, { selector: ({ path }) => path });
+
+describe('the digest of a branch', () => {
+  it('does not depend on the order of the rows, nor on repetitions', () => {
+    fc.assert(
+      fc.property(someRows, someBranch, somePaths, fc.nat(10), (rows, branch, borrowed, cut) => {
+        const turned = [...rows.slice(cut), ...rows.slice(0, cut)].reverse();
+        const digest = fingerprintDigest(rows, branch, borrowed);
+        expect(fingerprintDigest([...turned, ...rows], branch, [...borrowed].reverse())).toBe(digest);
+      }),
+    );
+  });
+
+  it.each([
+    ['version', { versionId: 'v2' }],
+    ['path', { path: 'other.xlsx' }],
+    ['branch', { branch: 'dev' }],
+  ])('changes with the %s of a row', (_what, change) => {
+    const before = [row({ path: 'a.xlsx' }), row({ path: 'b.xlsx' })];
+    const after = [row({ path: 'a.xlsx' }), row({ path: 'b.xlsx', ...change })];
+    expect(fingerprintDigest(after, 'main')).not.toBe(fingerprintDigest(before, 'main'));
+  });
+
+  it('changes when a workbook comes or goes', () => {
+    const digests = [[], ['a'], ['a', 'b'], ['b']].map((paths) =>
+      fingerprintDigest(
+        paths.map((path) => row({ path })),
+        'main',
+      ),
+    );
+    expect(new Set(digests).size).toBe(4);
+  });
+
+  it.each([
+    ['author', { author: 'Eve' }],
+    ['message', { message: 'other' }],
+    ['time', { createdAt: null }],
+    ['status', { versionStatus: 'running' }],
+    ['counters', { processing: 3, failure: 2 }],
+    ["repository's name", { id: 'renamed/plan.xlsx', repository: 'renamed' }],
+  ])('does not change with the %s', (_what, change) => {
+    expect(fingerprintDigest([row(change)], 'main')).toBe(fingerprintDigest([row()], 'main'));
+  });
+
+  it('tells apart what would be the same written one after the other', () => {
+    const one = fingerprintDigest([row({ path: 'a', versionId: 'bc' })], 'main');
+    expect(fingerprintDigest([row({ path: 'ab', versionId: 'c' })], 'main')).not.toBe(one);
+    const two = fingerprintDigest([row({ path: 'x' }), row({ path: 'y' })], 'main');
+    expect(fingerprintDigest([row({ path: 'x","v1"]\n["y' })], 'main')).not.toBe(two);
+  });
+
+  it('is the digest of nothing where the branch has no rows', () => {
+    expect(fingerprintDigest([row({ branch: 'dev' })], 'main')).toBe(fingerprintDigest([], 'main'));
+    expect(fingerprintDigest([], 'main')).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('differs exactly where the sets of versions differ', () => {
+    const pairs = (rows: readonly WorkbookRow[], branch: string): string[] =>
+      [
+        ...new Set(
+          rows.flatMap((each) =>
+            each.branch === branch ? [JSON.stringify([each.path, each.versionId])] : [],
+          ),
+        ),
+      ].sort();
+    fc.assert(
+      fc.property(someRows, someRows, someBranch, (one, other, branch) => {
+        const same = JSON.stringify(pairs(one, branch)) === JSON.stringify(pairs(other, branch));
+        expect(fingerprintDigest(one, branch) === fingerprintDigest(other, branch)).toBe(same);
+      }),
+    );
+  });
+});
+
+describe('the fingerprint of a published tree', () => {
+  it('is the digest that the plan computes from what was borrowed, on the same listing', () => {
+    fc.assert(
+      fc.property(someRows, someBranch, somePaths, (rows, branch, files) => {
+        const { digest, borrowed } = fingerprintOfTree(rows, branch, (path) => files.includes(path));
+        expect(fingerprintDigest(rows, branch, borrowed)).toBe(digest);
+      }),
+    );
+  });
+
+  it('borrows what the tree holds and only other branches list', () => {
+    const rows = [
+      row({ path: 'own' }),
+      row({ path: 'own', branch: 'dev' }),
+      row({ path: 'held', branch: 'dev' }),
+      row({ path: 'held', branch: 'old' }),
+      row({ path: 'another', branch: 'dev' }),
+      row({ path: 'absent', branch: 'dev' }),
+    ];
+    const { borrowed } = fingerprintOfTree(rows, 'main', (path) => path !== 'absent');
+    expect(borrowed).toEqual(['another', 'held']);
+  });
+
+  it('borrows nothing where every branch has its own rows', () => {
+    fc.assert(
+      fc.property(rowPerBranch, someBranch, (rows, branch) => {
+        const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
+        expect(fingerprintOfTree(rows, branch, (path) => own.has(path)).borrowed).toEqual([]);
+      }),
+    );
+  });
+
+  it('is left alone by changes on other branches where every branch has its own rows', () => {
+    fc.assert(
+      fc.property(rowPerBranch, someBranch, fc.nat(), (rows, branch, at) => {
+        const others = rows.filter((each) => each.branch !== branch);
+        fc.pre(others.length > 0);
+        const hit = others[at % others.length];
+        const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
+        const { digest, borrowed } = fingerprintOfTree(rows, branch, (path) => own.has(path));
+        const changed = rows.map((each) => (each === hit ? { ...each, versionId: 'newer' } : each));
+        expect(fingerprintDigest(changed, branch, borrowed)).toBe(digest);
+      }),
+    );
+  });
+
+  it('changes with a new version on any branch where each workbook is listed once', () => {
+    fc.assert(
+      fc.property(
+        rowPerWorkbook,
+        someBranch,
+        someBranch,
+        somePaths,
+        fc.nat(),
+        (rows, branch, at, files, pick) => {
+          fc.pre(rows.length > 0);
+          const own = rows.filter((each) => each.branch === branch).map(({ path }) => path);
+          const holds = new Set([...files, ...own]);
+          const hit = rows[pick % rows.length];
+          const { digest, borrowed } = fingerprintOfTree(rows, branch, (path) => holds.has(path));
+          const changed = rows.map((each) =>
+            each === hit ? { ...each, branch: at, versionId: 'newer' } : each,
+          );
+          const isAffected = hit !== undefined && (holds.has(hit.path) || at === branch);
+          expect(fingerprintDigest(changed, branch, borrowed) !== digest).toBe(isAffected);
+        },
+      ),
+    );
+  });
+});
+
+describe('whether the service has finished with a branch', () => {
+  it.each([
+    ['success', true],
+    ['Success', true],
+    ['succeeded', true],
+    ['done', true],
+    ['completed', true],
+    ['finished', true],
+    ['failure', true],
+    ['failed', true],
+    ['error', true],
+    [null, true],
+    ['processing', false],
+    ['pending', false],
+    ['queued', false],
+    ['running', false],
+    ['', false],
+  ])('by the status %j: %j', (versionStatus, settled) => {
+    expect(isSettled([row(), row({ versionStatus })], 'main')).toBe(settled);
+  });
+
+  it.each(['incomplete', 'unfinished', 'not done'])('not by the status %j', (versionStatus) => {
+    expect(isSettled([row({ versionStatus })], 'main')).toBe(false);
+  });
+
+  it('by the counter too', () => {
+    expect(isSettled([row({ processing: 1 })], 'main')).toBe(false);
+    expect(isSettled([row({ failure: 1 })], 'main')).toBe(true);
+  });
+
+  it('by its own rows alone', () => {
+    const rows = [row({ branch: 'dev', processing: 1 }), row({ branch: 'old', versionStatus: 'pending' })];
+    expect(isSettled(rows, 'main')).toBe(true);
+    expect(isSettled([], 'main')).toBe(true);
+  });
+});

@@ -1,0 +1,239 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import {
+  type Approvals,
+  type DeletionLimit,
+  exceedsLimit,
+  formatDeletionLimit,
+  type HeldDeletion,
+  heldFiles,
+  holdRetirements,
+  parseDeletionLimit,
+  type RetirementFacts,
+} from '../../../../src/mirror/plan/guard.ts';
+import { makePlan } from '../../../../src/mirror/plan/plan.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import {
+  failure,
+  listing,
+  manifestFile,
+  NOW_MS,
+  planInput,
+  planPolicy,
+  published,
+  publishedUnder,
+  record,
+  recordMap,
+  repository,
+  row,
+  target,
+} from '../../../support/builders.ts';
+
+const OFF: DeletionLimit = { kind: 'off' };
+const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
+  fc.constant(OFF),
+  fc.nat({ max: 999_999_999 }).map((count) => ({ kind: 'count', count }) as const),
+  fc.nat({ max: 100 }).map((percent) => ({ kind: 'share', percent }) as const),
+);
+
+describe('a limit of deletions', () => {
+  it.each<[string, DeletionLimit]>([
+    ['20%', { kind: 'share', percent: 20 }],
+    [' 12.5 % ', { kind: 'share', percent: 12.5 }],
+    ['0', { kind: 'count', count: 0 }],
+    ['100', { kind: 'count', count: 100 }],
+    ['off', OFF],
+  ])('is read from %j', (text, limit) => {
+    expect(parseDeletionLimit(text)).toEqual(limit);
+  });
+
+  it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('is not read from %j', (text) => {
+    expect(() => parseDeletionLimit(text)).toThrow(MirrorError);
+  });
+
+  it('is written so that it is read back', () => {
+    fc.assert(
+      fc.property(limits, (limit) => {
+        expect(parseDeletionLimit(formatDeletionLimit(limit))).toEqual(limit);
+      }),
+    );
+  });
+
+  it('lets more through the higher it is, and never holds nothing', () => {
+    fc.assert(
+      fc.property(limits, fc.nat(1000), fc.nat(1000), fc.nat(100), (limit, deletions, rest, percent) => {
+        const total = deletions + rest;
+        expect(exceedsLimit(limit, 0, total)).toBe(false);
+        expect(exceedsLimit(OFF, deletions, total)).toBe(false);
+        if (!exceedsLimit({ kind: 'share', percent }, deletions, total)) {
+          expect(exceedsLimit({ kind: 'share', percent: percent + 1 }, deletions, total)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  it.each<[string, number, number, boolean]>([
+    ['20%', 1, 5, false],
+    ['20%', 2, 5, true],
+    ['20%', 1, 4, true],
+    ['3', 3, 4, false],
+    ['3', 4, 1000, true],
+    ['0', 1, 1000, true],
+  ])('of %s takes %i of %i for too much: %s', (text, deletions, total, isTooMuch) => {
+    expect(exceedsLimit(parseDeletionLimit(text), deletions, total)).toBe(isTooMuch);
+  });
+});
+
+describe('the files of a target', () => {
+  const HALF = parseDeletionLimit('50%');
+  const names = (count: number, prefix = 'f'): string[] =>
+    Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+  const files = (paths: readonly string[]): ReturnType<typeof manifestFile>[] =>
+    paths.map((path) => manifestFile(path));
+
+  it('may go up to the limit', () => {
+    expect(heldFiles(files(names(10)), files(names(5)), HALF)).toBeNull();
+    expect(heldFiles(files(names(10)), files(names(4)), HALF)).toMatchObject({
+      subject: 'files',
+      deletions: 6,
+      of: 10,
+    });
+    expect(heldFiles(files(names(10)), [], OFF)).toBeNull();
+  });
+
+  it('are not guarded while they are few', () => {
+    expect(heldFiles(files(names(5)), [], HALF)).toBeNull();
+    expect(heldFiles(files(names(6)), [], HALF)).toMatchObject({ deletions: 6, of: 6 });
+  });
+
+  it('are not deleted when they only move', () => {
+    const before = files(names(10));
+    const moved = before.map((file) => ({ ...file, path: `folder/${file.path}` }));
+    expect(heldFiles(before, moved, parseDeletionLimit('0'))).toBeNull();
+  });
+
+  it('count one by one, also where they are equal', () => {
+    const same = names(10).map((path) => manifestFile(path, { sha256: 'the same' }));
+    const one = [manifestFile('elsewhere', { sha256: 'the same' })];
+    expect(heldFiles(same, one, HALF)).toMatchObject({ deletions: 9, of: 10 });
+  });
+
+  it('are approved for just the deletion that was shown', () => {
+    const before = files(names(10));
+    const [one, other, same] = [names(4), names(3), names(4)].map((left) =>
+      heldFiles(before, files(left), HALF),
+    );
+    expect(one?.digest).toBe(same?.digest);
+    expect(one?.digest).not.toBe(other?.digest);
+  });
+});
+
+describe('the targets of a pass', () => {
+  const due = ['a', 'b', 'c'].map((branch) => ({ target: target(branch) }));
+  const approved = (...branches: string[]): Approvals =>
+    new Map(
+      branches.map((branch) => [
+        targetKey(target(branch)),
+        { target: target(branch), subject: 'target', digest: null },
+      ]),
+    );
+
+  const held = (limit: string, fields: Partial<RetirementFacts> = {}): readonly unknown[] =>
+    holdRetirements(due, {
+      total: 10,
+      others: 0,
+      limit: parseDeletionLimit(limit),
+      approvals: new Map(),
+      heldBefore: () => null,
+      ...fields,
+    });
+
+  it('are held all together when they are too many', () => {
+    expect(held('1')).toEqual(due);
+    expect(held('3')).toEqual([]);
+    expect(held('3', { others: 1 })).toEqual(due);
+    expect(held('off', { others: 9 })).toEqual([]);
+  });
+
+  it('go through when they are approved, and let no other one through', () => {
+    expect(held('1', { approvals: approved('a') })).toEqual(due.slice(1));
+    expect(held('1', { approvals: approved('a', 'b') })).toEqual(due.slice(2));
+    expect(held('1', { approvals: approved('a', 'b', 'c') })).toEqual([]);
+  });
+
+  it('stay held when the others are gone by now, until the limit is raised', () => {
+    const heldBefore = (): HeldDeletion => ({ subject: 'target', deletions: 4, of: 10, digest: null });
+    expect(held('3', { heldBefore })).toEqual(due);
+    expect(held('4', { heldBefore })).toEqual([]);
+  });
+
+  it('hold whoever waits for their places, too', () => {
+    const gone = repository();
+    const heir = repository({ id: 'heir' });
+    const rows = [row()];
+    const input = planInput({
+      listing: listing({ repositories: [heir], workbooks: rows }),
+      published: [publishedUnder(gone, rows)],
+      records: recordMap(record({ missingPasses: 9 })),
+      policy: planPolicy({ guard: { targets: parseDeletionLimit('20%'), files: OFF } }),
+    });
+    expect(
+      makePlan(input).map(({ kind, reason, target: { repositoryId } }) => [kind, reason, repositoryId]),
+    ).toEqual([
+      ['hold', 'path-occupied', 'heir'],
+      ['hold', 'deletion-guard', gone.id],
+    ]);
+    const word = { target: target('main', gone), subject: 'target', digest: null } as const;
+    const approvals = new Map([[targetKey(word.target), word]]);
+    expect(makePlan({ ...input, approvals }).map(({ kind }) => kind)).toEqual(['pull', 'retire']);
+  });
+});
+
+describe('a version that would delete too many files', () => {
+  const rows = [row({ versionId: 'v2' })];
+  const tree = published(repository(), { fingerprint: 'another', fileCount: 10 });
+  const policy = planPolicy({ guard: { targets: OFF, files: parseDeletionLimit('50%') } });
+  const input = planInput({ listing: listing({ workbooks: rows }), published: [tree], policy });
+  const [wanted] = makePlan(input);
+  const held = {
+    subject: 'files',
+    deletions: 8,
+    of: 10,
+    digest: 'd',
+    sinceMs: NOW_MS - 1000,
+    nextLookAtMs: NOW_MS + 1000,
+    fingerprint: wanted?.fingerprint ?? null,
+    first: [],
+  } as const;
+  const planned = (
+    fields: Partial<typeof input>,
+    of: Partial<Parameters<typeof record>[0]> = { held },
+  ): string[] =>
+    makePlan({ ...input, records: recordMap(record(of)), ...fields }).map(
+      ({ kind, reason }) => `${kind} ${reason}`,
+    );
+
+  it('is not downloaded again only to be held again', () => {
+    expect(planned({})).toEqual(['hold deletion-guard']);
+    expect(planned({ urgent: true })).toEqual(['hold deletion-guard']);
+  });
+
+  it('is pulled when it was approved, when it changed, when the limit was raised, and after a while', () => {
+    const word = { target: target(), subject: 'files', digest: 'd' } as const;
+    const pulled = ['pull versions-changed'];
+    expect(planned({ approvals: new Map([[targetKey(target()), word]]) })).toEqual(pulled);
+    expect(planned({ approvals: new Map([[targetKey(target()), { ...word, digest: 'e' }]]) })).toEqual([
+      'hold deletion-guard',
+    ]);
+    expect(planned({ listing: listing({ workbooks: [row({ versionId: 'v3' })] }) })).toEqual(pulled);
+    expect(planned({ policy: planPolicy() })).toEqual(pulled);
+    expect(planned({ nowMs: NOW_MS + 2000 })).toEqual(pulled);
+    expect(planned({ nowMs: NOW_MS - 2000 })).toEqual(pulled);
+  });
+
+  it('backs off as any other when its pull fails', () => {
+    expect(planned({ nowMs: NOW_MS + 2000 }, { held, failure: failure() })).toEqual(['hold backing-off']);
+  });
+});

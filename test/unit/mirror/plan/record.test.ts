@@ -1,0 +1,408 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
+import {
+  emptyRecord,
+  nextRecord,
+  type Outcome,
+  type RecordStep,
+  type TargetRecord,
+} from '../../../../src/mirror/plan/record.ts';
+import { makePlan } from '../../../../src/mirror/plan/plan.ts';
+import {
+  failure,
+  HOUR_MS,
+  listing,
+  MINUTE_MS,
+  NOW_MS,
+  planInput,
+  published,
+  publishedUnder,
+  record,
+  recordMap,
+  repository,
+  row,
+  target,
+  pulledOutcome,
+} from '../../../support/builders.ts';
+
+const LISTED_AT_MS = NOW_MS - 1000;
+const RETRY = { backOff: { firstDelayMs: MINUTE_MS, maxDelayMs: HOUR_MS }, slowRetryMs: 6 * HOUR_MS };
+const FAILED: Extract<Outcome, { kind: 'failed' }> = {
+  kind: 'failed',
+  code: 'service.failed',
+  action: 'retry',
+  message: 'It failed.',
+  hint: 'Wait.',
+  retryAfterMs: 0,
+  fingerprint: 'digest',
+};
+
+function after(before: TargetRecord, outcome: Outcome, fields: Partial<RecordStep> = {}): TargetRecord {
+  const step = {
+    repository: 'Accounting',
+    kind: 'pull',
+    reason: 'full-check',
+    outcome,
+    publishedAtMs: null,
+    listedAtMs: LISTED_AT_MS,
+    nowMs: NOW_MS,
+    random: 0,
+    verdictDigest: 'verdict',
+    deselection: undefined,
+    ...fields,
+  };
+  return nextRecord(before, step, RETRY);
+}
+
+/** A record in which everything is remembered. */
+const FULL = record({
+  verifiedAtMs: 1,
+  checkedAtMs: 2,
+  examinedAtMs: 1,
+  publishedAtMs: 5,
+  missingPasses: 2,
+  processingSinceMs: 3,
+  absentSinceMs: 4,
+  failure: failure({ attempts: 3 }),
+});
+
+const { decisions: _decisions, ...REMEMBERED } = FULL;
+
+describe('the record after an action', () => {
+  it.each<[string, Outcome, Partial<RecordStep>, Partial<TargetRecord>]>([
+    [
+      'that kept the target: verified, and nothing is wrong any more',
+      { kind: 'kept' },
+      { kind: 'keep', reason: 'unchanged' },
+      {
+        verifiedAtMs: LISTED_AT_MS,
+        checkedAtMs: 2,
+        missingPasses: 0,
+        processingSinceMs: null,
+        absentSinceMs: null,
+        failure: null,
+      },
+    ],
+    [
+      'that kept its absence: verified, absent since then',
+      { kind: 'kept' },
+      { kind: 'keep', reason: 'absent' },
+      { verifiedAtMs: LISTED_AT_MS, checkedAtMs: 2, absentSinceMs: 4, failure: null },
+    ],
+    [
+      'that pulled: verified and checked as of the listing',
+      pulledOutcome(1),
+      {},
+      {
+        verifiedAtMs: LISTED_AT_MS,
+        checkedAtMs: LISTED_AT_MS,
+        examinedAtMs: NOW_MS,
+        publishedAtMs: NOW_MS,
+        missingPasses: 0,
+        processingSinceMs: null,
+        absentSinceMs: null,
+        failure: null,
+      },
+    ],
+    [
+      'that pulled without reading the tree: nothing new about its bytes',
+      { ...pulledOutcome(0, 5), isExamined: false },
+      {},
+      { verifiedAtMs: LISTED_AT_MS, checkedAtMs: LISTED_AT_MS, examinedAtMs: 1, publishedAtMs: 5 },
+    ],
+    [
+      'on another tree than it knew: what was known of that one counts no more',
+      { kind: 'held' },
+      { kind: 'hold', reason: 'backing-off', publishedAtMs: 6 },
+      { verifiedAtMs: null, checkedAtMs: null, examinedAtMs: null, publishedAtMs: 6 },
+    ],
+    [
+      'that held on an answer that proves nothing: all as it was',
+      { kind: 'held' },
+      { kind: 'hold', reason: 'listing-incomplete' },
+      REMEMBERED,
+    ],
+    [
+      'that held although the target was listed: no longer missing',
+      { kind: 'held' },
+      { kind: 'hold', reason: 'backing-off' },
+      { ...REMEMBERED, missingPasses: 0 },
+    ],
+    [
+      'that waited for the service again: since the first time',
+      { kind: 'held' },
+      { kind: 'hold', reason: 'service-processing' },
+      { ...REMEMBERED, missingPasses: 0 },
+    ],
+    [
+      'that missed the target: one more time, and no failure',
+      { kind: 'missing' },
+      { kind: 'hold', reason: 'repository-missing' },
+      { verifiedAtMs: 1, checkedAtMs: 2, missingPasses: 3, failure: null },
+    ],
+    [
+      'that found no contents: verified, checked now, absent since the first time',
+      { kind: 'absent' },
+      {},
+      {
+        verifiedAtMs: LISTED_AT_MS,
+        checkedAtMs: NOW_MS,
+        missingPasses: 0,
+        processingSinceMs: null,
+        absentSinceMs: 4,
+        failure: null,
+      },
+    ],
+    [
+      'that retired the tree: nothing is wrong any more',
+      { kind: 'retired' },
+      { kind: 'retire', reason: 'repository-gone' },
+      { verifiedAtMs: 1, missingPasses: 0, processingSinceMs: null, absentSinceMs: null, failure: null },
+    ],
+    [
+      'that failed: neither verified nor checked, and counted on',
+      FAILED,
+      {},
+      {
+        verifiedAtMs: 1,
+        checkedAtMs: 2,
+        processingSinceMs: 3,
+        absentSinceMs: 4,
+        failure: {
+          code: 'service.failed',
+          action: 'retry',
+          message: 'It failed.',
+          hint: 'Wait.',
+          sinceMs: NOW_MS - HOUR_MS,
+          lastAtMs: NOW_MS,
+          attempts: 4,
+          nextAttemptAtMs: NOW_MS + 4 * MINUTE_MS,
+          fingerprint: 'digest',
+          verdictDigest: 'verdict',
+        },
+      },
+    ],
+  ])('%s', (_what, outcome, step, expected) => {
+    expect(after(FULL, outcome, step)).toMatchObject(expected);
+  });
+
+  it('begins to wait for the service, or to be absent, now', () => {
+    const held = after(record(), { kind: 'held' }, { kind: 'hold', reason: 'service-processing' });
+    expect(held.processingSinceMs).toBe(NOW_MS);
+    expect(after(record(), { kind: 'held' }, { reason: 'quarantined' }).processingSinceMs).toBeNull();
+    expect(after(record(), { kind: 'absent' }).absentSinceMs).toBe(NOW_MS);
+  });
+
+  it('names the repository as it is called now, and leaves the one before as it was', () => {
+    const before = record();
+    const copy = structuredClone(before);
+    expect(after(before, { kind: 'kept' }, { repository: 'Finance' }).repository).toBe('Finance');
+    expect(before).toEqual(copy);
+  });
+
+  it('remembers nothing of a target at first', () => {
+    expect(emptyRecord(target())).toEqual({
+      target: target(),
+      repository: '',
+      verifiedAtMs: null,
+      checkedAtMs: null,
+      examinedAtMs: null,
+      publishedAtMs: null,
+      missingPasses: 0,
+      processingSinceMs: null,
+      absentSinceMs: null,
+      failure: null,
+      held: null,
+      decisions: [],
+    });
+  });
+
+  it('counts missing answers from the start once the repository was listed again', () => {
+    const gone = listing({ repositories: [repository({ fullName: 'Other' })] });
+    const tree = published();
+    let now = record({ missingPasses: 2 });
+    // The repository is listed again, so the tree is asked for whole, and just that request fails.
+    now = after(now, FAILED, { reason: 'confirm-gone' });
+    const plan = makePlan(planInput({ listing: gone, published: [tree], records: recordMap(now) }));
+    expect(plan.map(({ kind }) => kind)).not.toContain('retire');
+  });
+});
+
+describe('failures in a row', () => {
+  const failing = (count: number, outcome: Outcome = FAILED, random = 0): TargetRecord => {
+    let now = record();
+    for (let times = 0; times < count; times += 1)
+      now = after(now, outcome, { random, nowMs: NOW_MS + times });
+    return now;
+  };
+
+  it('are counted, and since when', () => {
+    expect(failing(1).failure).toMatchObject({ attempts: 1, sinceMs: NOW_MS, lastAtMs: NOW_MS });
+    expect(failing(5).failure).toMatchObject({ attempts: 5, sinceMs: NOW_MS, lastAtMs: NOW_MS + 4 });
+  });
+
+  it('are counted from the start after a success', () => {
+    const recovered = after(failing(5), pulledOutcome(0));
+    expect(after(recovered, FAILED).failure?.attempts).toBe(1);
+  });
+
+  it('make the wait longer, up to a limit', () => {
+    const waits = [1, 2, 3, 6, 7, 8, 50, 2000].map((count) => {
+      const { failure: last } = failing(count, FAILED, 0);
+      return ((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)) / MINUTE_MS;
+    });
+    expect(waits).toEqual([0.5, 1, 2, 16, 30, 30, 30, 30]);
+  });
+
+  it.each(['quarantine', 'stall', 'exit', 'hold'] as const)('wait at a slow, steady pace: %s', (action) => {
+    for (const count of [1, 7]) {
+      const { failure: last } = failing(count, { ...FAILED, action });
+      expect((last?.nextAttemptAtMs ?? 0) - (last?.lastAtMs ?? 0)).toBe(RETRY.slowRetryMs);
+    }
+  });
+
+  it.each(['retry', 'quarantine', 'stall'] as const)('respect what the service wishes: %s', (action) => {
+    const { failure: last } = failing(1, { ...FAILED, action, retryAfterMs: 48 * HOUR_MS });
+    expect(last?.nextAttemptAtMs).toBe(NOW_MS + 48 * HOUR_MS);
+  });
+
+  it('wait no longer than dates reach, whatever the service wishes', () => {
+    const wish = retryAfterMs('9999999999999', NOW_MS);
+    const { failure: last } = failing(1, { ...FAILED, retryAfterMs: wish ?? 0 });
+    expect(() => new Date(last?.nextAttemptAtMs ?? 0).toISOString()).not.toThrow();
+  });
+
+  it('remember the latest reason alone', () => {
+    const now = after(failing(2), {
+      ...FAILED,
+      code: 'archive.refused',
+      action: 'quarantine',
+      hint: null,
+      fingerprint: 'x',
+    });
+    expect(now.failure).toMatchObject({ code: 'archive.refused', attempts: 3, hint: null, fingerprint: 'x' });
+  });
+});
+
+describe('the decisions about a target', () => {
+  it('are summed up while they are the same', () => {
+    let now = record();
+    for (const nowMs of [1, 2, 3])
+      now = after(now, { kind: 'kept' }, { kind: 'keep', reason: 'unchanged', nowMs });
+    expect(now.decisions).toEqual([
+      { kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: 1, lastAtMs: 3, times: 3 },
+    ]);
+  });
+
+  it.each<[string, Partial<RecordStep>]>([
+    ['kind', { kind: 'hold' }],
+    ['reason', { reason: 'never-mirrored' }],
+    ['result', { outcome: pulledOutcome(2) }],
+  ])('are told apart by their %s, the latest first', (_what, fields) => {
+    const first = after(record(), pulledOutcome(0));
+    const second = after(first, pulledOutcome(0), fields);
+    expect(second.decisions).toHaveLength(2);
+    expect(second.decisions[1]).toEqual(first.decisions[0]);
+  });
+
+  it.each<[Outcome, string]>([
+    [FAILED, 'service.failed'],
+    [pulledOutcome(0), 'same contents'],
+    [pulledOutcome(7), '7 files changed'],
+    [{ kind: 'missing' }, 'missing'],
+    [{ kind: 'retired' }, 'retired'],
+  ])('name what came of them: %j', (outcome, result) => {
+    expect(after(record(), outcome).decisions[0]?.result).toBe(result);
+  });
+
+  it('are the last twenty', () => {
+    let now = record();
+    for (let times = 0; times < 30; times += 1)
+      now = after(now, { kind: 'held' }, { reason: `reason ${times}` });
+    expect(now.decisions.map(({ reason }) => reason)).toEqual(
+      Array.from({ length: 20 }, (_, index) => `reason ${29 - index}`),
+    );
+  });
+
+  it('grow without bound in nothing, whatever happens', () => {
+    const someOutcome = fc.constantFrom<Outcome>(
+      { kind: 'kept' },
+      pulledOutcome(1),
+      { kind: 'held' },
+      { kind: 'missing' },
+      { kind: 'absent' },
+      { kind: 'retired' },
+      FAILED,
+    );
+    fc.assert(
+      fc.property(fc.array(someOutcome, { maxLength: 60 }), (outcomes) => {
+        let now = record();
+        let missing = 0;
+        for (const outcome of outcomes) {
+          now = after(now, outcome, { reason: outcome.kind });
+          if (outcome.kind === 'missing') missing += 1;
+          else missing = 0;
+          expect(now.missingPasses).toBe(missing);
+          expect(now.failure !== null && outcome.kind !== 'held' && outcome.kind !== 'failed').toBe(false);
+        }
+        expect(now.decisions.length).toBeLessThanOrEqual(20);
+        expect(now.decisions.reduce((sum, { times }) => sum + times, 0)).toBeLessThanOrEqual(outcomes.length);
+      }),
+    );
+  });
+});
+
+describe('the wait after failures', () => {
+  const policy = { firstDelayMs: 1000, maxDelayMs: 60_000 };
+
+  it('lies between half and the whole of what was doubled, and is never beyond the limit', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 10_000 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (attempts, random) => {
+          const grown = Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (attempts - 1));
+          const delayMs = backOffDelayMs(policy, attempts, random);
+          expect(delayMs).toBeGreaterThanOrEqual(grown / 2);
+          expect(delayMs).toBeLessThanOrEqual(grown);
+          expect(Number.isInteger(delayMs)).toBe(true);
+        },
+      ),
+    );
+  });
+
+  it('never undercuts the wish of the service', () => {
+    expect(backOffDelayMs(policy, 1, 0, 5000)).toBe(5000);
+    expect(backOffDelayMs(policy, 5, 1, 5000)).toBe(16_000);
+    expect(backOffDelayMs(policy, 1, 1, 0)).toBe(1000);
+  });
+
+  it.each([
+    [undefined, undefined],
+    ['120', 120_000],
+    [' 0 ', 0],
+    ['Mon, 02 Jun 2025 10:01:00 GMT', 60_000],
+    ['Mon, 02 Jun 2025 09:00:00 GMT', 0],
+    ['soon', undefined],
+    ['', undefined],
+  ])('reads the header %j', (header, delayMs) => {
+    expect(retryAfterMs(header, NOW_MS)).toBe(delayMs);
+  });
+});
+
+describe('a record', () => {
+  it('lets a target that was pulled be kept at the next pass', () => {
+    const rows = [row()];
+    const pulled = after(record({ missingPasses: 1 }), pulledOutcome(0, published().publishedAtMs));
+    const plan = makePlan(
+      planInput({
+        listing: listing({ workbooks: rows }),
+        published: [publishedUnder(repository(), rows, { verifiedAtMs: 0 })],
+        records: recordMap(pulled),
+      }),
+    );
+    expect(plan.map(({ kind }) => kind)).toEqual(['keep']);
+  });
+});

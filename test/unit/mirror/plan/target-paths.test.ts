@@ -1,0 +1,272 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  assignRepositoryPaths,
+  BranchSegments,
+  type OccupiedPath,
+} from '../../../../src/mirror/plan/target-paths.ts';
+import { encodeSegment, foldName } from '../../../../src/lib/paths/safe-path.ts';
+import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
+import { repository } from '../../../support/builders.ts';
+
+function assignBranchSegment(branch: string, taken: ReadonlyMap<string, string>): string {
+  return new BranchSegments(taken).assign(branch);
+}
+
+function pathsOf(repositories: readonly Repository[], occupied: readonly OccupiedPath[] = []): string[] {
+  const paths = assignRepositoryPaths(repositories, occupied);
+  return repositories.map(({ id }) => paths.get(id) ?? 'none');
+}
+
+function place(of: Repository, path: string, fullName = of.fullName): OccupiedPath {
+  return { repositoryId: of.id, fullName, path, segment: 'main' };
+}
+
+function clash(one: string, other: string): boolean {
+  const a = foldName(one).split('/');
+  const b = foldName(other).split('/');
+  return a.slice(0, b.length).join('/') === b.slice(0, a.length).join('/');
+}
+
+function clashes(paths: readonly string[]): string[][] {
+  return paths.flatMap((path, index) =>
+    paths.slice(index + 1).flatMap((other) => (clash(path, other) ? [[path, other]] : [])),
+  );
+}
+
+const OLD = '2024-01-01T00:00:00+00:00';
+const older = (id: string, fullName: string): Repository => repository({ id, fullName, createdAt: OLD });
+const newer = (id: string, fullName: string): Repository => repository({ id, fullName });
+
+describe("repositories' paths", () => {
+  it('are the full names where nothing meets', () => {
+    const repositories = [older('1', 'Accounting'), newer('2', 'github.com/org/plan.git')];
+    expect(pathsOf(repositories)).toEqual(['Accounting', 'github.com/org/plan.git']);
+  });
+
+  it.each([
+    { what: 'equal', first: 'Plan', second: 'Plan', marked: 'Plan~bbbbbbbb' },
+    { what: 'equal but for the case', first: 'Plan', second: 'plan', marked: 'plan~bbbbbbbb' },
+    { what: 'equal but for the Unicode form', first: 'é', second: 'e\u0301', marked: 'e\u0301~bbbbbbbb' },
+    { what: 'inside the other', first: 'a/b', second: 'a/b/main', marked: 'a/b~bbbbbbbb/main' },
+    { what: 'around the other', first: 'a/b/main', second: 'a/b', marked: 'a/b~bbbbbbbb' },
+    { what: 'inside, but for the case', first: 'A', second: 'a/b', marked: 'a~bbbbbbbb/b' },
+  ])('that are $what: the later repository gives way', ({ first, second, marked }) => {
+    const one = older('aaaaaaaa-1111', first);
+    const two = newer('bbbbbbbb-2222', second);
+    expect(pathsOf([one, two])).toEqual([first, marked]);
+    expect(pathsOf([two, one])).toEqual([marked, first]);
+  });
+
+  it('beside each other in one folder do not meet', () => {
+    expect(pathsOf([older('1', 'a/b'), newer('2', 'a/bc'), newer('3', 'a/b.json')])).toEqual([
+      'a/b',
+      'a/bc',
+      'a/b.json',
+    ]);
+  });
+
+  it('differ even where two ids begin alike', () => {
+    const paths = pathsOf([older('12345678-a', 'x'), newer('12345678-b', 'X'), newer('12345678-c', 'x')]);
+    expect(paths).toEqual(['x', 'X~12345678', 'x~12345678~12345678']);
+  });
+
+  it('go by the id where the ages are equal or unknown', () => {
+    const ageless = (id: string): Repository => repository({ id, fullName: 'x', createdAt: null });
+    expect(pathsOf([ageless('b'), ageless('a')])).toEqual(['x~b', 'x']);
+  });
+
+  it('encode an id that is no UUID', () => {
+    expect(pathsOf([older('1', 'x'), newer('../a:b', 'x')])[1]).toBe('x~..%2Fa%3Ab');
+  });
+
+  it('stay where a mirrored repository is, even if an older one comes', () => {
+    const here = newer('new', 'plan');
+    const comes = older('old', 'Plan');
+    expect(pathsOf([here, comes], [place(here, 'plan')])).toEqual(['plan', 'Plan~old']);
+  });
+
+  it('stay marked once they were', () => {
+    const here = newer('new', 'plan');
+    expect(pathsOf([here], [place(here, 'plan~new')])).toEqual(['plan~new']);
+  });
+
+  it('follow a renamed repository, whose own old place is no obstacle', () => {
+    const renamed = newer('1', 'Plan');
+    expect(pathsOf([renamed], [place(renamed, 'plan', 'plan')])).toEqual(['Plan']);
+  });
+
+  it('keep the place of a repository that leaves it from the one that wants it', () => {
+    const one = older('aaaaaaaa', 'two');
+    const two = older('bbbbbbbb', 'one');
+    const occupied = [place(one, 'one', 'one'), place(two, 'two', 'two')];
+    expect(pathsOf([one, two], occupied)).toEqual(['two~aaaaaaaa', 'one~bbbbbbbb']);
+  });
+
+  it('are handed on to a repository that was created anew under the name of a gone one', () => {
+    const gone = older('gone', 'Plan');
+    const anew = newer('anew', 'Plan');
+    expect(pathsOf([anew], [place(gone, 'Plan')])).toEqual(['Plan']);
+  });
+
+  it('of a gone repository are kept from one that merely looks alike', () => {
+    const gone = older('gone', 'Plan');
+    expect(pathsOf([newer('anew', 'plan')], [place(gone, 'Plan')])).toEqual(['plan~anew']);
+  });
+
+  it('of a gone repository are handed on to nobody but its namesake', () => {
+    const gone = older('gone', 'x');
+    const inside = older('inside', 'x/main');
+    const anew = newer('anew', 'x');
+    const paths = pathsOf([inside, anew], [place(gone, 'x')]);
+    expect(paths[0] === 'x/main').toBe(false);
+  });
+
+  it('differ when a repository is back whose name and place went to another', () => {
+    const back = older('back', 'Plan');
+    const anew = newer('anew', 'Plan');
+    // The new one was pulled to another branch's place below the same path while the old one's tree was still there.
+    const paths = pathsOf([back, anew], [place(back, 'Plan'), place(anew, 'Plan')]);
+    expect(new Set(paths).size).toBe(2);
+  });
+
+  it('of a renamed repository do not lie inside one of its own trees', () => {
+    const renamed = newer('1', 'x/main');
+    const [path = ''] = pathsOf([renamed], [place(renamed, 'x', 'x')]);
+    expect(`${path}/`.startsWith('x/main/')).toBe(false);
+  });
+
+  it('are made of segments that a file system takes, marked ones too', () => {
+    const fullName = 'x'.repeat(250);
+    const [, marked = ''] = pathsOf([older('aaaaaaaa', fullName), newer('bbbbbbbb', fullName)]);
+    expect(Buffer.byteLength(marked)).toBeLessThanOrEqual(255);
+  });
+
+  const someName = fc
+    .array(fc.constantFrom('a', 'A', 'b', 'é', 'e\u0301', 'É', 'a~1', 'a~11111111', 'main', ''), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    .map((parts) => parts.join('/'));
+  const someRepositories = fc.uniqueArray(
+    fc.record({
+      id: fc.constantFrom('1', '2', '11111111-a', '11111111-b', '11111111-A', 'x', 'X', 'main'),
+      fullName: someName,
+      createdAt: fc.constantFrom(null, OLD, '2025-01-01T00:00:00+00:00'),
+    }),
+    { selector: ({ id }) => id, maxLength: 8 },
+  );
+
+  it('never meet, whatever the names, ids and ages', () => {
+    fc.assert(
+      fc.property(someRepositories, (fields) => {
+        const repositories = fields.map(repository);
+        const paths = pathsOf(repositories);
+        expect(clashes(paths)).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('do not depend on the order of the list, and stay when they are mirrored and listed again', () => {
+    fc.assert(
+      fc.property(someRepositories, (fields) => {
+        const repositories = fields.map(repository);
+        const first = assignRepositoryPaths(repositories, []);
+        const again = assignRepositoryPaths([...repositories].reverse(), []);
+        for (const { id } of repositories) {
+          expect(again.get(id)).toBe(first.get(id));
+        }
+        const occupied = repositories.map((each) => place(each, first.get(each.id) ?? ''));
+        expect(assignRepositoryPaths(repositories, occupied)).toEqual(first);
+      }),
+    );
+  });
+
+  it('never meet when repositories are renamed, come and go', () => {
+    fc.assert(
+      fc.property(someRepositories, someRepositories, (before, after) => {
+        const first = assignRepositoryPaths(before.map(repository), []);
+        const occupied = before.map((each) => place(repository(each), first.get(each.id) ?? ''));
+        const repositories = after.map(repository);
+        const paths = pathsOf(repositories, occupied);
+        expect(clashes(paths)).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe("branches' segments", () => {
+  it.each([
+    ['main', 'main'],
+    ['feature/x', 'feature%2Fx'],
+    ['..', '.%2E'],
+  ])('of %j is %j', (branch, segment) => {
+    expect(assignBranchSegment(branch, new Map())).toBe(segment);
+  });
+
+  it('stays what it is', () => {
+    expect(assignBranchSegment('main', new Map([['main', 'main~12345678']]))).toBe('main~12345678');
+  });
+
+  it.each([
+    ['main', 'Main'],
+    ['é', 'e\u0301'],
+  ])('of %j gives way to %j', (branch, other) => {
+    const segment = assignBranchSegment(branch, new Map([[other, encodeSegment(other)]]));
+    expect(segment).toMatch(/~[0-9a-f]{8}$/);
+    expect(segment.startsWith(encodeSegment(branch))).toBe(true);
+  });
+
+  it('are not taken from each other by branches that are alike in nothing', () => {
+    expect(assignBranchSegment('dev', new Map([['main', 'main']]))).toBe('dev');
+  });
+
+  it('stays short enough for its manifest when it gives way', () => {
+    const branch = '文'.repeat(82) + 'a';
+    const segment = assignBranchSegment(branch, new Map([['other', '文'.repeat(82) + 'A']]));
+    expect(Buffer.byteLength(`${segment}.json`)).toBeLessThanOrEqual(255);
+  });
+
+  it('is not one that a branch of that very name has already', () => {
+    const marked = assignBranchSegment('main', new Map([['Main', 'Main']]));
+    const taken = new Map([
+      ['Main', 'Main'],
+      [marked, marked],
+    ]);
+    expect([...taken.values()]).not.toContain(assignBranchSegment('main', taken));
+  });
+
+  it('never meet, whatever the names', () => {
+    const someBranch = fc.oneof(
+      fc.constantFrom(
+        'a',
+        'A',
+        'b',
+        'é',
+        'e\u0301',
+        'É',
+        'a/b',
+        'A/B',
+        '',
+        '.',
+        'con',
+        'CON',
+        'ß',
+        'SS',
+        'ss',
+      ),
+      fc.string({ maxLength: 5 }).filter((name) => !name.includes('~')),
+    );
+    fc.assert(
+      fc.property(fc.uniqueArray(someBranch, { maxLength: 10 }), (branches) => {
+        const segments = new Map<string, string>();
+        for (const branch of branches) segments.set(branch, assignBranchSegment(branch, segments));
+        expect(new Set([...segments.values()].map(foldName)).size).toBe(branches.length);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+
+import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
+import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import {
+  type StatusPolicy,
+  statusOfTargets,
+  type TargetState,
+  type TargetStatus,
+} from '../../../../src/mirror/plan/target-status.ts';
+import type { Published } from '../../../../src/mirror/plan/targets.ts';
+import {
+  allBut,
+  failure,
+  HOUR_MS,
+  MINUTE_MS,
+  NOW_MS,
+  published,
+  record,
+  recordMap,
+  repository,
+  selection,
+  target,
+} from '../../../support/builders.ts';
+
+const POLICY: StatusPolicy = {
+  selection: selection(),
+  maxStalenessMs: 15 * MINUTE_MS,
+  fullCheckMs: 24 * HOUR_MS,
+};
+const OLD_MS = NOW_MS - HOUR_MS;
+
+function statusOf(tree: Partial<Published> | null, remembered: Partial<TargetRecord> | null): TargetStatus {
+  const trees = tree === null ? [] : [published(repository(), tree)];
+  const records = remembered === null ? recordMap() : recordMap(record(remembered));
+  const [status, ...more] = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
+  expect(more).toEqual([]);
+  if (status === undefined) throw new Error('no target');
+  return status;
+}
+
+describe('the state of a target', () => {
+  it.each<[string, Partial<Published> | null, Partial<TargetRecord> | null, TargetState, boolean]>([
+    ['published a moment ago', {}, null, 'fresh', false],
+    [
+      'remembered as verified, when another tree stood there than now, such as one from an older backup',
+      { verifiedAtMs: OLD_MS, publishedAtMs: OLD_MS },
+      { verifiedAtMs: NOW_MS, publishedAtMs: NOW_MS - MINUTE_MS },
+      'stale',
+      true,
+    ],
+    [
+      'of which a deletion is held',
+      {},
+      {
+        held: {
+          subject: 'files',
+          deletions: 8,
+          of: 10,
+          digest: 'd',
+          sinceMs: OLD_MS,
+          nextLookAtMs: NOW_MS,
+          fingerprint: null,
+          first: [],
+        },
+      },
+      'held',
+      false,
+    ],
+    [
+      'published just as long ago as is fresh',
+      { verifiedAtMs: NOW_MS - 15 * MINUTE_MS },
+      null,
+      'fresh',
+      false,
+    ],
+    ['published longer ago', { verifiedAtMs: NOW_MS - 15 * MINUTE_MS - 1 }, null, 'stale', true],
+    [
+      'published long ago and verified since',
+      { verifiedAtMs: OLD_MS },
+      { verifiedAtMs: NOW_MS },
+      'fresh',
+      false,
+    ],
+    ['published since it was verified', {}, { verifiedAtMs: OLD_MS }, 'fresh', false],
+    ['failing', {}, { failure: failure() }, 'failing', false],
+    ['failing for long', { verifiedAtMs: OLD_MS }, { failure: failure() }, 'failing', true],
+    ['held on purpose at its last attempt', {}, { failure: failure({ action: 'hold' }) }, 'failing', false],
+    ['in quarantine', {}, { failure: failure({ action: 'quarantine' }) }, 'quarantined', false],
+    ['waiting for a person', {}, { failure: failure({ action: 'stall' }) }, 'stalled', false],
+    ['missing', { verifiedAtMs: OLD_MS }, { missingPasses: 1 }, 'missing', true],
+    ['failing and missing', {}, { missingPasses: 1, failure: failure() }, 'failing', false],
+    ['never mirrored', null, {}, 'pending', true],
+    ['never mirrored, as the service is not done', null, { processingSinceMs: OLD_MS }, 'pending', true],
+    ['never mirrored, as it fails', null, { failure: failure() }, 'failing', true],
+    ['not there', null, { absentSinceMs: OLD_MS, verifiedAtMs: NOW_MS }, 'absent', false],
+    [
+      'not there when last asked, long ago',
+      null,
+      { absentSinceMs: OLD_MS, verifiedAtMs: OLD_MS },
+      'stale',
+      true,
+    ],
+  ])('%s', (_what, tree, remembered, state, isStale) => {
+    expect(statusOf(tree, remembered)).toMatchObject({ state, isStale });
+  });
+
+  it('whose tree is gone from the disk is not fresh', () => {
+    expect(statusOf({ treePresent: false }, { verifiedAtMs: NOW_MS }).state).not.toBe('fresh');
+  });
+
+  it('that seems to have been verified in the future is not fresh', () => {
+    expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true);
+  });
+
+  it('left out by the settings is neither fresh nor stale', () => {
+    const policy = { ...POLICY, selection: selection({ selects: allBut('main') }) };
+    const [status] = statusOfTargets(
+      [published()],
+      recordMap(record({ failure: failure() })),
+      {},
+      policy,
+      NOW_MS,
+    );
+    expect(status?.state).toBe('unselected');
+  });
+});
+
+describe('a target whose tree someone changed', () => {
+  const note = { sinceMs: NOW_MS - MINUTE_MS, added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
+  const stateWith = (checkedAtMs: number): string | undefined =>
+    statusOfTargets(
+      [published(repository(), { path: 'Accounting/main' })],
+      recordMap(record({ verifiedAtMs: NOW_MS, checkedAtMs })),
+      { 'Accounting/main': note, 'Another/main': note },
+      POLICY,
+      NOW_MS,
+    )[0]?.state;
+
+  it('is drifted until its contents are compared whole again', () => {
+    expect(stateWith(NOW_MS - HOUR_MS)).toBe('drifted');
+    expect(stateWith(NOW_MS)).toBe('fresh');
+  });
+});
+
+describe('what is said of a target', () => {
+  it('says all of a published one', () => {
+    const wrong = failure();
+    const tree = {
+      fingerprint: 'digest',
+      fileCount: 3,
+      sizeBytes: 12,
+      sharedBytes: 0,
+      verifiedAtMs: OLD_MS,
+      publishedAtMs: 7,
+    };
+    const remembered = { publishedAtMs: 7, verifiedAtMs: NOW_MS, checkedAtMs: NOW_MS - 1, failure: wrong };
+    expect(
+      statusOf({ ...tree, branch: 'feature/x' }, { ...remembered, target: target('feature/x') }),
+    ).toEqual({
+      target: 'Accounting/feature%2Fx',
+      repository: 'Accounting',
+      branch: 'feature/x',
+      state: 'failing',
+      held: null,
+      drift: null,
+      restoredAtMs: null,
+      isStale: false,
+      verifiedAtMs: NOW_MS,
+      changedAtMs: 7,
+      checkedAtMs: NOW_MS - 1,
+      nextFullCheckAtMs: fullCheckDueMs(target('feature/x'), NOW_MS - 1, POLICY.fullCheckMs),
+      nextAttemptAtMs: wrong.nextAttemptAtMs,
+      fingerprint: 'digest',
+      files: 3,
+      sizeBytes: 12,
+      sharedBytes: 0,
+      failure: wrong,
+    });
+  });
+
+  it('says what is known of one that is not published', () => {
+    expect(statusOf(null, { failure: failure() })).toMatchObject({
+      target: 'Accounting/main',
+      repository: 'Accounting',
+      branch: 'main',
+      verifiedAtMs: null,
+      changedAtMs: null,
+      nextFullCheckAtMs: null,
+      nextAttemptAtMs: failure().nextAttemptAtMs,
+      fingerprint: null,
+      files: 0,
+      sizeBytes: 0,
+      sharedBytes: 0,
+    });
+  });
+
+  it('names one that is not published by the path that it will have', () => {
+    expect(statusOf(null, { target: target('feature/x') }).target).toBe('Accounting/feature%2Fx');
+  });
+
+  it('comes once for every target, sorted', () => {
+    const trees = ['main', 'dev'].map((branch) => published(repository(), { branch }));
+    const records = recordMap(
+      record(),
+      record({ target: target('old'), repository: 'Accounting' }),
+      record({ target: target('main', repository({ fullName: 'A' })), repository: 'A' }),
+    );
+    const statuses = statusOfTargets(trees, records, {}, POLICY, NOW_MS);
+    expect(statuses.map((status) => status.target)).toEqual([
+      'A/main',
+      'Accounting/dev',
+      'Accounting/main',
+      'Accounting/old',
+    ]);
+  });
+});

@@ -1,0 +1,352 @@
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import {
+  openState,
+  type State,
+  type StateOptions,
+  type StoredPass,
+} from '../../../../src/mirror/state/state.ts';
+import { failure, NOW_MS, record, recordMap, repository, target } from '../../../support/builders.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+let folder = '';
+let file = '';
+let resets: string[] = [];
+let open: State[] = [];
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  file = join(folder, 'state.db');
+  resets = [];
+  open = [];
+});
+
+afterEach(async () => {
+  for (const state of open) await state.close();
+});
+
+async function opened(fields: Partial<StateOptions> = {}): Promise<State> {
+  const state = await openState({
+    address: 'sqlite',
+    file,
+    directoryId: 'directory',
+    readOnly: false,
+    onReset: (reason) => resets.push(reason),
+    onError: () => {},
+    ...fields,
+  });
+  open.push(state);
+  return state;
+}
+
+async function closed(state: State): Promise<void> {
+  open = open.filter((each) => each !== state);
+  await state.close();
+}
+
+/** Does something to the file behind the program's back. */
+function behind(work: (database: DatabaseSync) => void): void {
+  const database = new DatabaseSync(file);
+  try {
+    work(database);
+  } finally {
+    database.close();
+  }
+}
+
+const RECORDS = [
+  record({ verifiedAtMs: NOW_MS, missingPasses: 2, failure: failure({ hint: 'Wait.' }) }),
+  record({
+    target: target('feature/x — ü😀\n"', repository({ id: 'odd\u0000id' })),
+    decisions: [{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: 1, lastAtMs: 2, times: 3 }],
+  }),
+  record({ target: target('x'.repeat(5000)) }),
+];
+const PASS: StoredPass = {
+  trigger: 'schedule',
+  startedAtMs: 1,
+  finishedAtMs: 2,
+  summary: {
+    trigger: 'schedule',
+    durationMs: 1,
+    targets: 1,
+    pulled: 1,
+    changed: 1,
+    failed: 0,
+    held: 0,
+    downloadedBytes: 5,
+    changedFiles: 1,
+    pulling: 0,
+    waiting: 0,
+    processing: 0,
+  },
+  failure: null,
+  selection: { repositories: 1, selected: 1, unmatched: [] },
+};
+
+describe('the state cache', () => {
+  it('knows nothing at first', async () => {
+    const state = await opened();
+    expect(await state.records()).toEqual(new Map());
+    expect(await state.reportedFailures()).toEqual({});
+    expect(await state.lastPass()).toBeNull();
+    expect(await state.installation()).toBeNull();
+    expect(resets).toEqual([]);
+  });
+
+  it('remembers across being closed', async () => {
+    const before = await opened();
+    await before.saveRecords(RECORDS);
+    await before.savePass(PASS);
+    await before.saveReportedFailures({ '["a","main"]': { versionId: 'v1', count: 2 } });
+    await before.saveInstallation({ baseUrl: 'https://s/api', referenceForm: 'name' });
+    await closed(before);
+    const state = await opened();
+    expect(await state.records()).toEqual(recordMap(...RECORDS));
+    expect(await state.lastPass()).toEqual(PASS);
+    expect(await state.reportedFailures()).toEqual({ '["a","main"]': { versionId: 'v1', count: 2 } });
+    expect(await state.installation()).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
+  });
+
+  it('remembers the latest record of a target', async () => {
+    const state = await opened();
+    await state.saveRecords([record({ missingPasses: 1 })]);
+    await state.saveRecords([record({ missingPasses: 2 })]);
+    expect(await state.records()).toEqual(recordMap(record({ missingPasses: 2 })));
+  });
+
+  it('forgets what it is told to, and nothing else', async () => {
+    const state = await opened();
+    await state.saveRecords(RECORDS);
+    await state.savePass(PASS);
+    await state.forgetRecords([...RECORDS.slice(0, 2), record({ target: target('unknown') })]);
+    expect([...(await state.records()).keys()]).toEqual([targetKey(target('x'.repeat(5000)))]);
+    await state.forgetRecords([]);
+    await state.saveRecords([]);
+    expect(await state.lastPass()).toEqual(PASS);
+  });
+
+  it('goes through more records than one reading takes', async () => {
+    const state = await opened();
+    const many = Array.from({ length: 1200 }, (_, index) => record({ target: target(`branch ${index}`) }));
+    await state.saveRecords(many);
+    expect(await state.records()).toEqual(recordMap(...many));
+  });
+
+  it('keeps directories that share a store apart', async () => {
+    const one = await opened({ directoryId: 'one' });
+    const two = await opened({ directoryId: 'two' });
+    await one.saveRecords([record({ missingPasses: 1 })]);
+    await two.savePass(PASS);
+    expect((await two.records()).size).toBe(0);
+    expect(await one.lastPass()).toBeNull();
+  });
+
+  it.each<[string, string | number | null | Uint8Array]>([
+    ['no JSON', '{"value":'],
+    ['empty', ''],
+    ['another shape', '{"value":{"target":{"repositoryId":"x"}}}'],
+    ['no object', '"text"'],
+    ['nothing', 'null'],
+    ['a number', 7],
+    ['NULL', null],
+    ['bytes', new Uint8Array([1, 2, 3])],
+  ])('misses a record that is %s, and no other', async (_what, value) => {
+    const before = await opened();
+    await before.saveRecords(RECORDS);
+    await closed(before);
+    behind((database) => {
+      const [first] = database.prepare('SELECT key FROM kv ORDER BY key LIMIT 1').all();
+      database.prepare('UPDATE kv SET value = ? WHERE key = ?').run(value, String(first?.['key']));
+    });
+    const state = await opened();
+    expect((await state.records()).size).toBe(RECORDS.length - 1);
+    await state.saveRecords(RECORDS);
+    expect(await state.records()).toEqual(recordMap(...RECORDS));
+    expect(resets).toEqual([]);
+  });
+
+  it('misses documents that have another shape', async () => {
+    const before = await opened();
+    await before.savePass(PASS);
+    await before.saveInstallation({ baseUrl: 'x', referenceForm: null });
+    await closed(before);
+    behind((database) => {
+      database.exec(`UPDATE kv SET value = replace(value, 'schedule', 'whim')`);
+      database.exec(`UPDATE kv SET value = replace(value, 'baseUrl', 'other')`);
+    });
+    const state = await opened();
+    expect(await state.lastPass()).toBeNull();
+    expect(await state.installation()).toBeNull();
+  });
+
+  it.each([
+    ['is no database', 'this is no database, but long enough to be looked at as one'.repeat(20)],
+    ['has only the beginning of one', 'SQLite format 3\u0000'.repeat(100)],
+  ])('begins anew when its file %s, and says so', async (_what, content) => {
+    await writeFile(file, content);
+    const state = await opened();
+    expect(resets).toHaveLength(1);
+    expect(resets[0]).toContain(`${file}.damaged`);
+    await state.saveRecords(RECORDS);
+    expect((await state.records()).size).toBe(RECORDS.length);
+    expect(await readdir(folder)).toContain('state.db.damaged');
+  });
+
+  it('begins anew a second time', async () => {
+    for (const times of [1, 2]) {
+      await writeFile(file, 'this is no database'.repeat(50));
+      await rm(`${file}-wal`, { force: true });
+      await closed(await opened());
+      expect(resets).toHaveLength(times);
+    }
+  });
+
+  it('begins anew when the table of that name is of another program', async () => {
+    behind((database) => database.exec('CREATE TABLE kv(id INTEGER PRIMARY KEY, data BLOB)'));
+    const state = await opened();
+    await state.saveRecords(RECORDS);
+    expect(resets).toHaveLength(1);
+  });
+
+  it('begins with an empty file', async () => {
+    await writeFile(file, '');
+    await (await opened()).saveRecords(RECORDS);
+    expect(resets).toEqual([]);
+  });
+
+  it('goes on in memory, and says so, when its file cannot be made', async () => {
+    const state = await opened({ file: join(folder, 'missing', 'state.db') });
+    expect(resets).toEqual([expect.stringContaining('lost when the program ends')]);
+    await state.saveRecords(RECORDS);
+    expect((await state.records()).size).toBe(RECORDS.length);
+  });
+
+  it('says what is wrong when it was closed', async () => {
+    const state = await opened();
+    await closed(state);
+    await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
+    await expect(state.saveRecords(RECORDS)).rejects.toMatchObject({ code: 'state.unavailable' });
+  });
+});
+
+describe('a pass in which nothing changed', () => {
+  const targets = Array.from({ length: 50 }, (_, index) => target(`branch-${index}`));
+
+  /** What a pass that kept every target remembers of it. */
+  function keptRecords(times: number): TargetRecord[] {
+    const lastAtMs = NOW_MS + times;
+    return targets.map((of) =>
+      record({
+        target: of,
+        verifiedAtMs: lastAtMs - 1,
+        decisions: [
+          { kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: NOW_MS + 1, lastAtMs, times },
+        ],
+      }),
+    );
+  }
+
+  function stored(): Map<unknown, unknown> {
+    const rows = new Map<unknown, unknown>();
+    behind((database) => {
+      for (const { ns, key, value } of database.prepare('SELECT ns, key, value FROM kv').all()) {
+        rows.set(`${String(ns)} ${String(key)}`, value);
+      }
+    });
+    return rows;
+  }
+
+  it('writes one value, however many targets there are', async () => {
+    const state = await opened();
+    await state.records();
+    await state.saveRecords(keptRecords(1));
+    const before = stored();
+    for (const times of [2, 3, 4]) {
+      await state.records();
+      await state.saveRecords(keptRecords(times));
+      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
+    }
+    const changed = [...stored()].filter(([key, value]) => before.get(key) !== value);
+    expect(changed.map(([key]) => key)).toEqual(['directory-service repeats']);
+  });
+
+  it('is there for the next process, and beside it', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
+    const reader = await opened({ readOnly: true });
+    expect(await reader.records()).toEqual(recordMap(...keptRecords(3)));
+    await closed(state);
+    const next = await opened();
+    expect(await next.records()).toEqual(recordMap(...keptRecords(3)));
+    await next.saveRecords(keptRecords(4));
+    expect(await reader.records()).toEqual(recordMap(...keptRecords(4)));
+  });
+
+  it('leaves records as they were written when the mark of such passes is lost', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
+    behind((database) => database.exec("DELETE FROM kv WHERE key = 'repeats'"));
+    expect(await state.records()).toEqual(recordMap(...keptRecords(1)));
+    // What follows is true again, and no record takes up passes that nobody counted.
+    for (const times of [2, 3, 4, 5]) {
+      await state.saveRecords(keptRecords(times));
+      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
+    }
+  });
+
+  it('is no reason to take for verified what was not looked at', async () => {
+    const state = await opened();
+    await state.records();
+    for (const times of [1, 2]) await state.saveRecords(keptRecords(times));
+    const [left, ...seen] = keptRecords(2);
+    await state.saveRecords(keptRecords(3).slice(1));
+    expect(seen).toHaveLength(49);
+    const records = await state.records();
+    expect(records.get(targetKey(targets[0] ?? target()))).toEqual(left);
+  });
+});
+
+describe('the state cache beside its writer', () => {
+  it('sees what is written, and cannot write', async () => {
+    const writer = await opened();
+    await writer.saveRecords([record()]);
+    const reader = await opened({ readOnly: true });
+    expect((await reader.records()).size).toBe(1);
+    await writer.saveRecords([record({ missingPasses: 1 }), record({ target: target('dev') })]);
+    expect(await reader.records()).toEqual(
+      recordMap(record({ missingPasses: 1 }), record({ target: target('dev') })),
+    );
+    await expect(reader.saveRecords([record()])).rejects.toMatchObject({ code: 'state.unavailable' });
+  });
+
+  it('sees what a writer left that is gone', async () => {
+    const writer = await opened();
+    await writer.saveRecords([record()]);
+    await closed(writer);
+    const reader = await opened({ readOnly: true });
+    expect((await reader.records()).size).toBe(1);
+  });
+
+  it('is empty where there is none, and makes none', async () => {
+    const reader = await opened({ readOnly: true });
+    expect(await reader.records()).toEqual(new Map());
+    expect(await reader.lastPass()).toBeNull();
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('leaves a damaged file alone, and takes it for none', async () => {
+    await writeFile(file, 'this is no database'.repeat(50));
+    const reader = await opened({ readOnly: true });
+    expect((await reader.records()).size).toBe(0);
+    expect(resets).toEqual([expect.stringContaining('cannot be read')]);
+    expect(await readdir(folder)).toEqual(['state.db']);
+  });
+});

@@ -1,0 +1,235 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+import { treeFault } from '../../../../src/lib/paths/file-name.ts';
+import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import { formatInstant } from '../../../../src/mirror/store/instants.ts';
+import { fileFromDisk } from '../../../../src/mirror/store/manifest-entry.ts';
+import { formatManifest, parseManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { manifestWith } from '../../../support/builders.ts';
+import { manifestFiles, manifests } from '../../../support/manifests.ts';
+
+const WORKBOOK = { id: 'Accounting/a.xlsx', versionId: 'v2', author: 'Anna', message: 'm', createdAt: null };
+const MANIFEST = manifestWith({
+  repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
+  verifiedAtMs: 1000,
+  publishedAtMs: 1000,
+  files: [
+    { path: 'a.xlsx', sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, workbook: WORKBOOK },
+  ],
+});
+
+/** The same with what later versions of this program ask the service for. */
+function complete(createdAt: string | null, action: string | null, parentId: string | null): Manifest {
+  return {
+    ...MANIFEST,
+    repository: { ...MANIFEST.repository, createdAt },
+    files: MANIFEST.files.map((file) => ({ ...file, workbook: { ...WORKBOOK, action, parentId } })),
+  };
+}
+
+function textOf(manifest: Manifest): string {
+  return [...formatManifest(manifest)].join('');
+}
+
+describe('a manifest', () => {
+  it.each([
+    ['of a version that did not ask for everything', MANIFEST],
+    ['with all that the service says', complete('2020-01-01T00:00:00+00:00', 'modify', 'v1')],
+    ['of a service that says little', complete(null, null, null)],
+  ])('%s is read as it was written', (_what, manifest) => {
+    expect(parseManifest(textOf(manifest))).toStrictEqual(manifest);
+  });
+
+  it('is read as it was written, whatever it says', () => {
+    fc.assert(
+      fc.property(manifests(), (manifest) => {
+        expect(parseManifest(textOf(manifest))).toStrictEqual(manifest);
+      }),
+    );
+  });
+
+  it('is JSON with sorted keys and paths, indented by one', () => {
+    fc.assert(
+      fc.property(manifests(), (manifest) => {
+        const text = textOf({ ...manifest, files: manifest.files.toReversed() });
+        expect(text).toBe(`${JSON.stringify(JSON.parse(text), sortKeys, 1)}\n`);
+        expect(text).toBe(textOf(manifest));
+      }),
+    );
+  });
+
+  it('is written in pieces where it is long', () => {
+    const files = Array.from({ length: 5000 }, (_, index): ManifestFile => {
+      const path = `${String(index).padStart(5, '0')}.xlsx`;
+      return { path, sizeBytes: index, sha256: 'b'.repeat(64), mode: 0o600, mtimeMs: index };
+    });
+    const pieces = [...formatManifest({ ...MANIFEST, files })];
+    expect(pieces.length).toBeGreaterThan(2);
+    expect(parseManifest(pieces.join(''))).toStrictEqual({ ...MANIFEST, files });
+  });
+
+  it.each(['', '{', '[]', '{"format": 2}', textOf(MANIFEST).replace('"main"', '""')])(
+    'is none that cannot be understood: %j',
+    (text) => {
+      expect(parseManifest(text)).toBeNull();
+    },
+  );
+
+  it.each([
+    ['../../esc/x', 'leads to another folder'],
+    ['/etc/cron.d/x', 'has an absolute path'],
+    ['a/./b', 'leads to another folder'],
+    ['a//b', 'has an empty folder name'],
+    ['a/', 'has an empty folder name'],
+    [String.raw`..\..\x`, 'has a backslash in its name'],
+    ['C:/x', 'has a drive in its name'],
+    ['x\u009b31m', 'has a control character in its name'],
+    ['\ud800', 'has a name that is not Unicode'],
+    ['x'.repeat(256), 'has a name of more than 255 bytes'],
+  ])('is none with a path that no archive may have: %j', (path, fault) => {
+    const [file] = MANIFEST.files;
+    const text = textOf({ ...MANIFEST, files: file === undefined ? [] : [{ ...file, path }] });
+    expect(parseManifest(text)).toBeNull();
+    expect(treeFault([path])).toStrictEqual({ path, fault });
+    const skipped = [{ path, reason: 'symbolic-link' as const }];
+    expect(parseManifest(textOf({ ...MANIFEST, skipped }))).toBeNull();
+  });
+
+  it.each([
+    [['a', 'a'], 'occurs twice'],
+    [['a', 'a!', 'a/b'], 'is a file and a folder at once'],
+    [['a/b/c/d', 'a/b', 'a/b/c/e'], 'is a file and a folder at once'],
+  ])('is none with paths that no tree can hold together: %j', (paths, fault) => {
+    const [file] = MANIFEST.files;
+    const files = paths.flatMap((path) => (file === undefined ? [] : [{ ...file, path }]));
+    expect(parseManifest(textOf({ ...MANIFEST, files }))).toBeNull();
+    expect(treeFault(paths)?.fault).toBe(fault);
+  });
+
+  it('is none that gives a file the rights of its owner or group', () => {
+    for (const mode of ['4755', '2755', '1777', '7777'])
+      expect(parseManifest(textOf(MANIFEST).replace('"0644"', `"${mode}"`))).toBeNull();
+  });
+
+  it('is none where a single file cannot be understood', () => {
+    expect(parseManifest(textOf(MANIFEST).replace('"size": 1', '"size": -1'))).toBeNull();
+    expect(parseManifest(textOf(MANIFEST).replace(/"files": \[[^]*?\n \]/, '"files": {}'))).toBeNull();
+  });
+});
+
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** What a file of a manifest may be, as a schema. */
+const FILE = z.object({
+  path: z.string().min(1),
+  size: z.number().int().nonnegative(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  mode: z.string().regex(/^0[0-7]{3}$/),
+  mtime: z.iso.datetime({ offset: true }),
+  crc32: z
+    .string()
+    .regex(/^[0-9a-f]{8}$/)
+    .optional(),
+  shared: z.literal(true).optional(),
+  workbook: z
+    .object({
+      id: z.string(),
+      version: z.string(),
+      author: z.string().nullable(),
+      message: z.string().nullable(),
+      created_at: z.string().nullable(),
+      action: z.string().nullable().optional(),
+      parent: z.string().nullable().optional(),
+    })
+    .optional(),
+});
+
+describe('a file of a manifest', () => {
+  const writtenFile = manifestFiles().map((file): unknown => {
+    const text = textOf({ ...MANIFEST, files: [file] });
+    return z.object({ files: z.array(z.unknown()) }).parse(JSON.parse(text)).files[0];
+  });
+  const strange = fc.oneof(
+    fc.constantFrom(
+      null,
+      true,
+      false,
+      '',
+      'x',
+      0,
+      -1,
+      1.5,
+      2 ** 53,
+      1e300,
+      '0644',
+      '00644',
+      '0648',
+      '4755',
+      '1000',
+    ),
+    fc.constantFrom('2025-02-29T00:00:00Z', '2024-02-29T00:00:00Z', '2025-01-01T24:00:00Z', '2025-01-01'),
+    fc.constantFrom('2025-01-01T00:00:00.123456+05:30', '2025-01-01T00:00:00+0530', '2025-01-01T00:00:00'),
+    fc.constantFrom('a'.repeat(64), 'A'.repeat(64), `${'a'.repeat(64)}\n`, 'a'.repeat(8), 'g'.repeat(8)),
+    fc.jsonValue(),
+  );
+  const keys = [...Object.keys(FILE.shape), 'other'];
+  const workbookKeys = ['id', 'version', 'author', 'message', 'created_at', 'action', 'parent', 'other'];
+
+  it('is accepted exactly where its schema accepts it', () => {
+    const changes = fc.array(
+      fc.tuple(fc.constantFrom(...keys), fc.option(strange, { nil: undefined, freq: 3 })),
+      { maxLength: 2 },
+    );
+    const workbookChanges = fc.array(
+      fc.tuple(fc.constantFrom(...workbookKeys), fc.option(strange, { nil: undefined, freq: 3 })),
+      { maxLength: 1 },
+    );
+    fc.assert(
+      fc.property(writtenFile, changes, workbookChanges, (written, changed, inWorkbook) => {
+        const value = structuredClone(written) as Record<string, unknown>;
+        for (const [key, to] of changed) change(value, key, to);
+        const { workbook } = value;
+        if (typeof workbook === 'object' && workbook !== null)
+          for (const [key, to] of inWorkbook) change(workbook as Record<string, unknown>, key, to);
+        const parsed = FILE.safeParse(value);
+        const file = fileFromDisk(value);
+        expect(file !== null).toBe(parsed.success);
+        if (parsed.success && file !== null) expect(file.mtimeMs).toBe(Date.parse(parsed.data.mtime));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it.each([null, [], 'text', 7, undefined])('is none that is no object: %j', (value) => {
+    expect(fileFromDisk(value)).toBeNull();
+    expect(FILE.safeParse(value).success).toBe(false);
+  });
+
+  function change(value: Record<string, unknown>, key: string, to: unknown): void {
+    if (to === undefined) Reflect.deleteProperty(value, key);
+    else value[key] = to;
+  }
+});
+
+describe('formatInstant', () => {
+  it('says what toISOString says, in whatever order it is asked', () => {
+    const MOST_MS = 8.64e15;
+    const times = fc.oneof(fc.integer({ min: -MOST_MS, max: MOST_MS }), fc.integer({ min: 0, max: 4e12 }));
+    const moment = fc.oneof(times, fc.constantFrom(-1, 0, -86_400_000, 86_399_999, 1.7, -1.7));
+    fc.assert(
+      fc.property(fc.array(moment), (moments) => {
+        expect(moments.map(formatInstant)).toEqual(moments.map((each) => new Date(each).toISOString()));
+      }),
+    );
+  });
+
+  it('refuses what is no moment', () => {
+    expect(() => formatInstant(Number.NaN)).toThrow(RangeError);
+    expect(() => formatInstant(9e15)).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,197 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  type Part,
+  readStep,
+  restHeaders,
+  resumesAtBytes,
+  strongTag,
+} from '../../../../src/mirror/upstream/resume.ts';
+import { type Continuation, Tries } from '../../../../src/mirror/upstream/retries.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+
+const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
+const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };
+
+describe('what is asked for after a break', () => {
+  it.each<[string, Part | null, number]>([
+    ['nothing came', null, 0],
+    ['nothing came but headers', { ...PART, sizeBytes: 0 }, 0],
+    ['the bytes have no tag', { ...PART, tag: null }, 0],
+    ['the bytes have a tag', PART, 400],
+    ['nobody said how many there are', { ...PART, totalBytes: null }, 400],
+  ])('when %s', (_when, part, atBytes) => {
+    expect(resumesAtBytes(part)).toBe(atBytes);
+    expect(restHeaders(part)).toStrictEqual(atBytes === 0 ? {} : { range: 'bytes=400-', 'if-range': '"a"' });
+  });
+
+  it.each([
+    ['"a"', '"a"'],
+    ['""', '""'],
+    ['W/"a"', null],
+    ['a', null],
+    ['"a" ', null],
+    ['"a", "b"', null],
+    [undefined, null],
+  ])('by the tag %j', (etag, tag) => {
+    expect(strongTag(etag)).toBe(tag);
+  });
+});
+
+describe('an answer to a question for everything', () => {
+  it.each([
+    ['with a tag and a length', { etag: '"a"', 'content-length': '5' }, { tag: '"a"', totalBytes: 5 }],
+    ['in chunks', { etag: '"a"' }, { tag: '"a"', totalBytes: null }],
+    ['with a weak tag', { etag: 'W/"a"', 'content-length': '5' }, { tag: null, totalBytes: 5 }],
+    ['without ranges', { etag: '"a"', 'accept-ranges': 'none' }, { tag: null, totalBytes: null }],
+    ['with ranges', { etag: '"a"', 'accept-ranges': 'bytes' }, { tag: '"a"', totalBytes: null }],
+    [
+      'in a coding',
+      { etag: '"a"', 'content-length': '5', 'content-encoding': 'gzip' },
+      { tag: null, totalBytes: null },
+    ],
+    [
+      'in no coding, and it says so',
+      { etag: '"a"', 'content-length': '5', 'content-encoding': 'identity' },
+      { tag: '"a"', totalBytes: 5 },
+    ],
+  ])('begins the bytes: %s', (_what, headers, origin) => {
+    expect(readStep(200, headers, null)).toStrictEqual({ kind: 'begins', origin });
+  });
+
+  it.each([206, 416])('does not fit with status %i', (status) => {
+    expect(readStep(status, REST, null)).toMatchObject({ kind: 'unfit' });
+    expect(readStep(status, REST, { ...PART, sizeBytes: 0 })).toMatchObject({ kind: 'unfit' });
+  });
+});
+
+describe('an answer to a question for the rest', () => {
+  it('continues, and says how many bytes there are where nobody knew', () => {
+    const step = { kind: 'continues', origin: { tag: '"a"', totalBytes: 1000 }, endBytes: 1000 };
+    expect(readStep(206, REST, PART)).toStrictEqual(step);
+    expect(readStep(206, REST, { ...PART, totalBytes: null })).toStrictEqual(step);
+    const { 'content-length': _length, ...chunked } = REST;
+    expect(readStep(206, chunked, PART)).toStrictEqual(step);
+  });
+
+  it('may be a piece of the rest', () => {
+    const headers = { ...REST, 'content-range': 'bytes 400-499/1000', 'content-length': '100' };
+    expect(readStep(206, headers, PART)).toMatchObject({ kind: 'continues', endBytes: 500 });
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['from another byte on', { 'content-range': 'bytes 399-999/1000', 'content-length': '601' }],
+    ['from the first byte on', { 'content-range': 'bytes 0-999/1000', 'content-length': '1000' }],
+    ['of another total', { 'content-range': 'bytes 400-999/1001' }],
+    ['of an unknown total', { 'content-range': 'bytes 400-999/*' }],
+    ['beyond the total', { 'content-range': 'bytes 400-1000/1000', 'content-length': '601' }],
+    ['backwards', { 'content-range': 'bytes 400-399/1000', 'content-length': '0' }],
+    ['of another length', { 'content-length': '599' }],
+    ['in other units', { 'content-range': 'lines 400-999/1000' }],
+    ['that does not say which', { 'content-range': '' }],
+    ['of several parts', { 'content-type': 'multipart/byteranges; boundary=x' }],
+    ['of other bytes', { etag: '"b"' }],
+    ['of bytes with a weak tag', { etag: 'W/"a"' }],
+    ['without a tag', { etag: '' }],
+    ['in a coding', { 'content-encoding': 'gzip' }],
+  ])('does not fit: a part %s', (_what, headers) => {
+    expect(readStep(206, { ...REST, ...headers }, PART)).toMatchObject({ kind: 'unfit' });
+  });
+
+  it('that there is no rest does not fit', () => {
+    expect(readStep(416, { 'content-range': 'bytes */400' }, PART)).toMatchObject({ kind: 'unfit' });
+  });
+
+  it('with everything begins anew; where it is the same, the rest is not asked for again', () => {
+    const step = readStep(200, { etag: '"b"', 'content-length': '7' }, PART);
+    expect(step).toStrictEqual({ kind: 'begins', origin: { tag: '"b"', totalBytes: 7 } });
+    expect(readStep(200, { etag: '"a"' }, PART)).toMatchObject({ origin: { tag: null } });
+    expect(readStep(200, { etag: '"a"' }, { ...PART, sizeBytes: 0 })).toMatchObject({
+      origin: { tag: '"a"' },
+    });
+  });
+
+  it('never continues with anything but the bytes that follow, whatever it says', () => {
+    const number = fc.integer({ min: 0, max: 20 });
+    fc.assert(
+      fc.property(
+        number,
+        number,
+        number,
+        number,
+        fc.constantFrom('"a"', '"b"'),
+        (at, first, last, total, etag) => {
+          const part = { tag: '"a"', totalBytes: null, sizeBytes: at };
+          const headers = { etag, 'content-range': `bytes ${first}-${last}/${total}` };
+          const step = readStep(206, headers, part);
+          const fits = at > 0 && first === at && last >= first && last < total && etag === '"a"';
+          expect(step.kind).toBe(fits ? 'continues' : 'unfit');
+          if (step.kind === 'continues')
+            expect([step.endBytes, step.origin.totalBytes]).toEqual([last + 1, total]);
+        },
+      ),
+    );
+  });
+});
+
+describe('the tries of a request', () => {
+  const POLICY = { retries: 2, maxRetryDelayMs: 4000 };
+  const broken = new MirrorError('contents.interrupted', 'It broke off.');
+
+  function progress(): Continuation & { come: number; at: number } {
+    return {
+      come: 0,
+      at: 0,
+      headers: () => ({}),
+      gains() {
+        return this.come;
+      },
+      resumesAtBytes() {
+        return this.at;
+      },
+    };
+  }
+
+  it('end after so many failures', () => {
+    const tries = new Tries(POLICY);
+    expect([tries.next(broken, 0), tries.next(broken, 0), tries.next(broken, 0)]).toStrictEqual([
+      { delayMs: 250, fromBytes: 0 },
+      { delayMs: 500, fromBytes: 0 },
+      null,
+    ]);
+  });
+
+  it('do not end as long as each gets further', () => {
+    const continuation = progress();
+    const tries = new Tries(POLICY, continuation);
+    for (let times = 1; times <= 100; times += 1) {
+      continuation.come = times;
+      continuation.at = times * 100_000;
+      expect(tries.next(broken, 0)).toStrictEqual({ delayMs: 250, fromBytes: times * 100_000 });
+    }
+    expect(tries.next(broken, 0)).toMatchObject({ delayMs: 250 });
+    expect(tries.next(broken, 0)).toMatchObject({ delayMs: 500 });
+    expect(tries.next(broken, 0)).toBeNull();
+  });
+
+  it.each([
+    ['none are wanted', { ...POLICY, retries: 0 }, broken],
+    [
+      'the service wants to be left alone for long',
+      POLICY,
+      new MirrorError('service.busy', '', { retryAfterMs: 4001 }),
+    ],
+    ['the error stays', POLICY, new MirrorError('contents.too_large', '')],
+    ['the error is a defect', POLICY, new Error('defect')],
+  ])('are one when %s', (_when, policy, error) => {
+    const continuation = progress();
+    continuation.come = 1;
+    expect(new Tries(policy, continuation).next(error, 0)).toBeNull();
+  });
+
+  it('wait as long as the service wants', () => {
+    const busy = new MirrorError('service.busy', '', { retryAfterMs: 3000 });
+    expect(new Tries(POLICY).next(busy, 0)).toStrictEqual({ delayMs: 3000, fromBytes: 0 });
+  });
+});

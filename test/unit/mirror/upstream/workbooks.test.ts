@@ -1,0 +1,382 @@
+import { createHash } from 'node:crypto';
+import { getEventListeners } from 'node:events';
+import { Readable } from 'node:stream';
+
+import * as fc from 'fast-check';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { createBandwidth } from '../../../../src/mirror/upstream/bandwidth.ts';
+import { ListMemory } from '../../../../src/mirror/upstream/page-cache.ts';
+import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
+import { readWorkbooks, type WorkbookList } from '../../../../src/mirror/upstream/workbooks.ts';
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+
+const LIST = 'https://service.example/api/v1/workbooks';
+
+/** What the service has at an address. */
+interface Place {
+  readonly body: string;
+  readonly etag?: string;
+}
+
+type Places = ReadonlyMap<string, Place>;
+
+interface Asked {
+  readonly href: string;
+  readonly isTentative: boolean;
+  readonly status: number;
+}
+
+/** A way to a service that is nothing but texts at addresses. */
+function transportTo(
+  placesNow: () => Places,
+  fails: (request: TransportRequest, href: string) => boolean = () => false,
+): { readonly transport: Transport; readonly asked: Asked[] } {
+  const asked: Asked[] = [];
+  const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
+    const place = placesNow().get(href);
+    const url = new URL(href);
+    const common = { url, keyPlace: 'first', headers: {}, body: 'nothing' } as const;
+    if (place === undefined) return { ...common, status: 404 };
+    const tag = place.etag === undefined ? {} : { etag: place.etag };
+    if (place.etag !== undefined && headers?.['if-none-match'] === place.etag) {
+      return { ...common, status: 304, headers: tag };
+    }
+    return { ...common, status: 200, headers: tag, body: place.body };
+  };
+  const transport: Transport = {
+    hasCredential: () => true,
+    admit: () => {},
+    send: async (request, consume) => {
+      await Promise.resolve();
+      const href =
+        request.target instanceof URL ? request.target.href : `https://service.example/api${request.target}`;
+      if (fails(request, href)) throw new MirrorError('service.busy', 'The service is busy.');
+      const { body, ...answer } = answerOf(href, request.headers);
+      asked.push({ href, isTentative: request.isTentative === true, status: answer.status });
+      return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
+    },
+    limits: { maxAnswerBytes: 1e9, stallTimeoutMs: 10_000 },
+    bandwidth: createBandwidth(null),
+    close: () => Promise.resolve(),
+  };
+  return { transport, asked };
+}
+
+function workbook(index: number, version = 1): Record<string, unknown> {
+  const path = `folder/${index}.xlsx`;
+  return {
+    id: `Accounting/${path}`,
+    name: `/${path}`,
+    integration: 'Accounting',
+    version: { id: `v${version}`, branch: 'main', author: 'Ada', message: 'a change\n', status: 'success' },
+    status: { processing: 0, failure: 0 },
+  };
+}
+
+interface PageFacts {
+  readonly rows: readonly unknown[];
+  readonly count: number;
+  readonly next: string | null;
+}
+
+function placesOf(pages: readonly PageFacts[], etags = false): Places {
+  return new Map(
+    pages.map(({ rows, count, next }, index) => {
+      const body = JSON.stringify({ count, next, previous: null, results: rows });
+      const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
+      const href = index === 0 ? LIST : `${LIST}?page=${index + 1}`;
+      return [href, etags ? { body, etag } : { body }];
+    }),
+  );
+}
+
+/** A whole list in pages of two rows. */
+function wholeList(workbooks: number, version = 1, etags = false): Places {
+  const pages = Math.max(1, Math.ceil(workbooks / 2));
+  return placesOf(
+    Array.from({ length: pages }, (_, at) => ({
+      rows: [at * 2, at * 2 + 1]
+        .filter((index) => index < workbooks)
+        .map((index) => workbook(index, version)),
+      count: workbooks,
+      next: at + 1 < pages ? `/api/v1/workbooks?page=${at + 2}` : null,
+    })),
+    etags,
+  );
+}
+
+function read(transport: Transport, memory?: ListMemory): Promise<WorkbookList | null> {
+  return readWorkbooks(transport, new AbortController().signal, undefined, memory);
+}
+
+describe('a list of workbooks that is read again', () => {
+  it('is the same value as long as it is the same', async () => {
+    const { transport } = transportTo(() => wholeList(9));
+    const memory = new ListMemory();
+    const one = await read(transport, memory);
+    const other = await read(transport, memory);
+    expect(other?.rows).toHaveLength(9);
+    expect(other?.rows).toBe(one?.rows);
+  });
+
+  it('keeps the rows of the pages that are the same', async () => {
+    let places = wholeList(9);
+    const { transport } = transportTo(() => places);
+    const memory = new ListMemory();
+    const one = await read(transport, memory);
+    places = new Map([...places, [`${LIST}?page=3`, wholeList(9, 2).get(`${LIST}?page=3`) ?? { body: '' }]]);
+    const other = await read(transport, memory);
+    const versions = other?.rows.map(({ versionId }) => versionId);
+    expect(versions?.join(' ')).toBe('v1 v1 v1 v1 v2 v2 v1 v1 v1');
+    expect(other?.pages.map((page, index) => page === one?.pages[index])).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it('is not sent again where the service has strong entity tags', async () => {
+    const { transport, asked } = transportTo(() => wholeList(9, 1, true));
+    const memory = new ListMemory();
+    const one = await read(transport, memory);
+    asked.length = 0;
+    expect((await read(transport, memory))?.rows).toBe(one?.rows);
+    expect(asked.map(({ status }) => status)).toEqual([304, 304, 304, 304, 304]);
+  });
+
+  it('is read anew where only weak entity tags say that it is the same', async () => {
+    let places = new Map([...wholeList(3)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
+    const { transport } = transportTo(() => places);
+    const memory = new ListMemory();
+    await read(transport, memory);
+    places = new Map([...wholeList(3, 2)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
+    expect((await read(transport, memory))?.rows.map(({ versionId }) => versionId)).toEqual([
+      'v2',
+      'v2',
+      'v2',
+    ]);
+  });
+});
+
+describe('a list that has a row twice', () => {
+  it.each([
+    ['the only version of a workbook', [1, 1]],
+    ['the first of two versions', [1, 2, 1]],
+    ['the second of two versions', [1, 2, 2]],
+  ])('proves nobody’s absence: %s', async (_what, versions) => {
+    const rows = versions.map((version) => workbook(0, version));
+    const places = placesOf([{ rows, count: rows.length, next: null }]);
+    expect(await read(transportTo(() => places).transport)).toMatchObject({
+      isComplete: false,
+      problems: ['in the list of workbooks a row occurs twice'],
+    });
+  });
+});
+
+describe('pages that are asked for ahead', () => {
+  it('are those that two pages have taught, and no more than the list has', async () => {
+    const { transport, asked } = transportTo(() => wholeList(21));
+    expect(await read(transport)).toMatchObject({ isComplete: true });
+    expect(asked.map(({ href }) => href)).toEqual([
+      LIST,
+      ...Array.from({ length: 10 }, (_, at) => `${LIST}?page=${at + 2}`),
+    ]);
+    expect(asked.filter(({ isTentative }) => isTentative)).toHaveLength(8);
+  });
+
+  it('do not count, and are the last, when they fail', async () => {
+    const failed: string[] = [];
+    const fails = ({ isTentative }: TransportRequest, href: string): boolean => {
+      if (isTentative === true) failed.push(href);
+      return isTentative === true;
+    };
+    const { transport, asked } = transportTo(() => wholeList(21), fails);
+    expect(await read(transport)).toMatchObject({ isComplete: true });
+    expect(asked).toHaveLength(11);
+    expect(failed).toEqual([4, 5, 6].map((page) => `${LIST}?page=${page}`));
+  });
+
+  it.each([
+    ['no more once the service refused one', 429, 0],
+    ['no more once the service had none there', 404, 0],
+    ['again after one to which no answer came', null, 8],
+    ['again after one that was answered, and then broke off', 200, 8],
+  ])('are asked for %s', async (_what, status, later) => {
+    let isFailing = true;
+    const fails = ({ isTentative, onStatus }: TransportRequest): boolean => {
+      if (!isFailing || isTentative !== true) return false;
+      if (status !== null) onStatus?.(status);
+      return true;
+    };
+    const { transport, asked } = transportTo(() => wholeList(21), fails);
+    const memory = new ListMemory();
+    await read(transport, memory);
+    isFailing = false;
+    for (let readings = 0; readings < 2; readings += 1) {
+      asked.length = 0;
+      expect(await read(transport, memory)).toMatchObject({ isComplete: true });
+      expect(asked.filter(({ isTentative }) => isTentative)).toHaveLength(later);
+    }
+  });
+
+  it('leave nothing behind on a signal that lives for longer', async () => {
+    const any = vi.spyOn(AbortSignal, 'any');
+    onTestFinished(() => any.mockRestore());
+    const { signal } = new AbortController();
+    const during: number[] = [];
+    const { transport } = transportTo(
+      () => wholeList(21),
+      () => {
+        during.push(getEventListeners(signal, 'abort').length);
+        return false;
+      },
+    );
+    await readWorkbooks(transport, signal);
+    expect(Math.max(...during)).toBe(1);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    expect(any).not.toHaveBeenCalled();
+  });
+
+  it('are told to be in a circle by an answer that was needed', async () => {
+    const places = new Map(wholeList(21));
+    const page = (at: number, next: string): Place => ({
+      body: JSON.stringify({ count: 21, next, results: [workbook(at)] }),
+    });
+    for (const at of [2, 3, 4])
+      places.set(`${LIST}?page=${at}`, page(at, at === 4 ? '?page=2' : `?page=${at + 1}`));
+    const { transport, asked } = transportTo(() => places);
+    await expect(read(transport)).rejects.toMatchObject({ code: 'listing.malformed' });
+    expect(asked.at(-1)).toMatchObject({ href: `${LIST}?page=2`, isTentative: false });
+  });
+
+  it('do not count when the page before them names another', async () => {
+    const places = new Map(wholeList(21));
+    const third = JSON.stringify({
+      count: 6,
+      next: '?page=9',
+      results: [workbook(2), workbook(3)],
+    });
+    const page = (rows: unknown[], next: string | null): Place => ({
+      body: JSON.stringify({ count: 6, next, results: rows }),
+    });
+    places.set(LIST, page([workbook(0)], '?page=2'));
+    places.set(`${LIST}?page=2`, page([workbook(1)], '?page=3'));
+    places.set(`${LIST}?page=3`, { body: third });
+    places.set(`${LIST}?page=9`, page([workbook(4), workbook(5)], null));
+    const list = await read(transportTo(() => places).transport);
+    expect(list?.isComplete).toBe(true);
+    expect(list?.rows.map(({ path }) => path)).toEqual([0, 1, 2, 3, 4, 5].map((at) => `folder/${at}.xlsx`));
+  });
+});
+
+/** A row, most often a good one; some are malformed, and some the same as others. */
+const someRow = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc
+      .tuple(fc.nat(60), fc.constantFrom(1, 1, 1, 2))
+      .map(([at, version]) => workbook(at, version)),
+  },
+  { weight: 1, arbitrary: fc.constantFrom<unknown>(null, 7, {}, { id: 'x' }) },
+);
+
+/** A list of a service that may be out of its mind: counts that are wrong, ends that are missing, circles. */
+const someList = fc
+  .record({
+    pages: fc.array(fc.array(someRow, { maxLength: 4 }), { minLength: 1, maxLength: 9 }),
+    wrongCount: fc.constantFrom(0, 0, 0, 0, 1, -1),
+    oddPage: fc.option(fc.nat(8)),
+    end: fc.constantFrom('ends', 'ends', 'ends', 'missing', 'circle', 'skips', 'nonsense'),
+    etags: fc.boolean(),
+  })
+  .map(({ pages, wrongCount, oddPage, end, etags }) => {
+    const count = Math.max(0, pages.flat().length + wrongCount);
+    const last: Record<string, string | null> = {
+      missing: '?page=99',
+      circle: '?page=2',
+      nonsense: 'http://[',
+    };
+    return placesOf(
+      pages.map((rows, at) => {
+        const skips = end === 'skips' && at === Math.floor(pages.length / 2) ? 1 : 0;
+        const further = at + 2 + skips <= pages.length ? `?page=${at + 2 + skips}` : null;
+        return { rows, count: at === oddPage ? count + 1 : count, next: further ?? last[end] ?? null };
+      }),
+      etags,
+    );
+  });
+
+/** A list, and what it becomes: most pages stay as they are. */
+const someLife = fc
+  .tuple(someList, fc.array(fc.tuple(someList, fc.array(fc.nat(9), { maxLength: 3 })), { maxLength: 3 }))
+  .map(([first, changes]) => {
+    const lives = [first];
+    for (const [other, at] of changes) {
+      const former = lives.at(-1) ?? first;
+      const replaced = [...other].filter((_, index) => at.includes(index));
+      lives.push(at.length === 3 ? other : new Map([...former, ...replaced]));
+    }
+    return lives;
+  });
+
+/** What came of a reading, without what differs from value to value. */
+async function outcome(list: Promise<WorkbookList | null>): Promise<unknown> {
+  try {
+    const found = await list;
+    return found === null
+      ? null
+      : { rows: found.rows, isComplete: found.isComplete, problems: found.problems };
+  } catch (error) {
+    return error instanceof MirrorError ? `${error.code}: ${error.message}` : error;
+  }
+}
+
+/** The way to a service which is asked for one page at a time, as no page ever teaches the next. */
+function withoutAhead(places: Places): Transport {
+  return transportTo(
+    () => places,
+    (request) => request.isTentative === true,
+  ).transport;
+}
+
+describe('whatever the service does', () => {
+  it('a list that is read with a memory, and ahead, comes to what it comes to page by page', async () => {
+    await fc.assert(
+      fc.asyncProperty(someLife, fc.array(fc.boolean(), { maxLength: 30 }), async (lives, faults) => {
+        const memory = new ListMemory();
+        for (const places of lives) {
+          const left = [...faults];
+          const fails = (request: TransportRequest): boolean =>
+            request.isTentative === true && left.pop() === true;
+          const { transport } = transportTo(() => places, fails);
+          const remembering = await outcome(read(transport, memory));
+          expect(remembering).toEqual(await outcome(read(withoutAhead(places))));
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('a list that shifts while it is read is complete only if it is as it was at some time', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(12), { minLength: 1, maxLength: 12 }), async (sizes) => {
+        let asked = 0;
+        // At every answer the list has another number of workbooks.
+        const placesNow = (): Places => {
+          asked += 1;
+          return wholeList(sizes[Math.min(asked, sizes.length) - 1] ?? 0);
+        };
+        const list = await outcome(read(transportTo(placesNow).transport));
+        const isComplete =
+          typeof list === 'object' && list !== null && 'isComplete' in list && list.isComplete;
+        if (!isComplete) return;
+        const { rows } = list as WorkbookList;
+        expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+        expect(sizes).toContain(rows.length);
+      }),
+    );
+  });
+});

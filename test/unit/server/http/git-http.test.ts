@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+
+import { basicPassword, findGitRepository, wantsVersion2 } from '../../../../src/server/http/git-http.ts';
+import type { Repository } from '../../../../src/server/http/library.ts';
+import { packetLine } from '../../../../src/server/http/packets.ts';
+
+describe('Git over HTTP', () => {
+  it('writes packets with their whole length in bytes', () => {
+    expect(packetLine('# service=git-upload-pack\n')).toBe('001e# service=git-upload-pack\n');
+    expect(packetLine('ü')).toBe('0006ü');
+  });
+
+  it('knows version 2 among what a client says', () => {
+    expect(['version=2', 'foo:version=2', 'version=2:foo'].map(wantsVersion2)).toEqual([true, true, true]);
+    expect([null, '', 'version=1', 'version=21', 'xversion=2'].map(wantsVersion2)).not.toContain(true);
+  });
+
+  it('reads the password, whatever the name', () => {
+    const header = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+    expect(basicPassword(header('me:a:b'))).toBe('a:b');
+    expect(basicPassword(header(':ä'))).toBe('ä');
+    expect(basicPassword(header('me:').replace('Basic', 'bASIC '))).toBe('');
+    for (const wrong of [undefined, '', 'Basic', 'Basic %%', 'Bearer abc', header('me')])
+      expect(basicPassword(wrong)).toBeNull();
+  });
+
+  it('finds a repository with and without .git', () => {
+    const named = (id: string, name: string, full_name: string): Repository => ({
+      id,
+      name,
+      full_name,
+      url: null,
+      created_at: null,
+    });
+    const all = [
+      named('1', 'plans', 'plans'),
+      named('2', 'forecast', 'git.example.com/a/forecast.git'),
+      named('3', 'old.git', 'old.git'),
+      named('4', 'twin', 'h/a/twin.git'),
+      named('5', 'twin', 'h/b/twin.git'),
+    ];
+    const found = ['plans', '2', 'forecast', 'git.example.com/a/forecast', 'old', 'h/b/twin'];
+    expect(found.map((reference) => findGitRepository(all, reference).id)).toEqual([
+      '1',
+      '2',
+      '2',
+      '2',
+      '3',
+      '5',
+    ]);
+    expect(() => findGitRepository(all, 'twin')).toThrow('h/a/twin.git, h/b/twin.git');
+    expect(() => findGitRepository(all, 'nope')).toThrow('no repository nope');
+  });
+});

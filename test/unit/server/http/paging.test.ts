@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+
+import { cutPage, readPageRequest } from '../../../../src/server/http/paging.ts';
+
+const ADDRESS = new URL('http://host:81/api/v1/workbooks?status=failure&page_size=2');
+const ROWS = [1, 2, 3, 4, 5];
+
+describe('pages of a list', () => {
+  it('has the default size and the first page where nothing is asked', () => {
+    expect(readPageRequest(new URLSearchParams(), 100)).toEqual({ page: 1, pageSize: 100 });
+    expect(readPageRequest(new URLSearchParams('page=3&page_size=1000'), 100)).toEqual({
+      page: 3,
+      pageSize: 1000,
+    });
+  });
+
+  it.each([
+    'page=0',
+    'page=-1',
+    'page=1.5',
+    'page=',
+    'page=x',
+    'page_size=0',
+    'page_size=1001',
+    'page=9999999999',
+  ])('refuses %s', (query) => {
+    expect(() => readPageRequest(new URLSearchParams(query), 100)).toThrow(/whole number/);
+  });
+
+  it('refers to its neighbours by whole addresses and keeps the rest of the query', () => {
+    expect(cutPage(ROWS, { page: 2, pageSize: 2 }, ADDRESS)).toEqual({
+      count: 5,
+      next: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
+      previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=1',
+      results: [3, 4],
+    });
+  });
+
+  it('gives every row once, and ends', () => {
+    const seen: number[] = [];
+    let next: string | null = ADDRESS.href;
+    while (next !== null) {
+      const address: URL = new URL(next);
+      const page = cutPage(ROWS, readPageRequest(address.searchParams, 100), address);
+      seen.push(...page.results);
+      next = page.next;
+    }
+    expect(seen).toEqual(ROWS);
+  });
+
+  it('is empty after the last page and leads back to it', () => {
+    expect(cutPage(ROWS, { page: 9, pageSize: 2 }, ADDRESS)).toMatchObject({
+      next: null,
+      previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
+      results: [],
+    });
+    expect(cutPage([], { page: 1, pageSize: 2 }, ADDRESS)).toMatchObject({
+      count: 0,
+      next: null,
+      previous: null,
+    });
+  });
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+
+import { repositorySchema } from '../../../../src/lib/api/schemas.ts';
+import { authorise } from '../../../../src/server/http/auth.ts';
+import { chooseRange, matchesTag, missesTag } from '../../../../src/server/http/conditions.ts';
+import { fixedKey } from '../../../../src/server/http/keys.ts';
+import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
+import { parseHeads } from '../../../../src/server/git/refs.ts';
+import type { Repository } from '../../../../src/server/http/library.ts';
+import { chooseReading, findRepository } from '../../../../src/server/http/repository-reference.ts';
+
+const CREDENTIALS = [fixedKey('personal', 'Anna', 'key'), fixedKey('token', 'Anna', 'token')];
+
+function repository(id: string, name: string, fullName = name): Repository {
+  return {
+    id,
+    name,
+    full_name: fullName,
+    url: null,
+    created_at: '2026-01-02T03:04:05.000000+00:00',
+  };
+}
+
+describe('credentials', () => {
+  it('lets each generation in with its own', () => {
+    expect(() => authorise('current', { 'x-api-key': 'key' }, CREDENTIALS)).not.toThrow();
+    for (const authorization of ['token', 'Token token', 'Bearer token']) {
+      expect(() => authorise('v1', { authorization }, CREDENTIALS)).not.toThrow();
+    }
+  });
+
+  it('refuses the other one and says which is wanted and where it is made', () => {
+    expect(() => authorise('current', { authorization: 'key' }, CREDENTIALS)).toThrow(
+      /missing.*Access > API Key/,
+    );
+    expect(() => authorise('current', { 'x-api-key': 'token' }, CREDENTIALS)).toThrow(/is an API token/);
+    expect(() => authorise('v1', { authorization: 'Bearer key' }, CREDENTIALS)).toThrow(/Personal API Token/);
+    expect(() => authorise('v1', { authorization: '' }, CREDENTIALS)).toThrow(
+      expect.objectContaining({ status: 401 }),
+    );
+  });
+
+  it('has no v1 where no token is set', () => {
+    const switchedOff = [fixedKey('personal', 'Anna', 'key')];
+    expect(() => authorise('v1', { authorization: '' }, switchedOff)).toThrow(
+      expect.objectContaining({ status: 404 }),
+    );
+  });
+});
+
+describe('repository references', () => {
+  const forecast = repository('1', 'forecast', 'a.example/x/forecast.git');
+  const other = repository('2', 'forecast', 'b.example/y/forecast.git');
+  const plan = repository('3', 'plan', 'c.example/contents/plan.git');
+  const all = [forecast, other, plan, repository('4', 'c.example')];
+
+  it('takes an id, a full name, and a short name that is unique', () => {
+    expect(findRepository(all, '2')).toBe(other);
+    expect(findRepository(all, 'a.example/x/forecast.git')).toBe(forecast);
+    expect(findRepository(all, 'plan')).toBe(plan);
+    expect(findRepository(all, 'Plan')).toBeUndefined();
+  });
+
+  it('refuses a short name that is not, unless it is a full name', () => {
+    expect(() => findRepository(all, 'forecast')).toThrow(expect.objectContaining({ status: 409 }));
+    const dropped = repository('5', 'forecast');
+    expect(findRepository([...all, dropped], 'forecast')).toBe(dropped);
+  });
+
+  it('takes the first reading that names a repository', () => {
+    const readings = [
+      { reference: 'nobody', path: 'x/contents/a' },
+      { reference: 'c.example/contents/plan.git', path: 'a' },
+    ];
+    expect(chooseReading(all, readings)).toEqual({ repository: plan, path: 'a' });
+    expect(() => chooseReading(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
+  });
+
+  it('has rows that the client understands', () => {
+    expect(repositorySchema.parse(forecast).created_at).toBe('2026-01-02T03:04:05.000000+00:00');
+  });
+});
+
+describe('entity tags', () => {
+  const tag = '"a"';
+
+  it('match as If-None-Match says', () => {
+    expect(matchesTag(undefined, tag)).toBe(false);
+    expect(matchesTag('"x"', tag)).toBe(false);
+    expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
+    expect(matchesTag('*', tag)).toBe(true);
+  });
+
+  it('are left out where a client wants what it knows and nothing else', () => {
+    expect(missesTag(undefined, tag)).toBe(false);
+    expect(missesTag('*', tag)).toBe(false);
+    expect(missesTag(`"x", ${tag}`, tag)).toBe(false);
+    expect(missesTag('"x"', tag)).toBe(true);
+    expect(missesTag(`W/${tag}`, tag)).toBe(true);
+    expect(missesTag('', tag)).toBe(true);
+  });
+});
+
+describe('ranges', () => {
+  it.each([
+    ['bytes=0-4', { first: 0, last: 4 }],
+    ['BYTES=5-', { first: 5, last: 99 }],
+    ['bytes=-10', { first: 90, last: 99 }],
+  ])('%s is a part', (range, part) => {
+    expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'part', range: part });
+  });
+
+  // Spaces are no part of a range (RFC 9110, section 14.1.1): thousands of them could be read in as many ways.
+  it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
+    '%s is none, and gets the whole',
+    (range) => {
+      expect(chooseRange(range, undefined, '"a"', 100)).toEqual({ kind: 'whole' });
+    },
+  );
+});
+
+describe('output of git', () => {
+  it('reads tree records', () => {
+    const id = 'a'.repeat(40);
+    expect(parseTreeRecord(`100644 blob ${id}     123\tx y`)).toEqual({ type: 'blob', id, sizeBytes: 123 });
+    expect(parseTreeRecord(`040000 tree ${id}       -\tx`)).toEqual({ type: 'tree', id, sizeBytes: 0 });
+    expect(parseTreeRecord('')).toBeNull();
+    expect(() => parseTreeRecord(`100644 blob ${id}     BAD\tx`)).toThrow(/cannot read/);
+  });
+
+  it('reads branches', () => {
+    const { heads, dependOnOthers } = parseHeads('a1 refs/heads/feature/q3 \nb2 refs/heads/main \n');
+    expect([...heads]).toEqual([
+      ['feature/q3', 'a1'],
+      ['main', 'b2'],
+    ]);
+    expect(dependOnOthers).toBe(false);
+    expect(parseHeads('a1 refs/heads/a refs/heads/b\n').dependOnOthers).toBe(false);
+    expect(parseHeads('a1 refs/heads/a refs/tags/b\n').dependOnOthers).toBe(true);
+  });
+});

@@ -1,0 +1,138 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import { contentsPath } from '../../../../src/lib/api/requests.ts';
+import { RequestError } from '../../../../src/server/http/request-error.ts';
+import type { Repository } from '../../../../src/server/http/library.ts';
+import { chooseReading } from '../../../../src/server/http/repository-reference.ts';
+import {
+  type ContentsReading,
+  findRoute,
+  readContents,
+  splitTarget,
+} from '../../../../src/server/http/routes.ts';
+
+function refusal(path: string): number {
+  try {
+    findRoute(path);
+  } catch (error) {
+    if (error instanceof RequestError) return error.status;
+  }
+  return 0;
+}
+
+/** How the path of a request for contents can be read. */
+function readings(path: string): ContentsReading[] {
+  const route = findRoute(path);
+  return route.kind === 'contents' ? [...readContents(route.tail)] : [];
+}
+
+describe('routes of the service', () => {
+  it('finds the lists, also under the newer name', () => {
+    expect(findRoute('/api/repos')).toEqual({ kind: 'repositories' });
+    expect(findRoute('/api/repositories')).toEqual({ kind: 'repositories' });
+    expect(findRoute('/api/repos/')).toEqual({ kind: 'repositories' });
+    expect(findRoute('/api/v1/workbooks')).toEqual({ kind: 'workbooks' });
+  });
+
+  it.each([
+    ['/api/repos/Accounting/contents', 'Accounting', ''],
+    ['/api/repos/Accounting/contents/', 'Accounting', ''],
+    ['/api/repos/host%2Forg%2Fplan.git/contents', 'host/org/plan.git', ''],
+    ['/api/repos/host/org/plan.git/contents/a/b.xlsx', 'host/org/plan.git', 'a/b.xlsx'],
+    ['/api/repos/Sales%20Europe/contents/%C3%9Cbersicht/', 'Sales Europe', 'Übersicht'],
+    ['/api/repositories/x/contents/50%25%20%231%3F.xlsx', 'x', '50% #1?.xlsx'],
+    ['/api/repos/x/contents/a%2Fb', 'x', 'a/b'],
+  ])('reads %s', (path, reference, inner) => {
+    expect(readings(path)).toEqual([{ reference, path: inner }]);
+  });
+
+  it('gives every reading of a path in which `contents` occurs more than once, the shortest reference first', () => {
+    expect(readings('/api/repos/host/contents/plan.git/contents/a')).toEqual([
+      { reference: 'host', path: 'plan.git/contents/a' },
+      { reference: 'host/contents/plan.git', path: 'a' },
+    ]);
+    expect(readings('/api/repos/contents/contents')).toEqual([{ reference: 'contents', path: '' }]);
+  });
+
+  it('understands what the client makes of a reference, a path and a branch', () => {
+    const target = `/api${contentsPath('host%2Fplan.git', 'Ä b/#1 100%?.xlsx', 'feature/q3 & more')}`;
+    const { path, query } = splitTarget(target);
+    expect(readings(path)).toEqual([{ reference: 'host/plan.git', path: 'Ä b/#1 100%?.xlsx' }]);
+    expect(new URLSearchParams(query).get('branch')).toBe('feature/q3 & more');
+  });
+
+  it('takes a target with scheme and host, as a proxy is sent it', () => {
+    expect(splitTarget('http://host:80/api/repos?a=1').path).toBe('/api/repos');
+  });
+
+  it.each(['/repos', '/apis/repos', '/api', '/api/repos/x', '/api/v1', '/api/v1/repos', '/api/contents'])(
+    'has nothing at %s',
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
+  );
+
+  it('says where the API is to whoever asks beside it', () => {
+    expect(() => findRoute('/repos')).toThrow(/below \/api/);
+  });
+
+  it('refuses a path that cannot be decoded', () => {
+    expect(() => readings('/api/repos/x/contents/%ff')).toThrow(/does not begin an encoded UTF-8 character/);
+    expect(() => readings('/api/repos/%zz/contents')).toThrow(/does not begin an encoded UTF-8 character/);
+  });
+
+  it.each([
+    ['/git/Accounting.git/info/refs', 'Accounting', true],
+    ['/git/host%2Fplan.git/git-upload-pack', 'host%2Fplan', false],
+    ['/git/host/plan/git-receive-pack', 'host/plan', false],
+    ['/git/.git/info/refs', '.git', true],
+    ['/git/info/refs/info/refs', 'info/refs', true],
+  ])('finds the repository of git in %s', (path, reference, isAdvertisement) => {
+    expect(findRoute(path)).toMatchObject({ kind: 'git', reference, isAdvertisement });
+  });
+
+  it.each(['/git/info/refs', '/git//info/refs', '/git/Accounting.git', '/git/Accounting.git/HEAD'])(
+    'has nothing of git at %s',
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
+  );
+});
+
+describe('a path that is made to take long', () => {
+  const LONGEST = 13_312;
+
+  it('may be as long as a file can lie deep, and no longer', () => {
+    const longest = encodeURIComponent('表'.repeat(1365));
+    expect(refusal(`/api/repos/${'a'.repeat(900)}/contents/${longest}`)).toBe(0);
+    expect(refusal('/'.padEnd(LONGEST, 'a'))).toBe(404);
+    expect(refusal('/'.padEnd(LONGEST + 1, 'a'))).toBe(414);
+  });
+
+  it('is not decoded before it is known who asks', () => {
+    const decode = vi.spyOn(globalThis, 'decodeURIComponent');
+    for (const path of ['/api/repos', '/uploads', '/git'])
+      findRoute(`${path}${'/contents'.repeat(1400)}/info/refs`.slice(0, LONGEST));
+    expect(decode).not.toHaveBeenCalled();
+    decode.mockRestore();
+  });
+
+  it('is read no further than a name of a repository goes', () => {
+    const plan: Repository = {
+      id: '1',
+      name: 'plan',
+      full_name: 'contents/contents/plan',
+      url: null,
+      created_at: null,
+    };
+    let made = 0;
+    function* counted(): Generator<ContentsReading> {
+      for (const reading of readContents('contents/'.repeat(1400))) {
+        made += 1;
+        yield reading;
+      }
+    }
+    expect(() => chooseReading([plan], counted())).toThrow(/there is no/);
+    expect(made).toBe(3);
+  });
+});

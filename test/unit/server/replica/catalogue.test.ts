@@ -1,0 +1,163 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import { defaultBranch, repositoriesOf, rowsOf, targetOf } from '../../../../src/server/replica/catalogue.ts';
+import { findPlace, tagOf } from '../../../../src/server/replica/mirror-contents.ts';
+import { manifestWith, repository as repositoryWith } from '../../../support/builders.ts';
+
+function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {
+  return { path, sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, ...more };
+}
+
+function workbook(id: string, versionId = 'v1'): NonNullable<ManifestFile['workbook']> {
+  return { id, versionId, author: 'Anna', message: 'm\n', createdAt: '2026-01-01T00:00:00+00:00' };
+}
+
+function manifest(more: Partial<Manifest> = {}): Manifest {
+  const of = repositoryWith({ id: 'id-1', createdAt: '2020-01-01T00:00:00Z' });
+  return manifestWith({ repository: of, verifiedAtMs: 1000, publishedAtMs: 1000, ...more });
+}
+
+describe('the repositories of a mirror', () => {
+  it('are one for each id, with a tree for each branch', () => {
+    const found = repositoriesOf([
+      targetOf('Accounting/dev', manifest({ branch: 'dev' }), 1),
+      targetOf('Accounting/main', manifest(), 1),
+    ]);
+    expect([...found.values()].map(({ shown, targets }) => [shown, [...targets.keys()]])).toEqual([
+      [
+        {
+          id: 'id-1',
+          name: 'Accounting',
+          full_name: 'Accounting',
+          url: null,
+          created_at: '2020-01-01T00:00:00Z',
+        },
+        ['dev', 'main'],
+      ],
+    ]);
+  });
+
+  it('have the name that was written last, and the time of creation of whichever manifest knows it', () => {
+    const before = targetOf('Old/dev', manifest({ branch: 'dev' }), 1);
+    const repository = { id: 'id-1', name: 'New', fullName: 'New', url: null };
+    const after = targetOf('New/main', manifest({ repository }), 2);
+    for (const order of [
+      [before, after],
+      [after, before],
+    ]) {
+      const [only] = repositoriesOf(order).values();
+      expect(only?.shown).toMatchObject({ full_name: 'New', created_at: '2020-01-01T00:00:00Z' });
+    }
+  });
+
+  it('give of two trees of a branch the one in its proper place, then the one verified last', () => {
+    const home = targetOf('Accounting/main', manifest({ verifiedAtMs: 1 }), 1);
+    const copy = targetOf('Copy/main', manifest({ verifiedAtMs: 9 }), 9);
+    const older = targetOf('Copy2/main', manifest({ verifiedAtMs: 8 }), 9);
+    const pathOf = (targets: Parameters<typeof repositoriesOf>[0]): string | undefined =>
+      repositoriesOf(targets).get('id-1')?.targets.get('main')?.path;
+    expect(pathOf([copy, home])).toBe('Accounting/main');
+    expect(pathOf([older, copy])).toBe('Copy/main');
+  });
+});
+
+describe('the branch that is given when none is named', () => {
+  it.each([
+    [['HEAD', 'main'], 'HEAD'],
+    [['feature/x'], 'feature/x'],
+    [['dev', 'main', 'master'], 'main'],
+    [['dev', 'master'], 'master'],
+    [['dev', 'release'], null],
+    [[], null],
+  ])('of %j is %j', (branches, expected) => {
+    expect(defaultBranch(branches)).toBe(expected);
+  });
+});
+
+describe('the rows of v1', () => {
+  it('are the workbooks of the listing, sorted by id and branch, under the present name', () => {
+    const files = [file('b.xlsx', { workbook: workbook('Old/b.xlsx') }), file('notes.txt')];
+    const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null };
+    const renamed = { ...one, name: 'New', fullName: 'New' };
+    const rows = rowsOf(
+      repositoriesOf([
+        targetOf('Old/main', manifest({ repository: one, files }), 1),
+        targetOf(
+          'New/dev',
+          manifest({
+            repository: renamed,
+            branch: 'dev',
+            files: [
+              file('b.xlsx', { workbook: { ...workbook('New/b.xlsx'), action: 'modify', parentId: 'v0' } }),
+            ],
+          }),
+          2,
+        ),
+      ]),
+    );
+    expect(
+      rows.map(({ id, integration, branch, version }) => [
+        id,
+        integration,
+        branch,
+        version.action,
+        version.parentId,
+      ]),
+    ).toEqual([
+      ['New/b.xlsx', 'New', 'dev', 'modify', 'v0'],
+      ['New/b.xlsx', 'New', 'main', null, null],
+    ]);
+  });
+});
+
+describe('a path', () => {
+  const files = ['a', 'a-b/c', 'b/c', 'b/d/e', 'b0'].map((path) => file(path));
+
+  it.each([
+    ['', ['a', 'a-b/c', 'b/c', 'b/d/e', 'b0']],
+    ['b', ['c', 'd/e']],
+    ['b/d', ['e']],
+    ['a-b', ['c']],
+  ])('%j is a folder with %j', (path, expected) => {
+    const place = findPlace(files, path);
+    expect(
+      place?.kind === 'folder' && place.files.map((each) => each.path.slice(place.prefix.length)),
+    ).toEqual(expected);
+  });
+
+  it.each(['a', 'b/c'])('%j is a file', (path) => {
+    expect(findPlace(files, path)).toMatchObject({ kind: 'file', file: { path } });
+  });
+
+  it.each(['c', 'b/', 'B', 'b/d/e/f', '.', '..', 'a/..'])('%j is nothing', (path) => {
+    expect(findPlace(files, path)).toBeNull();
+  });
+});
+
+describe('the tag of an archive', () => {
+  const arbitrary = fc.record({
+    path: fc.constantFrom('a', 'b', 'c/d'),
+    sha256: fc.constantFrom('1'.repeat(64), '2'.repeat(64)),
+    mode: fc.constantFrom(0o644, 0o755),
+    mtimeMs: fc.constantFrom(0, 1, 1000),
+  });
+  const list = fc.uniqueArray(arbitrary, { selector: ({ path }) => path, maxLength: 3 });
+
+  it('is the same for the same files, and no other', () => {
+    fc.assert(
+      fc.property(list, list, (one, other) => {
+        const tag = (facts: typeof one): string =>
+          tagOf({ kind: 'folder', prefix: '', files: facts.map(({ path, ...more }) => file(path, more)) });
+        expect(tag(one) === tag(other)).toBe(JSON.stringify(one) === JSON.stringify(other));
+      }),
+    );
+  });
+
+  it('of a file is that of its bytes alone', () => {
+    const tag = (more: Partial<ManifestFile>): string => tagOf({ kind: 'file', file: file('a', more) });
+    expect(tag({ mode: 0o755, mtimeMs: 5, path: 'b' })).toBe(tag({}));
+    expect(tag({ sha256: 'b'.repeat(64) })).not.toBe(tag({}));
+  });
+});

@@ -1,0 +1,201 @@
+import { Command } from 'commander';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+import { addAllPendingFlags } from '../../../../src/cli/declare.ts';
+import { addKeyCommands } from '../../../../src/cli/key-commands.ts';
+import { idMeant } from '../../../../src/cli/keys.ts';
+import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
+import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
+import {
+  addListCommands,
+  addProbeCommand,
+  addServiceCommands,
+} from '../../../../src/cli/service-commands.ts';
+import { lacksCredentials, reasonIn } from '../../../../src/server/git/stderr.ts';
+import { listenError } from '../../../../src/lib/http/listen-error.ts';
+import { say } from '../../../../src/lib/text/terminal-text.ts';
+import { reachableHost } from '../../../../src/server/http/service.ts';
+import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
+
+const AT = new Date('2026-01-02T03:04:05.678Z');
+
+describe('the log of serve', () => {
+  it('has lines of one form, marked where something is wrong', () => {
+    expect(String(formatLine('auto', 'info', 'GET / 200 1 ms', AT))).toBe(
+      '2026-01-02T03:04:05.678Z GET / 200 1 ms\n',
+    );
+    for (const level of ['warn', 'error'] as const)
+      expect(String(formatLine('pretty', level, 'a', AT))).toBe('2026-01-02T03:04:05.678Z ! a\n');
+    expect(String(formatLine('auto', 'info', 'a', AT, say`b:\n  c`))).toBe(
+      '2026-01-02T03:04:05.678Z a\nb:\n  c\n',
+    );
+  });
+
+  it('has one line of JSON for each, also with lines below it', () => {
+    const line = String(formatLine('json', 'warn', 'a', AT, say`b:\n  c`));
+    expect(line.indexOf('\n')).toBe(line.length - 1);
+    expect(JSON.parse(line)).toEqual({
+      level: 'warn',
+      time: '2026-01-02T03:04:05.678Z',
+      pid: process.pid,
+      msg: 'a\nb:\n  c',
+    });
+  });
+
+  it('shows what others wrote as text, on its one line', () => {
+    fc.assert(
+      fc.property(hostileText, fc.constantFrom('json', 'pretty'), (text, format) => {
+        const line = String(formatLine(format, 'warn', text, AT));
+        expect(line).toMatch(/^[^\n]+\n$/);
+        expect(line.slice(0, -1)).not.toMatch(UNFIT);
+      }),
+    );
+  });
+
+  it('goes down to the level of the settings', () => {
+    const logged = (level: 'debug' | 'info' | 'error'): boolean[] =>
+      (['debug', 'info', 'warn', 'error'] as const).map((each) => isLogged(each, { level, format: 'auto' }));
+    expect(logged('debug')).toEqual([true, true, true, true]);
+    expect(logged('info')).toEqual([false, true, true, true]);
+    expect(logged('error')).toEqual([false, false, false, true]);
+  });
+});
+
+describe('the settings of a mirror that serve prints', () => {
+  const start = {
+    baseUrl: 'http://127.0.0.1:9400/api',
+    own: { directory: '/srv/a b', listen: { host: '127.0.0.1', port: 9400 } },
+    keys: () => Promise.resolve([]),
+    mirrorDirectory: './mirror',
+  };
+
+  it('are a settings file as they stand', () => {
+    const text = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: 't' } }));
+    expect(parse(text)).toEqual({
+      service: { baseUrl: start.baseUrl, apiKey: 'k', apiToken: 't' },
+      directory: './mirror',
+    });
+    const withoutToken = String(mirrorSettings({ ...start, temporary: { apiKey: 'k', apiToken: null } }));
+    expect(parse(withoutToken)).toMatchObject({ service: { baseUrl: start.baseUrl, apiKey: 'k' } });
+    expect(withoutToken).toContain('apiToken: the token that');
+  });
+
+  it('go with a command that can be copied', () => {
+    expect(describeNoToken('/srv/a b')).toContain(
+      "workbook-mirror keys create --kind token --name NAME --serve-directory '/srv/a b'",
+    );
+    expect(describeNoToken(undefined)).toMatch(/--serve-directory DIR .*serve\.directory/);
+  });
+});
+
+describe('an address to listen on', () => {
+  it('is one that others can use', () => {
+    expect(reachableHost('0.0.0.0', 'machine')).toBe('machine');
+    expect(reachableHost('::', 'machine')).toBe('machine');
+    expect(reachableHost('::', 'no name')).toBe('[::]');
+    expect(reachableHost('::1', 'machine')).toBe('[::1]');
+    expect(reachableHost('127.0.0.1', 'machine')).toBe('127.0.0.1');
+  });
+
+  it.each([
+    ['EADDRINUSE', /another program listens there already/, /port for serve\.listen, or end/],
+    ['EACCES', /may not listen there/, /from 1024 on for serve\.listen; lower/],
+    ['EADDRNOTAVAIL', /no such address/, /such as 127\.0\.0\.1:9400\.$/],
+    ['EOTHER', /serve\.listen\): odd\.$/, /another address for serve\.listen\.$/],
+  ])('that cannot be had is told by its cause: %s', (code, message, hint) => {
+    const cause = Object.assign(new Error('odd'), { code });
+    const setting = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
+    const error = listenError(cause, { host: '127.0.0.1', port: 80 }, setting);
+    expect(error.code).toBe('http.unusable');
+    expect(error.message).toMatch(message);
+    expect(error.hint).toMatch(hint);
+    const http = listenError(cause, { host: '127.0.0.1', port: 80 }, { ...setting, canBeOff: true });
+    expect(http.hint).toContain('or off');
+  });
+});
+
+describe('what git complains of', () => {
+  it.each([
+    [
+      "git ls-remote ended with 128: fatal: '/x' does not appear to be a git repository; fatal: Could not read from " +
+        'remote repository.; Please make sure you have the correct access rights; and the repository exists.',
+      "'/x' does not appear to be a git repository",
+    ],
+    [
+      'git fetch ended with 128: remote: Not Found; fatal: repository https://h/x.git/ not found',
+      'repository https://h/x.git/ not found',
+    ],
+    ['git fetch ended with 1: warning: odd', 'odd'],
+    ['git fetch was ended early', 'git gives no reason'],
+    ['fatal: a\nerror: b', 'a'],
+    ['fatal: a\u001b[2Jb', 'a [2Jb'],
+  ])('is one line: %j', (said, reason) => {
+    expect(reasonIn(said)).toBe(reason);
+  });
+
+  it('may be that there was nothing to send', () => {
+    expect(
+      lacksCredentials("fatal: could not read Username for 'https://h': terminal prompts disabled"),
+    ).toBe(true);
+    expect(lacksCredentials("fatal: Authentication failed for 'https://h/x.git/'")).toBe(false);
+  });
+});
+
+describe('the id of a key', () => {
+  const ids = ['0b9f4c9e-1', '0b9f4c9e-2', 'abcd'];
+
+  it('may be its beginning, where no other begins so', () => {
+    expect(idMeant('abcd', ids)).toBe('abcd');
+    expect(idMeant('0b9f4c9e-1', ids)).toBe('0b9f4c9e-1');
+    expect(idMeant('0b9f4c9e-1', [...ids, '0b9f4c9e-11'])).toBe('0b9f4c9e-1');
+    expect(idMeant('0b9f', ['0b9f4c9e-1'])).toBe('0b9f4c9e-1');
+    expect(idMeant('0b9', ['0b9f4c9e-1'])).toBe('0b9');
+    expect(idMeant('ffff', ids)).toBe('ffff');
+    expect(() => idMeant('0b9f', ids)).toThrow(/Several keys.*0b9f/);
+  });
+});
+
+describe('the flags of commands', async () => {
+  const program = new Command('workbook-mirror');
+  addListCommands(program);
+  addProbeCommand(program, () => {});
+  addServiceCommands(program, () => {});
+  addKeyCommands(program, () => {});
+  await addAllPendingFlags(program);
+
+  function flagsOf(...path: readonly string[]): Map<string, string> {
+    let command: Command | undefined = program;
+    for (const name of path) command = command?.commands.find((each) => each.name() === name);
+    return new Map(command?.options.map(({ long, description }) => [long ?? '', description]));
+  }
+
+  it('are those of settings that they read', () => {
+    for (const path of [['repos', 'list'], ['repos', 'create'], ['workbooks', 'list'], ['probe']]) {
+      const flags = flagsOf(...path);
+      expect(flags.get('--service-base-url')).toMatch(/\(required\)$/);
+      for (const other of [
+        '--directory',
+        '--schedule',
+        '--hooks-webhook-file',
+        '--serve-directory',
+        '--log-level',
+      ])
+        expect(flags.has(other)).toBe(false);
+    }
+    const serve = flagsOf('serve');
+    for (const flag of ['--serve-directory', '--log-level', '--log-format', '--directory', '--state'])
+      expect(serve.has(flag)).toBe(true);
+    expect(serve.get('--directory')).not.toContain('required');
+    for (const other of ['--service-base-url', '--publish', '--history-retired'])
+      expect(serve.has(other)).toBe(false);
+    for (const name of ['create', 'revoke', 'list']) {
+      const settings = [...flagsOf('keys', name).keys()].filter((flag) =>
+        /^--(?:serve|log|service)-/.test(flag),
+      );
+      expect(settings).toContain('--serve-directory');
+      expect(settings.length).toBe(name === 'list' ? 3 : 1);
+    }
+  });
+});
