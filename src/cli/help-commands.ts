@@ -16,7 +16,7 @@ export function addHelpCommands(program: Command): void {
     'help',
     null,
     'explain a command or a topic',
-    'Topics are the sections of the README, by their titles or by a word of one. Without a name, lists commands and ' +
+    'Topics are the chapters of the manual and their sections, by their titles, their files or a word of one. Without a name, lists commands and ' +
       'topics.\n\nExample: workbook-mirror help history restore\n         workbook-mirror help on-disk',
   )
     .argument('[name...]', 'a command, or a topic')

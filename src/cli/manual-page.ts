@@ -4,25 +4,32 @@ import { parseInline } from '../manual/inline.ts';
 import type { Block } from '../manual/markdown.ts';
 import { renderManualPage } from '../manual/roff.ts';
 import { isSettingFlag } from './command-tree.ts';
-import { readManual } from './manual.ts';
+import { CHAPTERS, readChapter } from './manual.ts';
 
-/** The manual as the source of a manual page: what it is, the README's sections, and the flags of every command. */
+/** What a manual page holds of the manual; the other chapters are shown by `help`. */
+const OF_PAGE = ['commands', 'settings', 'on-disk', 'troubleshooting'] as const;
+
+/** The source of a manual page: commands with their flags, exit codes, settings and files. */
 export function manualPage(program: Command, version: string): string {
-  const manual = readManual() ?? [];
-  const start = manual.findIndex(({ kind }, index) => index > 0 && kind === 'heading');
-  const [introduction, sections] = [manual.slice(1, start), manual.slice(start)];
   return renderManualPage({ name: program.name(), version, summary: program.description() }, [
     heading(2, 'Synopsis'),
     { kind: 'paragraph', spans: parseInline(`**${program.name()}** *command* [*flag*…] [*argument*…]`) },
-    heading(2, 'Description'),
-    ...introduction,
-    ...sections,
+    ...OF_PAGE.flatMap((name) => readChapter(name) ?? []),
     heading(2, 'Flags of the commands'),
     paragraph(
       'Most commands also take `--config FILE` and each setting as a flag, by its name in dashes: see Settings.',
     ),
     ...leaves(program).flatMap(commandBlocks),
+    heading(2, 'See also'),
+    paragraph(`Other chapters of the manual are shown by \`${program.name()} help NAME\`: ${othersOf()}.`),
   ]);
+}
+
+function othersOf(): string {
+  const shown: readonly string[] = OF_PAGE;
+  return CHAPTERS.filter((name) => !shown.includes(name))
+    .map((name) => `\`${name}\``)
+    .join(', ');
 }
 
 function leaves(command: Command): Command[] {

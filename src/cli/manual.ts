@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 import { emphasised, say, type TerminalText } from '../lib/text/terminal-text.ts';
@@ -9,32 +10,75 @@ import { type OutputStream, standardOutput } from '../lib/process/streams.ts';
 
 const README = new URL('../../README.md', import.meta.url);
 
+/** Where the chapters lie, beside the program's files, as sources and when compiled. */
+const CHAPTERS_FOLDER = new URL('../manual/', import.meta.url);
+
+/** The chapters, in their order; each is a file of that name. */
+export const CHAPTERS = [
+  'commands',
+  'settings',
+  'keys',
+  'on-disk',
+  'backups',
+  'hooks',
+  'monitoring',
+  'troubleshooting',
+  'systemd',
+  'container',
+  'how-it-works',
+  'reliability',
+  'security',
+  'performance',
+  'server',
+  'replica',
+  'probe',
+] as const;
+
 /** What a terminal has where nobody says. */
 const USUAL_COLUMNS = 80;
 
-/** The manual: the README that comes with this package; null where that was taken away. */
-export function readManual(): Block[] | null {
+/** A chapter, its heading first, or the first steps of the README; null where its file was taken away. */
+export function readChapter(name: (typeof CHAPTERS)[number] | 'first-steps'): Block[] | null {
   try {
-    return parseMarkdown(readFileSync(README, 'utf8'));
+    if (name === 'first-steps') return firstSteps(parseMarkdown(readFileSync(README, 'utf8')));
+    const blocks = parseMarkdown(readFileSync(new URL(`${name}.md`, CHAPTERS_FOLDER), 'utf8'));
+    // A chapter is a section of the whole.
+    return blocks.map(lowered);
   } catch {
     return null;
   }
 }
 
-/** The sections of the manual that `help TOPIC` shows. */
+function lowered(block: Block): Block {
+  return block.kind === 'heading' ? { ...block, level: block.level + 1 } : block;
+}
+
+/** What the README says to who begins: its sections up to the one on the disk, of which the manual says more. */
+function firstSteps(readme: readonly Block[]): Block[] {
+  const starts = readme.flatMap((block, index) =>
+    block.kind === 'heading' && block.level === 2 ? [index] : [],
+  );
+  return readme.slice(starts[0], starts[2]);
+}
+
+/** The sections of the manual that `help TOPIC` shows: first steps, and the chapters with theirs. */
 export function manualTopics(): readonly Topic[] {
-  return topicsOf(readManual() ?? []);
+  return [
+    ...topicsOf(readChapter('first-steps') ?? []),
+    ...CHAPTERS.flatMap((name) => topicsOf(readChapter(name) ?? [], name)),
+  ];
 }
 
 /** Shows a section of the manual. @throws MirrorError `usage.invalid` when there is none of that name */
 export function showTopic(asked: string, commands: readonly string[]): TerminalText {
-  const manual = readManual();
-  if (manual === null) {
-    throw new MirrorError('usage.invalid', `The manual is not there: ${README.pathname} cannot be read.`, {
+  const topics = manualTopics();
+  if (topics.length === 0) {
+    const folder = fileURLToPath(CHAPTERS_FOLDER);
+    throw new MirrorError('usage.invalid', `The manual is not there: nothing in ${folder} can be read.`, {
       hint: 'It comes with the package. `workbook-mirror help` lists the commands.',
     });
   }
-  const found = findTopic(topicsOf(manual), asked, commands);
+  const found = findTopic(topics, asked, commands);
   if (found.topic !== undefined) return renderForTerminal(found.topic.blocks, terminalOf(standardOutput));
   throw new MirrorError('usage.invalid', `There is neither a command nor a topic ${JSON.stringify(asked)}.`, {
     hint: `${didYouMean(found.near)}\`help\` lists all of them.`,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * What the schema says about a setting beyond its type. Names, variables, flags, the help, the example file and the
- * README's table all derive from the schema and from these two registries.
+ * the manual's table all derive from the schema and from these two registries.
  */
 
 /** How a setting is written. */

@@ -16,7 +16,7 @@ import { inlineYaml } from './yaml-text.ts';
 
 const WIDTH = 100;
 
-/** The settings as a Markdown table, for the README. */
+/** The settings as a Markdown table, for the manual. */
 export function renderSettingsTable(): string {
   const rows = settingDescriptors.map(({ name, defaultText, description, defaultInput }) => {
     const isValue = defaultInput !== undefined && defaultText !== 'none';

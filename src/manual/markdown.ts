@@ -1,6 +1,6 @@
 import { parseInline, type Span } from './inline.ts';
 
-/** A part of a text: what GitHub Flavored Markdown knows, as far as a README of plain sentences takes it. */
+/** A part of a text: what GitHub Flavored Markdown knows, as far as a manual of plain sentences takes it. */
 export type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly spans: readonly Span[] }
   | { readonly kind: 'paragraph'; readonly spans: readonly Span[] }

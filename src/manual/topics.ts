@@ -7,6 +7,8 @@ export interface Topic {
   /** What it is asked for by: its title in small letters, joined with dashes, as in an address on a web page. */
   readonly name: string;
   readonly title: string;
+  /** Another name, that of the file of a chapter; undefined for a part of one. */
+  readonly file: string | undefined;
   /** 2 for a section, 3 for a part of one. */
   readonly level: number;
   /** Its heading is the first. */
@@ -18,15 +20,20 @@ export type FoundTopic =
   | { readonly topic: Topic }
   | { readonly topic: undefined; readonly near: readonly string[] };
 
-/** The topics of a manual, in its order: every section, and every part of one. */
-export function topicsOf(blocks: readonly Block[]): Topic[] {
+/**
+ * The topics of a text, in its order: every section, and every part of one.
+ * @param file of a chapter, under the name of which its heading is known, too
+ */
+export function topicsOf(blocks: readonly Block[], file?: string): Topic[] {
   return blocks.flatMap((block, index) => {
     if (block.kind !== 'heading' || block.level < 2 || block.level > 3) return [];
     const rest = blocks.slice(index + 1);
     const end = rest.findIndex((other) => other.kind === 'heading' && other.level <= block.level);
     const title = plainText(block.spans);
     const own = end === -1 ? rest : rest.slice(0, end);
-    return [{ name: nameOf(title), title, level: block.level, blocks: [block, ...own] }];
+    const isChapter = block.level === 2;
+    const topic = { name: nameOf(title), title, level: block.level, blocks: [block, ...own] };
+    return [{ ...topic, file: isChapter ? file : undefined }];
   });
 }
 
@@ -47,7 +54,7 @@ export function findTopic(
   others: readonly string[] = [],
 ): FoundTopic {
   const name = nameOf(asked);
-  const exact = topics.find((topic) => topic.name === name);
+  const exact = topics.find((topic) => topic.name === name || topic.file === name);
   if (exact !== undefined) return { topic: exact };
   const holding = topicsWith(topics, `-${name}-`);
   if (holding.length === 0 && name !== '') holding.push(...topicsWith(topics, `-${name}`));
@@ -55,7 +62,11 @@ export function findTopic(
   if (only !== undefined && holding.length === 1) return { topic: only };
   if (only !== undefined) return { topic: undefined, near: holding.map((topic) => topic.name) };
   const words = topics.flatMap((topic) => topic.name.split('-').filter((word) => word.length > 3));
-  const near = likely(name, [...topics.map((topic) => topic.name), ...others, ...words]);
+  const near = likely(name, [
+    ...topics.flatMap((topic) => [topic.name, topic.file ?? []].flat()),
+    ...others,
+    ...words,
+  ]);
   return { topic: undefined, near: near === undefined ? [] : [near] };
 }
 

@@ -134,7 +134,7 @@ async function inventoryFaults(directory: string, targets: readonly string[]): P
   ];
 }
 
-/** What the directory of a mirror consists of (README, "On disk"); a file system of its own has one more. */
+/** What the directory of a mirror consists of (manual, "On disk"); a file system of its own has one more. */
 const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
   'mirror',
   'manifests',

@@ -221,7 +221,7 @@ describe('help', () => {
     );
   });
 
-  it('shows a section of the README', async () => {
+  it('shows a section of the manual', async () => {
     const { exitCode, stdout } = await run(['help', 'exit-codes']);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^Exit codes\n/);

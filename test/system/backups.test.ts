@@ -12,7 +12,7 @@ import { MirrorHarness } from '../support/mirror-harness.ts';
 import { run as runProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
+const chapter = await readFile(join(import.meta.dirname, '../../src/manual/backups.md'), 'utf8');
 const execute = promisify(execFile);
 
 const canMountBtrfs = process.getuid?.() === 0 && readFileSync('/proc/filesystems', 'utf8').includes('btrfs');
@@ -28,10 +28,9 @@ function titleOf(title: string, program: string): string {
   return missing.has(program) ? `${title} (skipped: ${program} is not on this machine)` : title;
 }
 
-/** The commands of the README's section on backups, one a line; those that run a program under a lease. */
+/** The commands of the chapter on backups, one a line; those that run a program under a lease. */
 function recipesOf(program: string): string[] {
-  const [, section = ''] = readme.split('## Backups\n');
-  const [, block = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? [];
+  const [, block = ''] = /```sh\n([\s\S]*?)```/.exec(chapter) ?? [];
   const lines = block
     .replaceAll(/\\\n\s*/g, '')
     .replaceAll(/&&\n\s*/g, '&& ')
@@ -77,7 +76,7 @@ class BusyMirror {
     return busy;
   }
 
-  /** Runs commands of the README, with their places moved below a folder of the test. */
+  /** Runs commands of the manual, with their places moved below a folder of the test. */
   async run(command: string): Promise<void> {
     const moved = this.moved(command);
     await execute('sh', ['-e', '-c', moved], { env: this.environment(), cwd: this.folder });
@@ -149,7 +148,7 @@ class BusyMirror {
 /** How often each backup is taken: what goes wrong goes wrong now and then. */
 const TIMES = 4;
 
-describe('a backup that is taken as the README says, during heavy publishing, restores to a mirror that verify passes', () => {
+describe('a backup that is taken as the manual says, during heavy publishing, restores to a mirror that verify passes', () => {
   it.skipIf(missing.has('restic'))(titleOf('with restic', 'restic'), async () => {
     const busy = await BusyMirror.start();
     const [recipe = ''] = recipesOf('restic');

@@ -156,7 +156,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.demand('cat', `/proc/${state()['MainPID'] ?? ''}/comm`).trim()).toBe('workbook-mirror');
   });
 
-  it('has its settings checked by the line of the README', () => {
+  it('has its settings checked by the line of the manual', () => {
     expect(machine.demand('sh', '-c', checkOfTheReadme())).toContain('The settings are good');
   });
 
@@ -286,18 +286,18 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 });
 
-/** The commands of the README that make the user and put the units in their place. */
-const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+/** The commands of the manual that make the user and put the units in their place. */
+const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
 
-/** What the README says how settings are checked, as root has it. */
+/** What the manual says how settings are checked, as root has it. */
 function checkOfTheReadme(): string {
-  const [, command = ''] = /sudo (systemd-run (?:.*\\\n)*.* config check)/.exec(README) ?? [];
+  const [, command = ''] = /sudo (systemd-run (?:.*\\\n)*.* config check)/.exec(MANUAL) ?? [];
   return command;
 }
 
-/** What the README says how a group may take leases, as root has it. */
+/** What the manual says how a group may take leases, as root has it. */
 function leaseOfTheReadme(): string {
-  const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(README) ?? [];
+  const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(MANUAL) ?? [];
   return command;
 }
 

@@ -6,18 +6,20 @@ import { describe, expect, it } from 'vitest';
 import { renderSettingsTable } from '../../src/config/render.ts';
 import { ERROR_RULES } from '../../src/lib/errors/errors.ts';
 
-const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
+const MANUAL = join(import.meta.dirname, '../../src/manual');
+const settings = await readFile(join(MANUAL, 'settings.md'), 'utf8');
+const commands = await readFile(join(MANUAL, 'commands.md'), 'utf8');
 
-describe('the README', () => {
+describe('the manual', () => {
   it('has the table of settings as the schema has it', async () => {
-    const [before = '', rest = ''] = readme.split(/(?<=<!-- settings: [^\n]*\n)/);
+    const [before = '', rest = ''] = settings.split(/(?<=<!-- settings: [^\n]*\n)/);
     const [, after = ''] = rest.split(/(?=<!-- end of settings -->)/);
     const expected = `${before}${renderSettingsTable().trimEnd()}\n${after}`;
-    await expect(expected).toMatchFileSnapshot('../../README.md');
+    await expect(expected).toMatchFileSnapshot('../../src/manual/settings.md');
   });
 
   it('has every exit code that an error can end with', () => {
     for (const { exitCode } of Object.values(ERROR_RULES))
-      expect(readme).toMatch(new RegExp(`^\\| ${exitCode} +\\|`, 'm'));
+      expect(commands).toMatch(new RegExp(`^\\| ${exitCode} +\\|`, 'm'));
   });
 });

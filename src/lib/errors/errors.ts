@@ -9,7 +9,7 @@
  */
 export type ErrorAction = 'retry' | 'hold' | 'quarantine' | 'stall' | 'exit';
 
-/** Exit codes of `sync`, of `run` when it ends, and of every other command (README, "Exit codes"). */
+/** Exit codes of `sync`, of `run` when it ends, and of every other command (manual, "Exit codes"). */
 export const EXIT_CODES = {
   ok: 0,
   incomplete: 1,

@@ -11,7 +11,7 @@ import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
 const WHOLE_ENTRY_BYTES = 512 * 1024;
 
-/** What files are made with, and what the umask leaves of it (README, "On disk"). */
+/** What files are made with, and what the umask leaves of it (manual, "On disk"). */
 const FILE_MODE = 0o644;
 const NEW_MODE = FILE_MODE & ~process.umask();
 

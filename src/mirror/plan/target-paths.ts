@@ -20,7 +20,7 @@ function byAge(a: Repository, b: Repository): number {
 
 /**
  * Gives every repository its path below `mirror/`. A repository that is mirrored under its present name stays where it
- * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (README, "On disk").
+ * is; of two that would meet, the later one gets `~` and the first 8 digits of its id (manual, "On disk").
  * @param repositories the repositories that the service lists
  * @param occupied the paths in use; that of a gone repository gives way to a new repository of the same name
  * @returns path by repository id

@@ -38,7 +38,7 @@ export interface Published {
   readonly treePresent: boolean;
 }
 
-/** A target, and where its tree stands, as the directory's inventory names it (README, "On disk"). */
+/** A target, and where its tree stands, as the directory's inventory names it (manual, "On disk"). */
 export interface ListedTarget extends TargetId {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly path: string;
@@ -96,7 +96,7 @@ export interface Candidate {
 
 /**
  * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
- * configured; `HEAD` where no branch of a repository is known (README, "On disk").
+ * configured; `HEAD` where no branch of a repository is known (manual, "On disk").
  */
 export function findCandidates(
   listing: Listing,

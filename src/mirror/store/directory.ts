@@ -46,7 +46,7 @@ async function prepareTag({ internal, staging }: DirectoryLayout): Promise<void>
 
 /**
  * Makes the lock on publishing. Whoever can open it, if only to read it, can have publishing wait for as long as they like (flock(2)):
- * the group may do so only while it may also take leases (README, "Backups").
+ * the group may do so only while it may also take leases (manual, "Backups").
  */
 async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
   const handle = await openOwnFile(gate);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import type { HistoryKind } from '../plan/retention.ts';
 
-/** The paths of everything that the program keeps below the setting `directory` (README, "On disk"). */
+/** The paths of everything that the program keeps below the setting `directory` (manual, "On disk"). */
 export interface DirectoryLayout {
   readonly root: string;
   readonly mirror: string;

@@ -46,7 +46,7 @@ function sortKeys(_key: string, value: unknown): unknown {
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * The manifest as it is written: JSON with sorted keys and paths (README, "Manifests"). It comes in pieces, as the text of a
+ * The manifest as it is written: JSON with sorted keys and paths (manual, "Manifests"). It comes in pieces, as the text of a
  * great tree is longer than all that it is made from.
  */
 export function* formatManifest(manifest: Manifest): Generator<string, void> {

@@ -14,7 +14,7 @@ import { readManifest } from './manifest-file.ts';
 import { readOwnFile } from '../../lib/disk/own-file.ts';
 
 /**
- * The list of a directory's targets, `inventory.json` (README, "On disk"): it tells that a target is missing of which neither the
+ * The list of a directory's targets, `inventory.json` (manual, "On disk"): it tells that a target is missing of which neither the
  * tree nor the manifest is left. Backups bring it along.
  */
 export interface TargetList {

@@ -54,7 +54,7 @@ export interface Listing {
   readonly problems: readonly string[];
 }
 
-/** The branch name under which the contents that the service gives without `branch` are mirrored (README, "On disk"). */
+/** The branch name under which the contents that the service gives without `branch` are mirrored (manual, "On disk"). */
 export const HEAD_BRANCH = 'HEAD';
 
 /** One branch of one repository: the unit that is pulled and published. */

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
@@ -9,9 +9,12 @@ import { parseMarkdown } from '../../../src/manual/markdown.ts';
 import { renderManualPage } from '../../../src/manual/roff.ts';
 import { renderForTerminal } from '../../../src/manual/terminal.ts';
 import { findTopic, topicsOf } from '../../../src/manual/topics.ts';
+import { CHAPTERS, manualTopics } from '../../../src/cli/manual.ts';
 import { say } from '../../../src/lib/text/terminal-text.ts';
 
-const README = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
+const CHAPTERS_FOLDER = join(import.meta.dirname, '../../../src/manual');
+const textOf = (name: string): string => readFileSync(join(CHAPTERS_FOLDER, `${name}.md`), 'utf8');
+const MANUAL = CHAPTERS.map(textOf).join('\n');
 
 function shown(text: string, width = 80): string {
   return String(renderForTerminal(parseMarkdown(text), { width, emphasise: null }));
@@ -114,21 +117,47 @@ describe('a manual page', () => {
   });
 });
 
-describe('the topics of the README', () => {
-  const topics = topicsOf(parseMarkdown(README));
+describe('the chapters', () => {
+  it('are the files that there are', () => {
+    const files = readdirSync(CHAPTERS_FOLDER).filter((name) => name.endsWith('.md'));
+    expect(files.sort()).toEqual(CHAPTERS.map((name) => `${name}.md`).sort());
+  });
+
+  it('lead to files that are there', () => {
+    for (const name of ['../../README', ...CHAPTERS]) {
+      const links = textOf(name)
+        .replaceAll(/```.*?```/gs, '')
+        .matchAll(/\]\((?!https?:)([^)#]+)/g);
+      const from = dirname(join(CHAPTERS_FOLDER, `${name}.md`));
+      for (const [, link = ''] of links) expect(existsSync(join(from, link)), `${name}: ${link}`).toBe(true);
+    }
+  });
+});
+
+describe('the topics of the manual', () => {
+  const topics = manualTopics();
 
   it('are its headings, each with what is below it', () => {
-    const headings = README.replaceAll(/```.*?```/gs, '').match(/^#{2,3} .*$/gm) ?? [];
-    expect(topics.map(({ title }) => title)).toEqual(headings.map((line) => line.replace(/^#+ /, '')));
+    const headings = MANUAL.replaceAll(/```.*?```/gs, '').match(/^#{1,2} .*$/gm) ?? [];
+    const first = ['Try it', 'Five minutes to a mirror of your own service'];
+    const titles = [...first, ...headings.map((line) => line.replace(/^#+ /, ''))];
+    expect(topics.map(({ title }) => title)).toEqual(titles);
     expect(new Set(topics.map(({ name }) => name)).size).toBe(topics.length);
   });
 
-  it.each(['on-disk', 'On disk', 'exit-codes', 'settings', 'disk', 'five-minutes', 'complet'])(
-    'are found by name, title, word or the beginning of one: %j',
-    (asked) => {
-      expect(findTopic(topics, asked).topic).toBeDefined();
-    },
-  );
+  it.each([
+    'on-disk',
+    'On disk',
+    'exit-codes',
+    'settings',
+    'disk',
+    'five-minutes',
+    'complet',
+    'troubleshooting',
+    'server',
+  ])('are found by name, title, word or the beginning of one: %j', (asked) => {
+    expect(findTopic(topics, asked).topic).toBeDefined();
+  });
 
   it('that are unknown lead to the nearest', () => {
     expect(findTopic(topics, 'setings')).toEqual({ topic: undefined, near: ['settings'] });
@@ -145,7 +174,7 @@ describe('the topics of the README', () => {
   });
 
   it.each([24, 40, 80, 200])('fit a terminal of %j columns, but for code', (width) => {
-    const withoutCode = README.replaceAll(/^ *```.*?^ *```$/gms, '');
+    const withoutCode = MANUAL.replaceAll(/^ *```.*?^ *```$/gms, '');
     const lines = shown(withoutCode, width).split('\n');
     expect(lines.filter((line) => Array.from(line).length > width)).toEqual([]);
   });

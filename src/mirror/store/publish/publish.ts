@@ -33,7 +33,7 @@ export interface PublishResult {
 
 /**
  * Makes a stage the published state of a target: first everything is made durable, then one step makes it visible, then
- * the manifest follows. Readers see the state before or the state after, never anything between (README, "On disk").
+ * the manifest follows. Readers see the state before or the state after, never anything between (manual, "On disk").
  * @param path where the tree belongs, `<repository>/<branch>`
  * @param repair what of the published tree is to be replaced although the inventory did not change
  */

@@ -28,8 +28,8 @@ describe.skipIf(isMissing)('Prometheus (skipped where promtool is missing)', () 
     expect(complaints.filter((line) => !line.startsWith('nodejs_active_'))).toEqual([]);
   });
 
-  it('takes the rules for alerts of the README', async () => {
-    const readme = await readFile(join(import.meta.dirname, '../../../../README.md'), 'utf8');
+  it('takes the rules for alerts of the manual', async () => {
+    const readme = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
     const [rules = ''] = /(?<=```yaml\n)# rules for alerts\n[^]*?(?=```)/.exec(readme) ?? [];
     const file = join(await temporaryFolder(), 'rules.yml');
     await writeFile(file, rules);

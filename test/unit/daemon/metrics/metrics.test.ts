@@ -309,8 +309,8 @@ describe('the metrics', () => {
     expect(named(one, 'target_stale')).toHaveLength(1);
   });
 
-  it('are all in the table of the README, which names no others', async () => {
-    const readme = await readFile(join(import.meta.dirname, '../../../../README.md'), 'utf8');
+  it('are all in the table of the manual, which names no others', async () => {
+    const readme = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
     const metrics = createMetrics();
     const { text } = await metrics.render(eventfulReport());
     const names = [...parseMetrics(text).families.keys()].filter((name) => name.startsWith(PREFIX));
