@@ -7,7 +7,7 @@ import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { ListedTarget, Published } from '../mirror/plan/targets.ts';
 import { examinePublished } from '../mirror/store/verify/examine.ts';
-import { createInventory, manifestPaths, manifestStamp } from '../mirror/store/inventory.ts';
+import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import {
   findStrays,
@@ -110,6 +110,7 @@ export async function verify(
   const isEverything = options.targets.length === 0;
   const chosen = isEverything ? null : await chosenOf(options.targets, paths, layout);
   const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
+  const manifests = createInventory(layout);
   const log = await openVerificationLog(layout, { resume: options.resume, isKept: isEverything });
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
@@ -123,7 +124,7 @@ export async function verify(
   options.onEvent({
     kind: 'started',
     selected: selected.length,
-    totalBytes: await bytesOf(layout, new Set(selected)),
+    totalBytes: await bytesOf(manifests, new Set(selected)),
     isEstimate: options.resume,
   });
   try {
@@ -134,7 +135,7 @@ export async function verify(
       options.onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, options.signal) : [];
-    inventory = await settledInventory(layout, options.signal);
+    inventory = await settledInventory(layout, manifests, options.signal);
     await log.remove();
   } catch (error) {
     await log.save();
@@ -183,10 +184,8 @@ export function damagedTargets(report: VerifyReport): string[] {
 }
 
 /** What the files of targets come to, in bytes, by what is known of their manifests; null where that cannot be told. */
-async function bytesOf(layout: DirectoryLayout, paths: ReadonlySet<string>): Promise<number | null> {
-  const reading = await createInventory(layout)
-    .read()
-    .catch(() => null);
+async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
+  const reading = await manifests.read().catch(() => null);
   if (reading === null) return null;
   const chosen = reading.published.filter(({ path }) => paths.has(path));
   return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -316,7 +315,11 @@ type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'los
  * What the inventory says, and what of it is lost: that counts only if it is seen twice while no publish is on its way, which takes
  * a manifest away for an instant.
  */
-async function settledInventory(layout: DirectoryLayout, signal: AbortSignal): Promise<InventoryFound> {
+async function settledInventory(
+  layout: DirectoryLayout,
+  manifests: Inventory,
+  signal: AbortSignal,
+): Promise<InventoryFound> {
   const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
   let seen: ReadonlySet<string> = new Set();
   for (;;) {
@@ -324,8 +327,7 @@ async function settledInventory(layout: DirectoryLayout, signal: AbortSignal): P
     const found = await readTargetList(layout);
     if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
     if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-    const published = async (): Promise<readonly Published[]> =>
-      (await createInventory(layout).read()).published;
+    const published = async (): Promise<readonly Published[]> => (await manifests.read()).published;
     const lost = await findLost(layout, found.list, published);
     const inChange = await pathsInChange(layout);
     const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));

@@ -222,5 +222,5 @@ export function pulledOutcome(
   changedFiles: number,
   publishedAtMs = NOW_MS,
 ): Extract<Outcome, { kind: 'pulled' }> {
-  return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true, isWhole: true };
+  return { kind: 'pulled', changedFiles, publishedAtMs, isExamined: true, tree: null, isWhole: true };
 }

@@ -12,7 +12,7 @@ import type { PassContext } from '../../mirror/pass/ports.ts';
 import { ProgressMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from '../hooks/publish-gate.ts';
-import { openStateOf } from './open-reader.ts';
+import { openStateOf, recallTrees } from './open-reader.ts';
 import { keepNotes } from './progress-notes.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
@@ -126,7 +126,7 @@ export async function openMirror(
   const store = await openMirrorStore(settings, { ...options, monitor });
   try {
     tellOpened(store, emit);
-    const state = await openStateOf(settings, store, false, emit);
+    const state = await openMirrorState(settings, store, emit);
     const notes = await keepNotes(state, monitor, emit);
     const told = createListeners();
     const line = new PullLine(options.outlastsPasses === true, undefined, options.beginWork);
@@ -181,6 +181,17 @@ export async function openMirror(
 /** What is not said again while it stays as it is. */
 function nothingReported(): Pick<PassContext, 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
   return { knownProblems: new Set(), knownUnmatched: new Set(), knownLost: new Set() };
+}
+
+/** Opens the state cache, and has the store know what that remembers. */
+async function openMirrorState(
+  settings: MirrorSettings,
+  store: MirrorStore,
+  emit: EventSink,
+): Promise<State> {
+  const state = await openStateOf(settings, store, false, emit);
+  await recallTrees(store, state, emit);
+  return state;
 }
 
 /** Says what was found when the directory was opened. */

@@ -8,6 +8,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { StatusPolicy } from '../../mirror/plan/target-status.ts';
+import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { openState, type State } from '../../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../../mirror/store/read-store.ts';
 
@@ -75,5 +77,17 @@ export interface MirrorReader {
 /** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory);
-  return { store, state: await openStateOf(settings, store, true, emit) };
+  const state = await openStateOf(settings, store, true, emit);
+  await recallTrees(store, state, emit);
+  return { store, state };
+}
+
+/** Has a store know what the records remember of trees: without it, it reads all manifests once. */
+export async function recallTrees(
+  store: Pick<StoreReader, 'recall'>,
+  state: Pick<State, 'records'>,
+  emit: EventSink,
+): Promise<void> {
+  const records = await tolerateStateFailure(emit, () => state.records(), new Map<string, TargetRecord>());
+  store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
 }

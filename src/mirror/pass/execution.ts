@@ -3,6 +3,7 @@ import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
+import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext, StagePort } from './ports.ts';
 
@@ -42,6 +43,8 @@ export interface ExecutePolicy {
 export interface PlannedPass {
   readonly plan: readonly Action[];
   readonly records: ReadonlyMap<string, TargetRecord>;
+  /** What is to be remembered of the published trees, by their paths. */
+  readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
 }
 
@@ -51,6 +54,8 @@ export interface TargetWork<Stage extends StagePort> {
   readonly policy: ExecutePolicy;
   readonly listing: Pick<Listing, 'takenAtMs'>;
   readonly records: ReadonlyMap<string, TargetRecord>;
+  /** See `PlannedPass.trees`. */
+  readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
   readonly signal: AbortSignal;
   /** Reports the lease that something waits for, once each. */

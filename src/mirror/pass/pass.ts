@@ -108,7 +108,7 @@ export async function planPass(
     readonly retries: ReadonlySet<string>;
   }
 > {
-  const { published, unreadable } = await context.store.inventory();
+  const { published, unreadable, trees } = await context.store.inventory();
   const approvals = await context.store.approvals();
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
@@ -137,7 +137,7 @@ export async function planPass(
     retire: count('retire'),
   });
   const selection = checkSelection(policy.selection, listing, plan);
-  return { plan, records, approvals, selection, retries };
+  return { plan, records, trees, approvals, selection, retries };
 }
 
 async function reportUpstream<Stage extends StagePort>(

@@ -10,7 +10,7 @@ import type { TargetRecord } from '../plan/record.ts';
 import type { Listing, Repository, TargetId } from '../upstream/listing.ts';
 import type { StagedState } from './staged-state.ts';
 import type { SelectionCheck } from '../plan/selection-check.ts';
-import type { ListedTarget, Published } from '../plan/targets.ts';
+import type { ListedTarget, Published, RememberedTree } from '../plan/targets.ts';
 import type { ReportedFailures } from './reported-failures.ts';
 import type { ErrorCode } from '../../lib/errors/errors.ts';
 
@@ -169,7 +169,10 @@ export interface StorePort<Stage extends StagePort = StagePort> {
   readonly inventory: () => Promise<{
     readonly published: readonly Published[];
     readonly unreadable: readonly string[];
+    readonly trees: ReadonlyMap<string, RememberedTree>;
   }>;
+  /** What is to be remembered of a tree that was just published with this manifest. */
+  readonly treeToRemember: (path: string, manifest: Manifest) => Promise<RememberedTree | null>;
   /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
   readonly lostTargets: () => Promise<{
     readonly lost: readonly ListedTarget[];

@@ -6,6 +6,7 @@ import { fingerprintOfTree } from '../plan/fingerprint.ts';
 import { type HeldDeletion, heldFiles, isApproved } from '../plan/guard.ts';
 import { type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
 import type { PullAction } from '../plan/actions.ts';
+import type { RememberedTree } from '../plan/targets.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { StagedState } from './staged-state.ts';
 import type { PassContext, StagePort } from './ports.ts';
@@ -18,6 +19,8 @@ export type Pulled =
       readonly kind: 'pulled';
       readonly facts: TargetPulled;
       readonly manifest: Manifest;
+      /** What is to be remembered of the tree; null where nothing was published. */
+      readonly tree: RememberedTree | null;
       /** Whether every byte of the tree was read or written. */
       readonly isExamined: boolean;
       /** Whether the whole contents were compared, and not just the workbooks with new versions. */
@@ -71,7 +74,8 @@ export async function pullTarget<Stage extends StagePort>(
       durationMs: context.now() - startedAtMs,
     };
     const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
-    return { kind: 'pulled', facts, manifest, isExamined, isWhole };
+    const tree = method === 'none' ? null : await context.store.treeToRemember(action.path, manifest);
+    return { kind: 'pulled', facts, manifest, tree, isExamined, isWhole };
   } finally {
     await stage.discard();
   }

@@ -97,7 +97,7 @@ function createTally(): Tally {
 }
 
 function queuePulls<Stage extends StagePort>(
-  { context, policy, listing, records, approvals, plan, signal, noteLease }: Execution<Stage>,
+  { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution<Stage>,
   actions: readonly PullAction[],
   tally: Tally,
 ): QueuedPull[] {
@@ -115,6 +115,7 @@ function queuePulls<Stage extends StagePort>(
       policy,
       listing: { takenAtMs: listing.takenAtMs },
       records: only(records, key),
+      trees: only(trees, action.published?.path ?? action.path),
       approvals: only(approvals, key),
       signal: end,
       noteLease,
@@ -236,7 +237,7 @@ async function pullOne<Stage extends StagePort>(
       const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
       return { action, outcome, downloadedBytes, changedFiles: 0 };
     }
-    const { facts, manifest, isExamined, isWhole } = pulled;
+    const { facts, manifest, tree, isExamined, isWhole } = pulled;
     const { skipped, publishedAtMs } = manifest;
     const changedFiles = facts.added + facts.changed + facts.removed;
     const [first] = skipped;
@@ -251,7 +252,7 @@ async function pullOne<Stage extends StagePort>(
     tellLater({ name: 'target.pulled', ...facts });
     return {
       action,
-      outcome: { kind: 'pulled', changedFiles, publishedAtMs, isExamined, isWhole },
+      outcome: { kind: 'pulled', changedFiles, publishedAtMs, tree, isExamined, isWhole },
       downloadedBytes: facts.downloadedBytes,
       changedFiles,
     };

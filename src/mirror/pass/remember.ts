@@ -48,7 +48,7 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
 
 /** Remembers what became of actions, and reports it then. */
 export async function record<Stage extends StagePort>(
-  { context, policy, listing, records }: Omit<TargetWork<Stage>, 'approvals' | 'signal' | 'noteLease'>,
+  { context, policy, listing, records, trees }: Omit<TargetWork<Stage>, 'approvals' | 'signal' | 'noteLease'>,
   results: readonly EndedResult[],
 ): Promise<void> {
   const nowMs = context.now();
@@ -62,6 +62,7 @@ export async function record<Stage extends StagePort>(
       reason,
       outcome,
       publishedAtMs: action.published?.publishedAtMs ?? null,
+      tree: trees.get(action.published?.path ?? action.path) ?? null,
       listedAtMs: listing.takenAtMs,
       nowMs,
       random: context.random(),

@@ -2,6 +2,7 @@ import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
 import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
 import type { HeldDeletion } from './guard.ts';
 import { counted } from '../../lib/text/humanize.ts';
+import type { RememberedTree } from './targets.ts';
 import type { TargetId } from '../upstream/listing.ts';
 
 /** Why the last attempt at a target failed, and when the next one is due. Times in milliseconds since the epoch. */
@@ -55,6 +56,8 @@ export interface TargetRecord {
   readonly examinedAtMs: number | null;
   /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
   readonly publishedAtMs: number | null;
+  /** What its manifest says of its tree, so that it need not be read again; null where nothing is remembered. */
+  readonly tree: RememberedTree | null;
   /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
   readonly missingPasses: number;
   /** Since when a target that was never mirrored waits for the service to finish with it. Milliseconds since the epoch. */
@@ -80,6 +83,7 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
     checkedAtMs: null,
     examinedAtMs: null,
     publishedAtMs: null,
+    tree: null,
     missingPasses: 0,
     processingSinceMs: null,
     absentSinceMs: null,
@@ -102,6 +106,8 @@ export type Outcome =
       readonly publishedAtMs: number;
       /** Whether every byte of the tree was read or written. */
       readonly isExamined: boolean;
+      /** What the manifest says that was published; null where none was. */
+      readonly tree: RememberedTree | null;
     }
   | { readonly kind: 'held' }
   /** Too much would be deleted: it waits for a person's word. */
@@ -180,6 +186,8 @@ export interface RecordStep {
   readonly outcome: Outcome;
   /** `publishedAtMs` of the tree that stood there when the action was decided on; null where none did. */
   readonly publishedAtMs: number | null;
+  /** What the manifest said then of the tree; null where there was none. */
+  readonly tree: RememberedTree | null;
   /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
   readonly listedAtMs: number;
   readonly nowMs: number;
@@ -209,7 +217,8 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
 }
 
 function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
-  const record = { ...aboutTree(before, step.publishedAtMs), repository: step.repository };
+  const { repository, tree } = step;
+  const record = { ...aboutTree(before, step.publishedAtMs), repository, tree };
   const { outcome, listedAtMs, nowMs } = step;
   const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
   const seen = {
@@ -235,6 +244,7 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
         checkedAtMs: outcome.isWhole ? listedAtMs : record.checkedAtMs,
         examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
         publishedAtMs: outcome.publishedAtMs,
+        tree: outcome.tree ?? tree,
         failure: null,
       };
     case 'held':
@@ -252,7 +262,7 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
         absentSinceMs: record.absentSinceMs ?? nowMs,
       };
     case 'retired':
-      return { ...seen, failure: null };
+      return { ...seen, tree: null, failure: null };
     case 'failed':
       return {
         ...record,

@@ -1,3 +1,5 @@
+import { crc32 } from 'node:zlib';
+
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
 import {
@@ -36,6 +38,23 @@ export interface Published {
   readonly sharedBytes: number;
   /** False when the manifest is there and the tree is not. */
   readonly treePresent: boolean;
+}
+
+/** What a manifest says of its tree as a whole. */
+export type TreeSummary = Omit<Published, 'treePresent'>;
+
+/** A summary that is remembered, so that its manifest need not be read again. */
+export interface RememberedTree {
+  /** Tells the manifest's file from every other: it counts for that very file only. */
+  readonly stamp: string;
+  readonly summary: TreeSummary;
+  /** See {@link checkOf}. */
+  readonly check: number;
+}
+
+/** The CRC-32 of what is remembered of a tree: what a store spoilt counts as nothing. */
+export function checkOf({ stamp, summary }: Pick<RememberedTree, 'stamp' | 'summary'>): number {
+  return crc32(`${stamp}\n${JSON.stringify(summary)}`);
 }
 
 /** A target, and where its tree stands, as the directory's inventory names it (manual, "On disk"). */

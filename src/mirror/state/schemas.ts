@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { checkOf, type TreeSummary } from '../plan/targets.ts';
 import { PULL_PHASES } from '../pass/pull-progress.ts';
 
 const time = z.number();
@@ -34,6 +35,40 @@ const heldSchema = z.object({
 });
 
 /** A record as it is kept; anything else is a miss. */
+const count = z.number().int().nonnegative();
+
+const treeSummarySchema = z.object({
+  path: target,
+  repository: z.object({
+    id: z.string().min(1),
+    name: z.string(),
+    fullName: z.string().min(1),
+    url: z.string().nullable(),
+    createdAt: z.string().nullable().optional(),
+  }),
+  branch: z.string().min(1),
+  fingerprint: z.string().nullable(),
+  borrowed: z.array(z.string()),
+  settled: z.boolean(),
+  etag: z.string().nullable(),
+  verifiedAtMs: time,
+  comparedAtMs: time.nullable(),
+  publishedAtMs: time,
+  restoredAtMs: time.nullable(),
+  archiveBytes: count,
+  fileCount: count,
+  sizeBytes: count,
+  sharedBytes: count,
+}) satisfies z.ZodType<TreeSummary>;
+
+/** One that was spoilt, or that another version wrote, counts as none: its manifest is read. */
+const rememberedTreeSchema = z
+  .object({ stamp: z.string(), summary: treeSummarySchema, check: z.number() })
+  .refine((tree) => tree.check === checkOf(tree))
+  .nullable()
+  .default(null)
+  .catch(null);
+
 export const recordSchema = z.object({
   target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
   repository: z.string(),
@@ -41,6 +76,7 @@ export const recordSchema = z.object({
   checkedAtMs: time.nullable(),
   examinedAtMs: time.nullable().default(null),
   publishedAtMs: time.nullable().default(null),
+  tree: rememberedTreeSchema,
   missingPasses: z.number().int().nonnegative(),
   processingSinceMs: time.nullable(),
   absentSinceMs: time.nullable(),

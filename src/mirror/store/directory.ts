@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { access, constants, lstat, mkdir, rm, rmdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { z } from 'zod';
@@ -30,6 +30,8 @@ export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
       await ensureFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
+    // An earlier version remembered there what the records hold now.
+    await rm(join(layout.internal, 'summaries'), { force: true });
     await prepareGate(layout);
     await prepareTag(layout);
   } catch (error) {

@@ -2,19 +2,18 @@ import { lstatSync, readdirSync, readFileSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 
 import { byCodeUnits, type Manifest } from './manifest.ts';
-import type { Published } from '../plan/targets.ts';
+import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { parseManifest } from './manifest-file.ts';
 import { forEachInSlices } from './slices.ts';
-import { readSummaries, type StampedSummary, type Summary, writeSummaries } from './summaries.ts';
 
 /** Reads what is published, from the manifests: the disk is the truth. */
 export interface Inventory {
   /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
   readonly read: () => Promise<InventoryReading>;
-  /** Writes down what was read, if that is news, so that other processes need not read it again. */
-  readonly save: () => Promise<void>;
+  /** Takes what is remembered of trees, so that their manifests need not be read. */
+  readonly recall: (trees: Iterable<RememberedTree>) => void;
 }
 
 /** What an inventory found. */
@@ -22,50 +21,56 @@ export interface InventoryReading {
   readonly published: readonly Published[];
   /** Paths whose manifest the disk does not give: what stands there is not known, which is not the same as nothing. */
   readonly unreadable: readonly string[];
+  /** What is to be remembered of the published trees, by their paths. */
+  readonly trees: ReadonlyMap<string, RememberedTree>;
+}
+
+/** What is known of a manifest; `tree` is null where it cannot be understood. */
+interface KnownManifest {
+  readonly stamp: string;
+  readonly tree: RememberedTree | null;
 }
 
 /** Makes an inventory that reads a manifest only when its file is another than the one of which a summary is at hand. */
 export function createInventory(layout: DirectoryLayout): Inventory {
-  let known: Map<string, StampedSummary> | null = null;
-  let isNews = false;
+  let known = new Map<string, KnownManifest>();
   return {
+    recall: (trees) => {
+      for (const tree of trees) {
+        const { path } = tree.summary;
+        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
+      }
+    },
     read: () =>
       onDisk('reading the manifests', async () => {
-        const before = known ?? (await readSummaries(layout));
-        const present = new Map<string, StampedSummary>();
+        const present = new Map<string, KnownManifest>();
         const published: Published[] = [];
         const unreadable: string[] = [];
+        const trees = new Map<string, RememberedTree>();
         await forEachInSlices(await manifestPaths(layout), (path) => {
           try {
-            const found = summarise(layout, path, before.get(path));
+            const found = lookAt(layout, path, known.get(path));
             if (found === null) return;
             present.set(path, found);
-            if (found !== before.get(path)) isNews = true;
-            if (found.summary === null) return;
-            published.push({ ...found.summary, treePresent: isFolder(treePath(layout, path)) });
+            if (found.tree === null) return;
+            trees.set(path, found.tree);
+            published.push({ ...found.tree.summary, treePresent: isFolder(treePath(layout, path)) });
           } catch {
             unreadable.push(path);
           }
         });
-        if (present.size !== before.size) isNews = true;
         known = present;
-        return { published, unreadable };
+        return { published, unreadable, trees };
       }),
-    save: async () => {
-      if (known === null || !isNews) return;
-      isNews = false;
-      // What cannot be written down costs the time of reading it again, and nothing else.
-      await writeSummaries(layout, known).catch(() => {});
-    },
   };
 }
 
-/** The summary of a target's manifest: the one at hand, if it is of the same file; null where there is no manifest. */
-function summarise(
+/** What is known of a target's manifest, if it is of the same file, or else what that says; null where there is none. */
+function lookAt(
   layout: DirectoryLayout,
   path: string,
-  known: StampedSummary | undefined,
-): StampedSummary | null {
+  known: KnownManifest | undefined,
+): KnownManifest | null {
   const file = manifestPath(layout, path);
   const stats = statsOf(file);
   if (stats === null) return null;
@@ -73,7 +78,21 @@ function summarise(
   if (known?.stamp === stamp) return known;
   const text = unlessGone(() => readFileSync(file, 'utf8'));
   const manifest = text === null ? null : parseManifest(text);
-  return { stamp, summary: manifest === null ? null : summaryOf(manifest, path) };
+  return { stamp, tree: manifest === null ? null : rememberedTree(stamp, summaryOf(manifest, path)) };
+}
+
+function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {
+  return { stamp, summary, check: checkOf({ stamp, summary }) };
+}
+
+/** What is to be remembered of a tree that was just published with this manifest; null where that is not what stands there. */
+export async function treeToRemember(
+  layout: DirectoryLayout,
+  path: string,
+  manifest: Manifest,
+): Promise<RememberedTree | null> {
+  const stamp = await manifestStamp(layout, path);
+  return stamp === null ? null : rememberedTree(stamp, summaryOf(manifest, path));
 }
 
 /** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */
@@ -123,7 +142,7 @@ function unlessGone<T>(operation: () => T): T | null {
   }
 }
 
-function summaryOf(manifest: Manifest, path: string): Summary {
+function summaryOf(manifest: Manifest, path: string): TreeSummary {
   return {
     path,
     repository: manifest.repository,

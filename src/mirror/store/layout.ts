@@ -28,8 +28,6 @@ export interface DirectoryLayout {
   readonly gate: string;
   readonly lockFile: string;
   readonly stateFile: string;
-  /** What the manifests say as a whole; disposable, like the state. */
-  readonly summaries: string;
 }
 
 /** Names the paths below a root; touches nothing. */
@@ -52,7 +50,6 @@ export function layoutOf(root: string): DirectoryLayout {
     gate: join(internal, 'publish.lock'),
     lockFile: join(internal, 'lock'),
     stateFile: join(internal, 'state.db'),
-    summaries: join(internal, 'summaries'),
   };
 }
 

@@ -11,7 +11,7 @@ import type { MirrorStore } from './store.ts';
 /** What can be read of the mirror directory beside the process that writes it. */
 export type StoreReader = Pick<
   MirrorStore,
-  'layout' | 'id' | 'published' | 'inventory' | 'manifest' | 'leases' | 'approvals' | 'retries'
+  'layout' | 'id' | 'published' | 'inventory' | 'recall' | 'manifest' | 'leases' | 'approvals' | 'retries'
 >;
 
 /**
@@ -25,6 +25,7 @@ export async function readStore(directory: string): Promise<StoreReader> {
     id: (await knownDirectoryId(layout)) ?? '',
     published: async () => (await inventory.read()).published,
     inventory: inventory.read,
+    recall: inventory.recall,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
     leases: async () => (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce,
     approvals: () => readApprovals(layout),

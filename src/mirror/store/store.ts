@@ -5,7 +5,7 @@ import type { Manifest } from './manifest.ts';
 import type { PublishMode } from './publish/publishing.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import type { TargetId } from '../upstream/listing.ts';
-import type { ListedTarget, Published } from '../plan/targets.ts';
+import type { ListedTarget, Published, RememberedTree } from '../plan/targets.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { createActivity } from './publish/activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
@@ -23,7 +23,7 @@ import type { ExamineDepth } from './verify/examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked, tryToPass } from './publish/gate.ts';
 import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
-import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
+import { createInventory, type Inventory, type InventoryReading, treeToRemember } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
@@ -53,6 +53,10 @@ export interface MirrorStore {
   readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
+  /** Takes what is remembered of trees, so that their manifests need not be read. */
+  readonly recall: Inventory['recall'];
+  /** What is to be remembered of a tree that was just published with this manifest. */
+  readonly treeToRemember: (path: string, manifest: Manifest) => Promise<RememberedTree | null>;
   /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
   readonly lostTargets: () => Promise<{
     readonly lost: readonly ListedTarget[];
@@ -164,6 +168,9 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       settle: (signal) => settle(context, signal),
       published: async () => (await inventory.read()).published,
       inventory: () => readForPass(lock, inventory),
+      recall: inventory.recall,
+      treeToRemember: (path, manifest) =>
+        onDisk('looking at a manifest', () => treeToRemember(layout, path, manifest)),
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
@@ -268,12 +275,10 @@ function unlessLeased({ layout, twins, now }: PublishContext): Pick<Twins, 'shar
   };
 }
 
-/** Reads what is published, and writes down what it comes to for the next process. */
+/** Reads what is published in the directory that was locked. */
 async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<InventoryReading> {
   await lock.check();
-  const reading = await inventory.read();
-  await inventory.save();
-  return reading;
+  return inventory.read();
 }
 
 async function throughGate<T>(

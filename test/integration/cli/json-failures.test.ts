@@ -130,13 +130,13 @@ describe('a command with --json that fails', () => {
   });
 
   it('says so of a defect', async () => {
-    vi.doMock('../../src/cli/status.ts', () => ({
+    vi.doMock('../../../src/cli/status.ts', () => ({
       describeStatus: () => '',
       isAllWell: () => false,
       status: () => Promise.reject(new TypeError('boom')),
     }));
     onTestFinished(() => {
-      vi.doUnmock('../../src/cli/status.ts');
+      vi.doUnmock('../../../src/cli/status.ts');
     });
     const failed = await runHere(['status', '--json'], { DIRECTORY: '/nowhere' });
     expect(failed.exitCode).toBe(70);

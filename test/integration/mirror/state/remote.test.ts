@@ -66,7 +66,7 @@ describe('the state cache in another program', () => {
     const { peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
       peerDependencies: Record<string, string>;
     };
-    const source = await readFile(join(root, 'src/state/remote.ts'), 'utf8');
+    const source = await readFile(join(root, 'src/mirror/state/remote.ts'), 'utf8');
     for (const [name, version] of Object.entries(peerDependencies))
       expect(source).toContain(`'${name}@${version}'`);
   });

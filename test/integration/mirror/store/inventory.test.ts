@@ -1,10 +1,13 @@
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
-import { createInventory } from '../../../../src/mirror/store/inventory.ts';
+import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
+import type { RememberedTree } from '../../../../src/mirror/plan/targets.ts';
+import { recordSchema } from '../../../../src/mirror/state/schemas.ts';
+import { createInventory, treeToRemember } from '../../../../src/mirror/store/inventory.ts';
 import {
   type DirectoryLayout,
   layoutOf,
@@ -12,7 +15,7 @@ import {
   treePath,
 } from '../../../../src/mirror/store/layout.ts';
 import { formatManifest, readManifest } from '../../../../src/mirror/store/manifest-file.ts';
-import { manifestFile, manifestWith, repository } from '../../../support/builders.ts';
+import { manifestFile, manifestWith, repository, target } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const MANIFEST = manifestWith({
@@ -43,17 +46,20 @@ async function makeLayout(): Promise<DirectoryLayout> {
   return layout;
 }
 
-/** What another process says that begins with what is written down. */
-async function fingerprints(layout: DirectoryLayout): Promise<Record<string, string | null>> {
-  const { published } = await createInventory(layout).read();
-  return Object.fromEntries(published.map(({ path, fingerprint }) => [path, fingerprint]));
+/** What is to be remembered of everything that is published. */
+async function remembered(layout: DirectoryLayout): Promise<RememberedTree[]> {
+  return [...(await createInventory(layout).read()).trees.values()];
 }
 
-/** Reads everything and writes it down. */
-async function save(layout: DirectoryLayout): Promise<void> {
+/** What another process says that begins with what is remembered. */
+async function fingerprints(
+  layout: DirectoryLayout,
+  trees: readonly RememberedTree[],
+): Promise<Record<string, string | null>> {
   const inventory = createInventory(layout);
-  await inventory.read();
-  await inventory.save();
+  inventory.recall(trees);
+  const { published } = await inventory.read();
+  return Object.fromEntries(published.map(({ path, fingerprint }) => [path, fingerprint]));
 }
 
 describe('an inventory', () => {
@@ -97,66 +103,60 @@ describe('an inventory', () => {
     },
   );
 
-  it('takes what was written down for what it was written of, and reads everything else', async () => {
+  it('takes what is remembered for the very manifest that it was made from, and reads everything else', async () => {
     const layout = await makeLayout();
-    await put(layout, 'a/main');
-    await put(layout, 'b/main');
-    await put(layout, 'c/main');
-    await save(layout);
-    const text = await readFile(layout.summaries, 'utf8');
-    expect(text).toContain('"f1"');
+    for (const path of ['a/main', 'b/main', 'c/main']) await put(layout, path);
+    // Shows what is taken and what is read.
+    const trees = (await remembered(layout)).map(({ stamp, summary, check }) => {
+      return { stamp, summary: Object.assign({}, summary, { fingerprint: 'remembered' }), check };
+    });
     await put(layout, 'b/main', { fingerprint: 'f2' });
     await rm(manifestPath(layout, 'c/main'));
     await put(layout, 'd/main', { fingerprint: 'f3' });
-    expect(await fingerprints(layout)).toEqual({ 'a/main': 'f1', 'b/main': 'f2', 'd/main': 'f3' });
-    expect(await readFile(layout.summaries, 'utf8')).toBe(text);
+    expect(await fingerprints(layout, trees)).toEqual({
+      'a/main': 'remembered',
+      'b/main': 'f2',
+      'd/main': 'f3',
+    });
   });
 
-  it('gives the same from what was written down as from the manifests', async () => {
+  it('gives the same from what is remembered as from the manifests', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main', { borrowed: ['x'], etag: '"e"', comparedAtMs: null, restoredAtMs: 5 });
     const { createdAt: _createdAt, ...repository } = MANIFEST.repository;
     await put(layout, 'b/main', { repository });
     const first = await createInventory(layout).read();
-    await save(layout);
-    expect(await createInventory(layout).read()).toStrictEqual(first);
-  });
-
-  it.each([
-    ['damaged in the middle', (text: string) => text.replace('"f1"', '"f9"')],
-    ['cut off', (text: string) => text.slice(0, -10)],
-    ['of another format', (text: string) => `9${text.slice(1)}`],
-    ['empty', () => ''],
-  ])('does not believe what was written down and is %s', async (_what, damage) => {
-    const layout = await makeLayout();
-    await put(layout, 'a/main');
-    await save(layout);
-    await writeFile(layout.summaries, damage(await readFile(layout.summaries, 'utf8')));
-    expect(await fingerprints(layout)).toEqual({ 'a/main': 'f1' });
-  });
-
-  it('writes down only what is news', async () => {
-    const layout = await makeLayout();
-    await put(layout, 'a/main');
     const inventory = createInventory(layout);
-    await inventory.read();
-    await inventory.save();
-    await rm(layout.summaries);
-    await inventory.read();
-    await inventory.save();
-    await expect(readFile(layout.summaries)).rejects.toThrow('ENOENT');
-    await rm(manifestPath(layout, 'a/main'));
-    await inventory.read();
-    await inventory.save();
-    expect(await readFile(layout.summaries, 'utf8')).toMatch(/\n\[\]$/);
+    inventory.recall(first.trees.values());
+    expect(await inventory.read()).toStrictEqual(first);
   });
 
-  it('goes on where nothing can be written down', async () => {
+  it('remembers of what was just published what a reading would', async () => {
     const layout = await makeLayout();
     await put(layout, 'a/main');
-    await rm(layout.staging, { recursive: true });
-    await save(layout);
-    expect(await fingerprints(layout)).toEqual({ 'a/main': 'f1' });
+    const [read] = await remembered(layout);
+    expect(await treeToRemember(layout, 'a/main', MANIFEST)).toEqual(read);
+    expect(await treeToRemember(layout, 'none/main', MANIFEST)).toBeNull();
+  });
+
+  it('has what it remembers survive the state cache, and nothing of it that was spoilt', async () => {
+    const layout = await makeLayout();
+    await put(layout, 'a/main');
+    const [tree] = await remembered(layout);
+    if (tree === undefined) throw new Error('nothing is published');
+    const stored = JSON.parse(JSON.stringify({ ...emptyRecord(target()), tree })) as { tree: object };
+    expect(recordSchema.parse(stored).tree).toEqual(tree);
+    const spoilt = [
+      { ...tree, summary: { ...tree.summary, fingerprint: 'f9' } },
+      { ...tree, stamp: `${tree.stamp}1` },
+      { ...tree, summary: { ...tree.summary, path: '../outside' } },
+      { ...tree, check: undefined },
+      'x',
+    ];
+    for (const each of spoilt) {
+      const record = recordSchema.parse({ ...stored, tree: each });
+      expect(record).toMatchObject({ tree: null, target: target() });
+    }
   });
 });
 

@@ -39,7 +39,7 @@ function failed(code: Extract<Outcome, { kind: 'failed' }>['code']): Result {
 
 const GOOD = [
   result({ kind: 'kept' }),
-  result({ kind: 'pulled', changedFiles: 1, publishedAtMs: 1, isExamined: true, isWhole: true }),
+  result({ kind: 'pulled', changedFiles: 1, publishedAtMs: 1, isExamined: true, tree: null, isWhole: true }),
   result({ kind: 'absent' }),
   result({ kind: 'retired' }),
 ];

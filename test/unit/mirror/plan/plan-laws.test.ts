@@ -133,6 +133,7 @@ function applied(world: World, plan: readonly Action[], polled: Listing): World 
       reason: action.reason,
       outcome,
       publishedAtMs: action.published?.publishedAtMs ?? null,
+      tree: null,
       listedAtMs: world.nowMs,
       nowMs: world.nowMs,
       random: 0.5,

@@ -273,7 +273,7 @@ class Execution {
     return pulledOutcome(1, facts.publishedAtMs);
   }
 
-  /** As src/sync/gone.ts judges it; other contents of the repository are found if any branch is there. */
+  /** As src/mirror/pass/gone.ts judges it; other contents of the repository are found if any branch is there. */
   private absent(action: Extract<Action, { kind: 'pull' }>): Outcome {
     const { target, whenAbsent, path } = action;
     if (whenAbsent === 'accept') return { kind: 'absent' };
@@ -327,6 +327,7 @@ class Execution {
       reason: action.reason,
       outcome,
       publishedAtMs: action.published?.publishedAtMs ?? null,
+      tree: null,
       listedAtMs: nowMs,
       nowMs,
       random: 0.5,
@@ -337,7 +338,7 @@ class Execution {
     this.records.set(key, nextRecord(this.records.get(key) ?? emptyRecord(action.target), step, RETRY));
   }
 
-  /** As src/sync/remember.ts does it. */
+  /** As src/mirror/pass/remember.ts does it. */
   private forget(plan: readonly Action[]): void {
     if (!this.polled.repositoriesComplete || this.polled.repositories.length === 0) return;
     const alive = new Set(plan.map(({ target }) => targetKey(target)));

@@ -17,7 +17,8 @@ import {
   type StoredRecord,
   type Writes,
 } from '../../../../src/mirror/state/repeats.ts';
-import { MINUTE_MS, NOW_MS, target } from '../../../support/builders.ts';
+import type { RememberedTree } from '../../../../src/mirror/plan/targets.ts';
+import { MINUTE_MS, NOW_MS, published, target } from '../../../support/builders.ts';
 
 const POLICY = { backOff: { firstDelayMs: 1000, maxDelayMs: 60_000 }, slowRetryMs: 60_000 };
 
@@ -63,6 +64,9 @@ function keyed(records: readonly TargetRecord[]): Map<string, TargetRecord> {
 
 type Happening = 'kept' | 'held' | 'pulled' | 'failed' | 'absent' | 'not-seen';
 
+const SUMMARY = { ...published(), path: 'Accounting/main' };
+const TREE: RememberedTree = { stamp: '1 2 3 4', summary: SUMMARY, check: 0 };
+
 const OUTCOMES: Readonly<Record<Exclude<Happening, 'not-seen'>, readonly [string, string, Outcome]>> = {
   kept: ['keep', 'unchanged', { kind: 'kept' }],
   held: ['hold', 'not-selected', { kind: 'held' }],
@@ -70,7 +74,7 @@ const OUTCOMES: Readonly<Record<Exclude<Happening, 'not-seen'>, readonly [string
   pulled: [
     'pull',
     'versions-changed',
-    { kind: 'pulled', changedFiles: 1, isWhole: true, publishedAtMs: 5, isExamined: true },
+    { kind: 'pulled', changedFiles: 1, isWhole: true, publishedAtMs: 5, isExamined: true, tree: null },
   ],
   failed: [
     'pull',
@@ -95,6 +99,7 @@ function after(before: TargetRecord, what: Exclude<Happening, 'not-seen'>, nowMs
     reason,
     outcome,
     publishedAtMs: 5,
+    tree: TREE,
     listedAtMs: nowMs - 1,
     nowMs,
     random: 0.5,
