@@ -6,7 +6,7 @@ import type { HookCommand, HookSurroundings } from './ports.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { layoutOf, manifestPath, treePath } from '../../mirror/store/layout.ts';
-import type { PassContext } from '../../mirror/pass/ports.ts';
+import type { PassContext } from '../../mirror/pass/context.ts';
 import { secretsOf } from '../settings/secrets-of.ts';
 
 /** The command of one of the two settings; null for none. */

@@ -8,7 +8,7 @@ import type { State } from '../../mirror/state/state.ts';
 import { type MirrorStore, openStore } from '../../mirror/store/store.ts';
 import { type BeginWork, PullLine } from '../../mirror/pass/pull-scheduler.ts';
 import type { PassPolicy } from '../../mirror/pass/pass.ts';
-import type { PassContext } from '../../mirror/pass/ports.ts';
+import type { PassContext } from '../../mirror/pass/context.ts';
 import { ProgressMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from '../hooks/publish-gate.ts';
@@ -49,7 +49,7 @@ function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
   /** What a pass works with: to be asked for at the beginning of each, as it changes with the settings. */
-  readonly context: MirrorContext;
+  readonly context: PassContext;
   readonly policy: PassPolicy;
   readonly store: MirrorStore;
   readonly state: State;
@@ -66,8 +66,6 @@ export interface Mirror {
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
-
-type MirrorContext = PassContext<Awaited<ReturnType<MirrorStore['stage']>>>;
 
 /** Settings that all was made ready for: one of the two is to be called. */
 export interface PreparedSettings {

@@ -13,7 +13,7 @@ import {
   resultOf,
 } from './execution.ts';
 import { retireAll, type Retirement } from './gone.ts';
-import type { PassContext, StagePort } from './ports.ts';
+import type { PassContext } from './context.ts';
 import { pullAll, unfinishedResult } from './pulls.ts';
 import { forget, record, withdraw } from './remember.ts';
 
@@ -22,15 +22,15 @@ import { forget, record, withdraw } from './remember.ts';
  * its own; only a refused credential ends the pass, because it would fail every other target too.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
-export async function executePlan<Stage extends StagePort>(
-  context: PassContext<Stage>,
+export async function executePlan(
+  context: PassContext,
   policy: ExecutePolicy,
   listing: Listing,
   planned: PlannedPass,
   signal: AbortSignal,
 ): Promise<ActionResult[]> {
   const noteLease = leaseNoter(context.emit);
-  const execution: Execution<Stage> = { context, policy, listing, ...planned, signal, noteLease };
+  const execution: Execution = { context, policy, listing, ...planned, signal, noteLease };
   await callOffUnwanted(execution);
   const { settled, untouched, pulls } = await settleWithoutContents(execution);
   const { results: pulled, gone } = await pullAll(execution, pulls);
@@ -49,7 +49,7 @@ export async function executePlan<Stage extends StagePort>(
 }
 
 /** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
-async function callOffUnwanted<Stage extends StagePort>({ context, plan }: Execution<Stage>): Promise<void> {
+async function callOffUnwanted({ context, plan }: Execution): Promise<void> {
   const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
   await context.line.callOff([...context.line.inHand().keys()].filter((key) => !wanted.has(key)));
 }
@@ -76,9 +76,7 @@ function dueRetirements(plan: readonly Action[], results: readonly ActionResult[
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
 /** Does what needs no contents, and gives the pulls that are left. */
-async function settleWithoutContents<Stage extends StagePort>(
-  execution: Execution<Stage>,
-): Promise<{
+async function settleWithoutContents(execution: Execution): Promise<{
   readonly settled: readonly EndedResult[];
   /** Targets of which a pull of an earlier pass goes on. */
   readonly untouched: readonly ActionResult[];
@@ -105,11 +103,7 @@ function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
 }
 
 /** Moves the tree of a renamed repository. Gives what became of the action, if that does not go. */
-async function moveTree<Stage extends StagePort>(
-  execution: Execution<Stage>,
-  action: Action,
-  from: string,
-): Promise<EndedResult | null> {
+async function moveTree(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
   const { context } = execution;
   try {
     const manifest = await context.store.manifest(from);

@@ -5,7 +5,7 @@ import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
-import type { PassContext, StagePort } from './ports.ts';
+import type { PassContext } from './context.ts';
 
 /** What became of one action. */
 export interface ActionResult {
@@ -49,8 +49,8 @@ export interface PlannedPass {
 }
 
 /** What whoever works on targets needs of a pass. */
-export interface TargetWork<Stage extends StagePort> {
-  readonly context: PassContext<Stage>;
+export interface TargetWork {
+  readonly context: PassContext;
   readonly policy: ExecutePolicy;
   readonly listing: Pick<Listing, 'takenAtMs'>;
   readonly records: ReadonlyMap<string, TargetRecord>;
@@ -63,12 +63,12 @@ export interface TargetWork<Stage extends StagePort> {
 }
 
 /** A plan on its way. */
-export interface Execution<Stage extends StagePort> extends TargetWork<Stage>, PlannedPass {
+export interface Execution extends TargetWork, PlannedPass {
   readonly listing: Listing;
 }
 
 /** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
-export interface PullWork<Stage extends StagePort> extends TargetWork<Stage> {
+export interface PullWork extends TargetWork {
   readonly action: PullAction;
   readonly repository: Repository;
   /** Rows of the whole repository; null where the service has no list of workbooks. */
@@ -93,7 +93,7 @@ export function leaseNoter(emit: PassContext['emit']): (lease: Lease) => void {
 
 /** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
 export function heldByLease(
-  { noteLease }: Pick<TargetWork<StagePort>, 'noteLease'>,
+  { noteLease }: Pick<TargetWork, 'noteLease'>,
   { target, repository, path, published, fingerprint, moveFrom }: Action,
   lease: Lease,
 ): EndedResult {
@@ -116,7 +116,7 @@ export function heldByLease(
 
 /** What an action that failed came to. @throws MirrorError what ends the whole pass */
 export function failed(
-  work: Pick<TargetWork<StagePort>, 'noteLease' | 'signal'>,
+  work: Pick<TargetWork, 'noteLease' | 'signal'>,
   action: Action,
   error: unknown,
 ): EndedResult {

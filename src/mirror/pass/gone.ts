@@ -5,7 +5,6 @@ import { isRestored, mirroredTargets } from '../plan/retirements.ts';
 import { emptyRecord } from '../plan/record.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import { type EndedResult, type Execution, failed, type PullWork, resultOf } from './execution.ts';
-import type { StagePort } from './ports.ts';
 
 /** A tree that is to leave the mirror. */
 export interface Retirement {
@@ -18,10 +17,7 @@ export interface Retirement {
  * The service has no contents for the target: what that means depends on what else it says.
  * @returns null when the target's time has come
  */
-export async function notFound<Stage extends StagePort>(
-  work: PullWork<Stage>,
-  isCertain: boolean,
-): Promise<EndedResult | null> {
+export async function notFound(work: PullWork, isCertain: boolean): Promise<EndedResult | null> {
   const { action } = work;
   switch (action.whenAbsent) {
     case 'accept':
@@ -38,13 +34,13 @@ export async function notFound<Stage extends StagePort>(
 }
 
 /** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
-async function isRepositoryReachable<Stage extends StagePort>({
+async function isRepositoryReachable({
   context,
   action,
   repository,
   branches,
   signal,
-}: PullWork<Stage>): Promise<boolean> {
+}: PullWork): Promise<boolean> {
   const others = branches.filter((branch) => branch !== action.target.branch);
   for (const branch of [HEAD_BRANCH, ...others]) {
     if (await context.service.exists({ repository, branch, path: '', signal })) return true;
@@ -64,8 +60,8 @@ function notFoundError(action: PullAction): MirrorError {
 }
 
 /** Retires what is gone, except what the guard holds because it is too much at once. Gives a result for each, in their order. */
-export async function retireAll<Stage extends StagePort>(
-  execution: Execution<Stage>,
+export async function retireAll(
+  execution: Execution,
   retirements: readonly Retirement[],
 ): Promise<EndedResult[]> {
   const { plan, policy, records, approvals } = execution;
@@ -92,10 +88,7 @@ export async function retireAll<Stage extends StagePort>(
 }
 
 /** Moves a tree out of the mirror, unless another repository's stands in its place by now. */
-async function retireOne<Stage extends StagePort>(
-  execution: Execution<Stage>,
-  { action, target, reason }: Retirement,
-): Promise<EndedResult> {
+async function retireOne(execution: Execution, { action, target, reason }: Retirement): Promise<EndedResult> {
   const { context, approvals, signal } = execution;
   try {
     const manifest = await context.store.manifest(action.path);

@@ -1,7 +1,8 @@
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import type { ListedTarget } from '../plan/targets.ts';
 import type { ActionResult } from './execution.ts';
-import type { PassContext, StorePort } from './ports.ts';
+import type { PassContext } from './context.ts';
+import type { MirrorStore } from '../store/store.ts';
 
 /**
  * Reports the targets that are gone with their manifests, each once for as long as it stays so: nothing else on the disk tells of
@@ -12,7 +13,7 @@ export async function reportLost({
   emit,
   knownLost,
 }: Pick<PassContext, 'emit' | 'knownLost'> & {
-  readonly store: Pick<StorePort, 'lostTargets'>;
+  readonly store: Pick<MirrorStore, 'lostTargets'>;
 }): Promise<readonly ListedTarget[]> {
   const { lost, problem } = await store.lostTargets();
   if (problem !== null) emit({ name: 'inventory.damaged', problem });

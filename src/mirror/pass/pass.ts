@@ -14,7 +14,9 @@ import { executePlan } from './execute.ts';
 import { reportLost, stillAwaited } from './lost.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { tolerateStateFailure } from './state-failures.ts';
-import type { PassContext, StagePort, StatePort, StorePort } from './ports.ts';
+import type { PassContext } from './context.ts';
+import type { State } from '../state/state.ts';
+import type { MirrorStore } from '../store/store.ts';
 
 /** What passes go by. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;
@@ -34,8 +36,8 @@ const URGENT: ReadonlySet<Trigger> = new Set(['command', 'signal']);
  * @throws MirrorError when the pass as a whole fails: the service cannot be polled, refuses the credentials, or the pass
  *   is abandoned through `signal`
  */
-export async function runPass<Stage extends StagePort>(
-  context: PassContext<Stage>,
+export async function runPass(
+  context: PassContext,
   policy: PassPolicy,
   trigger: Trigger,
   signal: AbortSignal,
@@ -87,8 +89,8 @@ function stillToRepair({ drifted, line }: Pick<PassContext, 'drifted' | 'line'>)
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
-  readonly store: Pick<StorePort, 'inventory' | 'approvals' | 'retries'>;
-  readonly state: Pick<StatePort, 'records'>;
+  readonly store: Pick<MirrorStore, 'inventory' | 'approvals' | 'retries'>;
+  readonly state: Pick<State, 'records'>;
 }
 
 /**
@@ -140,10 +142,7 @@ export async function planPass(
   return { plan, records, trees, approvals, selection, retries };
 }
 
-async function reportUpstream<Stage extends StagePort>(
-  context: PassContext<Stage>,
-  listing: Listing,
-): Promise<void> {
+async function reportUpstream(context: PassContext, listing: Listing): Promise<void> {
   reportProblems(context, listing.problems);
   if (listing.workbooks === null) return;
   const { workbooks, workbooksComplete } = listing;
@@ -192,7 +191,7 @@ function reportSelection(
 
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */
 async function sweepTrees(
-  { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<StorePort, 'sweep'> },
+  { store, emit, now }: Pick<PassContext, 'emit' | 'now'> & { readonly store: Pick<MirrorStore, 'sweep'> },
   { serviceTimeMs }: Listing,
   signal: AbortSignal,
 ): Promise<void> {
@@ -255,8 +254,8 @@ export function exitCodeOfPass(
   return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
 }
 
-async function reportFailure<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function reportFailure(
+  context: PassContext,
   error: unknown,
   trigger: Trigger,
   startedAtMs: number,
@@ -272,9 +271,9 @@ async function reportFailure<Stage extends StagePort>(
   await rememberPass(context, { trigger, startedAtMs, summary: null, failure, selection: null });
 }
 
-async function rememberPass<Stage extends StagePort>(
-  context: PassContext<Stage>,
-  pass: Omit<Parameters<PassContext<Stage>['state']['savePass']>[0], 'finishedAtMs'>,
+async function rememberPass(
+  context: PassContext,
+  pass: Omit<Parameters<PassContext['state']['savePass']>[0], 'finishedAtMs'>,
 ): Promise<void> {
   const save = (): Promise<void> => context.state.savePass({ ...pass, finishedAtMs: context.now() });
   await tolerateStateFailure(context.emit, save, undefined);

@@ -2,13 +2,13 @@ import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { createTurns, type Places, type PullsInHand, type Waiting } from '../plan/fair-queue.ts';
-import type { ServicePort } from './ports.ts';
+import type { PassService } from './context.ts';
 
 /** A pull that waits for a place. No two that wait, or go on, are of the same target. */
 export interface QueuedPull extends Waiting {
   readonly action: PullAction;
   /** What it asks: nobody may close that meanwhile. */
-  readonly service: ServicePort;
+  readonly service: PassService;
   /** Begins it; never throws. The signal calls it off. */
   readonly begin: (signal: AbortSignal) => BegunPull;
 }
@@ -72,7 +72,7 @@ export class PullLine {
   readonly #failures: unknown[] = [];
   #turns = createTurns<QueuedPull>([]);
   /** What the pulls ask that came last; null where there were none. */
-  #service: ServicePort | null = null;
+  #service: PassService | null = null;
   #policy: LinePolicy = { places: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
   /** Lets the pass go on that waits; null while none does. */
   #onIdle: (() => void) | null = null;
@@ -94,7 +94,7 @@ export class PullLine {
   }
 
   /** Whether pulls that wait or go on ask this service. */
-  isUsing(service: ServicePort): boolean {
+  isUsing(service: PassService): boolean {
     return [...this.#entries.values(), ...this.#turns.waiting()].some((pull) => pull.service === service);
   }
 
@@ -129,7 +129,7 @@ export class PullLine {
   }
 
   /** As `callOff` those that go on and ask this service, and takes back what waits to ask it. */
-  async callOffOf(service: ServicePort): Promise<void> {
+  async callOffOf(service: PassService): Promise<void> {
     if (service === this.#service) this.clear();
     const asking = [...this.#entries].filter(([, entry]) => entry.service === service);
     await this.callOff(asking.map(([key]) => key));
@@ -192,7 +192,7 @@ export class PullLine {
     this.#entries.set(key, entry);
   }
 
-  #fail(error: unknown, service: ServicePort): void {
+  #fail(error: unknown, service: PassService): void {
     const isFoundOut = error instanceof MirrorError && FOUND_OUT_ANYWAY.has(error.code);
     // What a replaced client is refused says nothing about the pulls of the present one.
     if (isFoundOut && service !== this.#service) return;

@@ -9,7 +9,8 @@ import type { PullAction } from '../plan/actions.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { StagedState } from './staged-state.ts';
-import type { PassContext, StagePort } from './ports.ts';
+import type { PassContext } from './context.ts';
+import type { Stage } from '../store/publish/stage.ts';
 import type { Before, PullRequest } from './pull-request.ts';
 import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
 
@@ -34,10 +35,7 @@ export type Pulled =
  * Downloads what may have changed of a target's contents, compares it with what is published, and publishes what differs.
  * @throws MirrorError whatever went wrong; what is published is as it was
  */
-export async function pullTarget<Stage extends StagePort>(
-  context: PassContext<Stage>,
-  request: PullRequest,
-): Promise<Pulled> {
+export async function pullTarget(context: PassContext, request: PullRequest): Promise<Pulled> {
   const { action, signal } = request;
   const startedAtMs = context.now();
   const before = await lookAtPublished(context, action, signal);
@@ -81,8 +79,8 @@ export async function pullTarget<Stage extends StagePort>(
   }
 }
 
-async function lookAtPublished<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function lookAtPublished(
+  context: PassContext,
   { path, target, depth }: PullAction,
   signal: AbortSignal,
 ): Promise<Before> {
@@ -98,8 +96,8 @@ async function lookAtPublished<Stage extends StagePort>(
 }
 
 /** What was done to a file that other targets have in common with this one was done to theirs: they are put right, too. */
-async function noteSharers<Stage extends StagePort>(
-  { store, drifted, emit }: PassContext<Stage>,
+async function noteSharers(
+  { store, drifted, emit }: PassContext,
   path: string,
   differences: readonly Difference[],
 ): Promise<void> {
@@ -113,13 +111,13 @@ async function noteSharers<Stage extends StagePort>(
 }
 
 /** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
-async function publishChanges<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function publishChanges(
+  context: PassContext,
   { action: { path }, signal }: PullRequest,
   stage: Stage,
   manifest: Manifest,
   previous: Manifest | null,
-  repair: Parameters<PassContext<Stage>['store']['publish']>[3],
+  repair: Parameters<PassContext['store']['publish']>[3],
 ): Promise<string> {
   if (!repair.isDamaged && !needsPublishing(manifest, previous)) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
@@ -137,8 +135,8 @@ async function publishChanges<Stage extends StagePort>(
 }
 
 /** Has a new state looked at by whoever may refuse it. A tree that was changed in doing so is put right by the next pass. */
-async function askBefore<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function askBefore(
+  context: PassContext,
   stage: Stage,
   state: Omit<StagedState, 'folder'>,
   signal: AbortSignal,
@@ -162,8 +160,8 @@ async function askBefore<Stage extends StagePort>(
 }
 
 /** Says of a published tree that was changed through a view of it that it is to be put right. */
-async function noteDamage<Stage extends StagePort>(
-  { store, drifted, emit }: PassContext<Stage>,
+async function noteDamage(
+  { store, drifted, emit }: PassContext,
   { target, previous }: Omit<StagedState, 'folder'>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -17,7 +17,6 @@ import {
 } from './execution.ts';
 import { notFound } from './gone.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
-import type { StagePort } from './ports.ts';
 import { pullTarget } from './pull.ts';
 import { record } from './remember.ts';
 
@@ -33,10 +32,7 @@ export interface PulledAll {
  * Pulls targets in the turns of the line, and records what becomes of each, for as long as the line makes the pass wait.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
-export async function pullAll<Stage extends StagePort>(
-  execution: Execution<Stage>,
-  actions: readonly PullAction[],
-): Promise<PulledAll> {
+export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {
   const { concurrency, slowAfterMs } = execution.policy;
   const tally = createTally();
   const pulls = queuePulls(execution, actions, tally);
@@ -56,10 +52,7 @@ function keyOf({ target }: Action): string {
 }
 
 /** The result of a pull that goes on, or waits for a place. */
-export function unfinishedResult<Stage extends StagePort>(
-  { context }: Pick<Execution<Stage>, 'context'>,
-  action: Action,
-): ActionResult {
+export function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Action): ActionResult {
   // One that went on when the plan was made may have ended meanwhile.
   const hasBegun = action.reason === 'still-pulling' || context.line.inHand().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
@@ -96,8 +89,8 @@ function createTally(): Tally {
   };
 }
 
-function queuePulls<Stage extends StagePort>(
-  { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution<Stage>,
+function queuePulls(
+  { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution,
   actions: readonly PullAction[],
   tally: Tally,
 ): QueuedPull[] {
@@ -110,7 +103,7 @@ function queuePulls<Stage extends StagePort>(
     const repository = repositories.get(action.target.repositoryId);
     if (repository === undefined)
       throw new MirrorError('internal.defect', `No repository for ${action.path}.`);
-    const workUntil = (end: AbortSignal): PullWork<Stage> => ({
+    const workUntil = (end: AbortSignal): PullWork => ({
       context,
       policy,
       listing: { takenAtMs: listing.takenAtMs },
@@ -163,11 +156,7 @@ function waitingSinceMs(record: TargetRecord | undefined): number {
  * Begins a pull, and puts right with it what was known to differ in its tree. What is found to differ meanwhile waits for the
  * next pass, as the pull may have looked at it before.
  */
-function beginPull<Stage extends StagePort>(
-  work: PullWork<Stage>,
-  tally: Tally,
-  leaveSignals: () => void,
-): BegunPull {
+function beginPull(work: PullWork, tally: Tally, leaveSignals: () => void): BegunPull {
   const { context, action } = work;
   const { drifted, emit, now } = context;
   const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
@@ -197,7 +186,7 @@ function beginPull<Stage extends StagePort>(
 }
 
 /** Pulls a target and records what became of it. @returns that, in one word */
-async function pullAndRecord<Stage extends StagePort>(work: PullWork<Stage>, tally: Tally): Promise<string> {
+async function pullAndRecord(work: PullWork, tally: Tally): Promise<string> {
   const news: MirrorEvent[] = [];
   const result = await pullOne(work, (event) => news.push(event));
   if (result === null && tally.noteGone(work.action)) return 'gone';
@@ -217,10 +206,7 @@ const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version
  * Pulls a target; null when the service has it no longer, and its time has come.
  * @param tellLater takes what is to be reported once the result is recorded
  */
-async function pullOne<Stage extends StagePort>(
-  work: PullWork<Stage>,
-  tellLater: (event: MirrorEvent) => void,
-): Promise<EndedResult | null> {
+async function pullOne(work: PullWork, tellLater: (event: MirrorEvent) => void): Promise<EndedResult | null> {
   const { context, action, listing, repository, rows, approvals, policy, signal } = work;
   try {
     signal.throwIfAborted();

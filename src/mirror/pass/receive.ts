@@ -4,7 +4,9 @@ import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
 import { newVersions } from '../plan/new-versions.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { DownloadAnswer, PassContext, StagePort } from './ports.ts';
+import type { ContentsAnswer } from '../upstream/download-contents.ts';
+import type { PassContext } from './context.ts';
+import type { Stage } from '../store/publish/stage.ts';
 import type { Before, PullRequest } from './pull-request.ts';
 import { timeOf, type Unpacked, unpack } from './unpack.ts';
 
@@ -21,11 +23,11 @@ export interface Received extends Unpacked {
   readonly comparedAtMs: number;
 }
 
-type NotFound = Extract<DownloadAnswer, { kind: 'not-found' }>;
+type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
 /** The new state from the whole contents, or, where the service says that nothing changed, from what is published. */
-export async function receiveWhole<Stage extends StagePort>(
-  context: PassContext<Stage>,
+export async function receiveWhole(
+  context: PassContext,
   request: PullRequest,
   stage: Stage,
   before: Before,
@@ -63,11 +65,11 @@ function knownTag({ conditional, depth }: PullAction, { manifest, isDamaged }: B
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 
-async function unpackInto<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function unpackInto(
+  context: PassContext,
   { action, repository, rows, meter, signal }: PullRequest,
   stage: Stage,
-  { hasFileTimes }: Extract<DownloadAnswer, { kind: 'archive' }>,
+  { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
   { manifest: previous, isTrusted }: Before,
 ): Promise<Unpacked> {
   const { branch } = action.target;
@@ -102,8 +104,8 @@ const FILES_AT_ONCE = 4;
  * The new state from what is published and the workbooks that have new versions, each by its path.
  * @returns null where that does not do, and the whole contents are needed
  */
-export async function receiveNewVersions<Stage extends StagePort>(
-  context: PassContext<Stage>,
+export async function receiveNewVersions(
+  context: PassContext,
   request: PullRequest,
   stage: Stage,
   { manifest: previous, isDamaged }: Before,
@@ -143,8 +145,8 @@ export async function receiveNewVersions<Stage extends StagePort>(
 const CONCERNS_ALL =
   /^(?:credentials|pass|disk|directory|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
-async function receiveFiles<Stage extends StagePort>(
-  context: PassContext<Stage>,
+async function receiveFiles(
+  context: PassContext,
   request: PullRequest,
   stage: Stage,
   rows: readonly WorkbookRow[],
@@ -164,8 +166,8 @@ async function receiveFiles<Stage extends StagePort>(
   return received.size === rows.length ? received : null;
 }
 
-async function receiveFile<Stage extends StagePort>(
-  { service }: PassContext<Stage>,
+async function receiveFile(
+  { service }: PassContext,
   { action, repository, meter, signal }: PullRequest,
   stage: Stage,
   row: WorkbookRow,

@@ -3,12 +3,12 @@ import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { ActionResult, EndedResult, Execution, TargetWork } from './execution.ts';
-import type { PassContext, StagePort } from './ports.ts';
+import type { PassContext } from './context.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 
 /** Forgets what is remembered of targets that are no more: retired, or neither listed nor mirrored any longer. */
-export async function forget<Stage extends StagePort>(
-  { context, records, listing, plan }: Execution<Stage>,
+export async function forget(
+  { context, records, listing, plan }: Execution,
   results: readonly ActionResult[],
 ): Promise<void> {
   const retired = new Set(
@@ -23,8 +23,8 @@ export async function forget<Stage extends StagePort>(
 }
 
 /** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
-export async function withdraw<Stage extends StagePort>(
-  { context, approvals }: Execution<Stage>,
+export async function withdraw(
+  { context, approvals }: Execution,
   results: readonly ActionResult[],
 ): Promise<void> {
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
@@ -47,8 +47,8 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
 }
 
 /** Remembers what became of actions, and reports it then. */
-export async function record<Stage extends StagePort>(
-  { context, policy, listing, records, trees }: Omit<TargetWork<Stage>, 'approvals' | 'signal' | 'noteLease'>,
+export async function record(
+  { context, policy, listing, records, trees }: Omit<TargetWork, 'approvals' | 'signal' | 'noteLease'>,
   results: readonly EndedResult[],
 ): Promise<void> {
   const nowMs = context.now();
@@ -84,8 +84,8 @@ export async function record<Stage extends StagePort>(
 }
 
 /** A record with the first files of a tree that would go as a whole: its manifest tells them. */
-async function withFiles<Stage extends StagePort>(
-  store: PassContext<Stage>['store'],
+async function withFiles(
+  store: PassContext['store'],
   action: Action,
   record: TargetRecord,
 ): Promise<TargetRecord> {
@@ -101,8 +101,8 @@ async function withFiles<Stage extends StagePort>(
 /** Holds that an event of their own tells of. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease']);
 
-function report<Stage extends StagePort>(
-  context: PassContext<Stage>,
+function report(
+  context: PassContext,
   action: Action,
   outcome: Outcome,
   before: TargetRecord,

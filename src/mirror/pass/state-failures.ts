@@ -1,5 +1,5 @@
 import { eventFailure } from './event-failure.ts';
-import type { PassContext } from './ports.ts';
+import type { PassContext } from './context.ts';
 
 /**
  * Calls the state store, and reports what fails in it: that costs requests later, so it does not fail the pass.

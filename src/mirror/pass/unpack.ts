@@ -2,12 +2,14 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import type { ArchiveEntryPort, ArchivePort, Extracted, ExtractionOrder, StagePort } from './ports.ts';
+import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
+import type { Extracted } from '../file-work/tasks.ts';
+import type { Stage } from '../store/publish/stage.ts';
 
 /** What unpacking works with. */
 export interface UnpackRequest {
-  readonly archive: ArchivePort;
-  readonly stage: StagePort;
+  readonly archive: Archive;
+  readonly stage: Stage;
   readonly branch: string;
   /** Rows of the whole repository; none where the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[];
@@ -120,7 +122,7 @@ async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrd
 
 function knownFile(
   { stage, isTrusted, isThorough, hasFileTimes }: UnpackRequest,
-  entry: ArchiveEntryPort,
+  entry: ArchiveEntry,
   previous: ManifestFile,
   row: WorkbookRow | undefined,
   mtimeMs: number,

@@ -7,12 +7,12 @@ import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { placesFor } from '../../../../src/mirror/plan/fair-queue.ts';
 import { PullLine, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
-import type { ServicePort } from '../../../../src/mirror/pass/ports.ts';
+import type { PassService } from '../../../../src/mirror/pass/context.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
 const SLOW_AFTER_MS = 60_000;
 
-function aService(): ServicePort {
+function aService(): PassService {
   const never = (): never => {
     throw new Error('nobody asks');
   };

@@ -1,0 +1,43 @@
+import type { Archive } from '../archive/archive.ts';
+import type { ChangeSpan } from '../plan/due-hooks.ts';
+import type { State } from '../state/state.ts';
+import type { MirrorStore } from '../store/store.ts';
+import type { ServiceClient } from '../upstream/client.ts';
+import type { MirrorEvent } from './events.ts';
+import type { ProgressMonitor } from './pull-monitor.ts';
+import type { PullLine } from './pull-scheduler.ts';
+import type { StagedState } from './staged-state.ts';
+
+/** The service, as far as passes ask it. */
+export type PassService = Pick<ServiceClient, 'poll' | 'download' | 'downloadFile' | 'exists'>;
+
+/** All that a pass works with. */
+export interface PassContext {
+  readonly service: PassService;
+  readonly store: MirrorStore;
+  readonly state: State;
+  readonly openArchive: (path: string) => Promise<Archive>;
+  /** Is shown every new state before anybody else, and refuses it by throwing; null where nobody wants to see it. */
+  readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
+  /** Is told of every new state once it is durable and visible, and how it differs from the one before. */
+  readonly onPublished: (target: string, span: ChangeSpan) => void;
+  readonly emit: (event: MirrorEvent) => void;
+  /** Called whenever bytes were written for the pass. */
+  readonly onProgress: () => void;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** What was wrong with the answers of the pass before, and is reported. */
+  readonly knownProblems: Set<string>;
+  /** What in the settings selected nothing in the pass before, and is reported. */
+  readonly knownUnmatched: Set<string>;
+  /** The paths of the lost targets that are reported. */
+  readonly knownLost: Set<string>;
+  /** Knows how far the pulls are. */
+  readonly monitor: ProgressMonitor;
+  /** Where pulls wait for their turns, and go on. */
+  readonly line: PullLine;
+  /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
+  readonly drifted: Set<string>;
+}
