@@ -80,7 +80,7 @@ describe('the names', () => {
 
 describe('the example', () => {
   it('is the file in the repository', async () => {
-    await expect(renderExample()).toMatchFileSnapshot('../../config/config.example.yaml');
+    await expect(renderExample()).toMatchFileSnapshot('../../../config/config.example.yaml');
   });
 
   it('loads as it is, with the defaults', () => {
@@ -112,7 +112,7 @@ describe('the example', () => {
 
 describe('the JSON Schema', () => {
   it('is the file in the repository', async () => {
-    await expect(renderJsonSchema()).toMatchFileSnapshot('../../config/config.schema.json');
+    await expect(renderJsonSchema()).toMatchFileSnapshot('../../../config/config.schema.json');
   });
 
   it('accepts the example, commented and not, and refuses what is unknown', () => {
