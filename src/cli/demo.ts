@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createLoop } from '../daemon/loop.ts';
-import { createPulse } from '../daemon/supervision/progress-monitor.ts';
+import { createProgressMonitor } from '../daemon/supervision/progress-monitor.ts';
 import { startTicker } from '../daemon/triggers/ticker.ts';
 import { compareWithGit } from '../server/demo/compare.ts';
 import { createSamples } from '../server/demo/samples.ts';
@@ -21,7 +21,7 @@ import { say } from '../lib/text/terminal-text.ts';
 import { fixedKey } from '../server/http/keys.ts';
 import { createService } from '../server/http/service.ts';
 import { runPass } from '../mirror/pass/pass.ts';
-import { createBoard } from '../daemon/status/status-service.ts';
+import { createStatusService } from '../daemon/status/status-service.ts';
 import { type Mirror, openMirror } from '../daemon/start/open-mirror.ts';
 import { startHttp } from '../daemon/web/status-server.ts';
 import { bold, printData, tell } from './output.ts';
@@ -92,20 +92,20 @@ async function mirrorAndEdit(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const progress = progressOf(settings);
-  const pulse = createPulse();
+  const activity = createProgressMonitor();
   const sinks: EventSink[] = [progress.sink];
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit, {
-    onProgress: pulse.beat,
-    tellsFirstKeys: true,
+    onProgress: activity.touch,
+    reportFirstAccept: true,
     monitor: progress.monitor,
   });
-  const board = createBoard(() => settings, mirror, pulse);
-  const http = await startHttp(() => settings, board, emit);
+  const status = createStatusService(() => settings, mirror, activity);
+  const http = await startHttp(() => settings, status, emit);
   try {
-    sinks.push(board.sink, http.sink);
+    sinks.push(status.sink, http.sink);
     await runPass(mirror.context, mirror.policy, 'start', signal);
     progress.close();
     const writer = createWriter({ registry });

@@ -51,7 +51,7 @@ export async function withClient<T>(
     if (event.name === 'credentials.refused') refusals.push(event);
     else tellEvent(event);
   };
-  const client = connect(settings, { form: null }, emit, { isForOnce: true });
+  const client = connect(settings, { form: null }, emit, { oneShot: true });
   const { signal, stopListening } = abortOnSignal();
   try {
     const result = await work(client, signal);

@@ -4,7 +4,7 @@ import { counted } from '../lib/text/humanize.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
-import { ProgressMonitor } from '../mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { openMirror } from '../daemon/start/open-mirror.ts';
 import { createHooks } from '../daemon/hooks/create-hooks.ts';
 import { secretsOf } from '../daemon/settings/secrets-of.ts';
@@ -15,12 +15,12 @@ import type { EventSink, Trigger } from '../mirror/pass/events.ts';
 
 /** The progress display of a command, and what tells it how far the work is. */
 export interface CommandProgress extends Progress {
-  readonly monitor: ProgressMonitor;
+  readonly monitor: PullMonitor;
 }
 
 /** The progress display of a command, on standard error. */
 export function progressOf(settings: SettingsFor<never>): CommandProgress {
-  const monitor = new ProgressMonitor();
+  const monitor = new PullMonitor();
   const progress = createProgress({
     monitor,
     now: Date.now,

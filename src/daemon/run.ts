@@ -1,7 +1,7 @@
 import { createLoop, type Loop } from './loop.ts';
 import { createMemoryRelease } from './memory.ts';
 import { createNotifier } from './supervision/notify.ts';
-import { createPulse, type Pulse } from './supervision/progress-monitor.ts';
+import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { eventFailure } from '../mirror/pass/event-failure.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
@@ -9,7 +9,7 @@ import type { EventSink, MirrorEvent, Trigger } from '../mirror/pass/events.ts';
 import type { EventLog } from './log/logger.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { runPass } from '../mirror/pass/pass.ts';
-import { createBoard } from './status/status-service.ts';
+import { createStatusService } from './status/status-service.ts';
 import { type Mirror, openMirror } from './start/open-mirror.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
@@ -27,13 +27,13 @@ import { packageVersion } from '../lib/process/version.ts';
 const SHARE_OF_HOOKS = 0.9;
 
 /** What the whole daemon works with. */
-interface Frame {
+interface DaemonContext {
   readonly first: ReturnType<LoadSettings>;
   readonly load: LoadSettings;
   readonly log: EventLog;
   readonly secrets: KnownSecrets;
   readonly control: Control;
-  readonly pulse: Pulse;
+  readonly progress: ProgressMonitor;
   readonly emit: EventSink;
   /** Whoever hears of events. */
   readonly sinks: EventSink[];
@@ -47,20 +47,20 @@ interface Frame {
  */
 export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> {
   const first = load();
-  const pulse = createPulse();
+  const progress = createProgressMonitor();
   const secrets = keepSecrets();
   secrets.learn(first.settings);
   const log = logOf(first.settings, secrets.all);
   const sinks = [log.sink];
   const emit: EventSink = (event) => {
-    if (isProgress(event)) pulse.beat();
+    if (isProgress(event)) progress.touch();
     // Masked once for all who hear of it: page, notifications and supervisor as well as the log.
     const clean = scrubbed(event, secrets.all());
     for (const sink of sinks) sink(clean);
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
-    return await mirrorUntilStopped({ first, load, log, secrets, control, pulse, emit, sinks }, adopt);
+    return await mirrorUntilStopped({ first, load, log, secrets, control, progress, emit, sinks }, adopt);
   } finally {
     control.close();
   }
@@ -71,14 +71,14 @@ function isProgress({ name }: MirrorEvent): boolean {
   return /^(?:pass|listing|target|deletion|publish|history|service)\./.test(name);
 }
 
-async function mirrorUntilStopped(frame: Frame, adopt: boolean): Promise<ExitCode> {
-  const { emit, pulse, first } = frame;
+async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
+  const { emit, progress, first } = daemon;
   const { settings } = first;
   const mirror = await openMirror(settings, emit, {
     adopt,
-    onProgress: pulse.beat,
-    beginWork: pulse.begin,
-    tellsFirstKeys: true,
+    onProgress: progress.touch,
+    beginWork: progress.begin,
+    reportFirstAccept: true,
     outlastsPasses: true,
   });
   const opened: Close[] = [];
@@ -91,7 +91,7 @@ async function mirrorUntilStopped(frame: Frame, adopt: boolean): Promise<ExitCod
       schedule: settings.schedule,
       timezone: settings.timezone,
     });
-    const exitCode = await loopUntilStopped(frame, mirror, opened);
+    const exitCode = await loopUntilStopped(daemon, mirror, opened);
     await closeAll(opened);
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
@@ -108,29 +108,29 @@ async function closeAll(opened: Close[]): Promise<void> {
   await Promise.all(opened.splice(0).map(async (close) => close()));
 }
 
-async function loopUntilStopped(frame: Frame, mirror: Mirror, opened: Close[]): Promise<ExitCode> {
-  const { first, load, control, pulse, emit, secrets, sinks } = frame;
-  const level = followLevel(frame.log, first.settings.log.level, emit);
+async function loopUntilStopped(daemon: DaemonContext, mirror: Mirror, opened: Close[]): Promise<ExitCode> {
+  const { first, load, control, progress, emit, secrets, sinks } = daemon;
+  const level = followLevel(daemon.log, first.settings.log.level, emit);
   const parts: SettingsPart[] = [learning(secrets), mirror, level];
   const settings = followSettings(first, load, parts, () => loop.trigger('settings'), emit);
-  const board = createBoard(settings.current, mirror, pulse);
+  const status = createStatusService(settings.current, mirror, progress);
   const stuckAfterMs = (): number => settings.current().stuckAfter;
-  const supervision = supervise(createNotifier(process.env), pulse, board.live, stuckAfterMs, emit);
+  const supervision = supervise(createNotifier(process.env), progress, status.live, stuckAfterMs, emit);
   const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
   const retries = watchRetries(mirror.store.retries, () => loop.trigger('retry'));
   opened.push(settings.close, supervision.close, leases.close, retries.close);
   // Before anything that may go wrong below: both are to say it.
-  sinks.push(board.sink, supervision.sink);
-  const http = await startHttp(settings.current, board, emit);
+  sinks.push(status.sink, supervision.sink);
+  const http = await startHttp(settings.current, status, emit);
   opened.push(http.close);
   const hooks = createHooks(settings.current, mirror, emit);
   opened.push(() => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS));
   sinks.push(leases.sink, http.sink, hooks.sink);
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
   opened.push(drift.close);
-  const memory = createMemoryRelease(pulse.isWorking);
+  const memory = createMemoryRelease(progress.isWorking);
   opened.push(memory.close);
-  const loop = createPassLoop(frame, mirror, settings.check, () => {
+  const loop = createPassLoop(daemon, mirror, settings.check, () => {
     drift.afterPass();
     memory.atRest();
   });
@@ -175,14 +175,14 @@ function learning(secrets: KnownSecrets): SettingsPart {
 
 /** The loop of passes; each begins with the settings as they are then. */
 function createPassLoop(
-  { control, pulse, emit }: Frame,
+  { control, progress, emit }: DaemonContext,
   mirror: Mirror,
   checkSettings: () => Promise<void>,
   afterPass: () => void,
 ): Loop {
   return createLoop(
     async (trigger, signal) => {
-      const end = pulse.begin();
+      const end = progress.begin();
       try {
         // Hints of changed files may get lost; what is settled here holds for this pass already.
         await checkSettings();

@@ -1,11 +1,11 @@
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import type { Registry } from '../../src/server/git/registry.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
-import type { Library, Standing } from '../../src/server/http/library.ts';
+import type { Library, ProcessingStatus } from '../../src/server/http/library.ts';
 import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
 
 /** What the service is said to have made of a workbook. */
-export type Counters = Pick<Standing, 'processing' | 'failure'>;
+export type Counters = Pick<ProcessingStatus, 'processing' | 'failure'>;
 
 /** The embedded service on the repositories of a registry. */
 export interface GitService extends Service {
@@ -27,7 +27,7 @@ export function createGitService(options: {
     ...library,
     workbooks: async () => {
       const { rows } = await library.workbooks();
-      const standingOf = ({ id }: (typeof rows)[number]): Standing => ({
+      const standingOf = ({ id }: (typeof rows)[number]): ProcessingStatus => ({
         status: 'success',
         processing: 0,
         failure: 0,

@@ -11,7 +11,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/mirror/pass/events.ts';
-import type { PullLine } from '../../src/mirror/pass/pull-scheduler.ts';
+import type { PullScheduler } from '../../src/mirror/pass/pull-scheduler.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
@@ -45,7 +45,7 @@ export interface PassOptions {
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
   /** In place of the mirror's own line of pulls. */
-  readonly line?: PullLine;
+  readonly line?: PullScheduler;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }
@@ -136,7 +136,7 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { context, policy, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const { line = context.line, parts = {} } = options;
+    const { line = context.scheduler, parts = {} } = options;
     const moved = { ...context, ...parts, line, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal);
     await rememberInstallation();
@@ -260,7 +260,7 @@ export class MirrorHarness {
       defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
     });
     this.mirror = await openMirror(settings, (event) => this.events.push(event), {
-      tellsFirstKeys: true,
+      reportFirstAccept: true,
     });
   }
 }

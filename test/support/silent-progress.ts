@@ -1,7 +1,7 @@
 import type { CommandProgress } from '../../src/cli/sync.ts';
-import { ProgressMonitor } from '../../src/mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../../src/mirror/pass/pull-monitor.ts';
 
 /** The progress of a command that nobody looks at. */
 export function silentProgress(): CommandProgress {
-  return { sink: () => {}, monitor: new ProgressMonitor(), close: () => {} };
+  return { sink: () => {}, monitor: new PullMonitor(), close: () => {} };
 }

@@ -16,7 +16,7 @@ export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buf
         mtimeMs: 0,
         keptTimeMs: 0,
         known: null,
-        twins: [],
+        candidates: [],
       })),
       { sharing: 'none', signal: new AbortController().signal, onBytes: () => {} },
     );

@@ -9,7 +9,7 @@ import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import { statusPolicyOf } from '../start/open-reader.ts';
 
-/** Where the judge's findings go. */
+/** Where the alerts's findings go. */
 interface Findings {
   readonly tell: (notifications: readonly Notification[]) => void;
   /** After a pass that leaves the whole mirror fresh. */
@@ -18,7 +18,7 @@ interface Findings {
 }
 
 /** Judges after every event whether something turned that is to be told, and after every pass whether the mirror is fresh. */
-export interface Judge {
+export interface Alerts {
   readonly sink: EventSink;
   /** All that was found was told: it is remembered from now on. */
   readonly onTold: () => void;
@@ -30,15 +30,15 @@ export interface Judge {
 const SETTLE_MS = 1000;
 
 /**
- * Makes a judge. What was told is remembered once it has arrived, so that no trouble is told again only because the program
+ * Makes a alerts. What was told is remembered once it has arrived, so that no trouble is told again only because the program
  * began anew, and none is forgotten by it.
  * @param current the settings in force
  */
-export function createJudge(
+export function createAlerts(
   current: () => SettingsFor<'directory'>,
   mirror: Pick<Mirror, 'store' | 'state'>,
   findings: Findings,
-): Judge {
+): Alerts {
   const judgement = createJudgement(current, mirror, findings);
   let judging = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
@@ -67,7 +67,7 @@ export function createJudge(
 }
 
 /** What is judged, one after the other. */
-interface Judgement {
+interface Completeness {
   readonly ofEvent: (event: MirrorEvent) => Promise<void>;
   /** @param isAfterPass whether a pass came to its end just now: the heartbeat is for that alone */
   readonly ofTargets: (isAfterPass: boolean) => Promise<void>;
@@ -78,7 +78,7 @@ function createJudgement(
   current: () => SettingsFor<'directory'>,
   { store, state }: Pick<Mirror, 'store' | 'state'>,
   { tell, beat, emit }: Findings,
-): Judgement {
+): Completeness {
   let troubles: Troubles | null = null;
   let listed = NOT_LISTED;
   const isTelling = (): boolean => current().hooks.webhook !== undefined;

@@ -9,7 +9,7 @@ import { createWebhook } from './webhook.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { Mirror } from '../start/open-mirror.ts';
-import { createJudge } from './alerts.ts';
+import { createAlerts } from './alerts.ts';
 import { commandOf, surroundingsOf } from './publish-gate.ts';
 
 /** What is run and told when something happens; all of it beside the passes. */
@@ -81,7 +81,7 @@ export function createHooks(
   };
 }
 
-/** Webhook and heartbeat, and the judge who decides what they tell. */
+/** Webhook and heartbeat, and the alerts who decides what they tell. */
 function createTelling(
   current: () => SettingsFor<'directory'>,
   mirror: Pick<Mirror, 'store' | 'state'>,
@@ -99,18 +99,18 @@ function createTelling(
     host: hostname(),
     emit,
     now: Date.now,
-    onDone: () => judge.onTold(),
+    onDone: () => alerts.onTold(),
   });
   const address = (): string | null => current().hooks.heartbeat?.reveal() ?? null;
   const heartbeat = createHeartbeat({ address, send, emit });
-  const judge = createJudge(current, mirror, { tell: webhook.tell, beat: heartbeat.beat, emit });
+  const alerts = createAlerts(current, mirror, { tell: webhook.tell, beat: heartbeat.beat, emit });
   return {
-    sink: judge.sink,
+    sink: alerts.sink,
     close: async (timeoutMs) => {
-      await judge.close();
+      await alerts.close();
       await Promise.all([webhook.close(timeoutMs), heartbeat.close(timeoutMs)]);
       // What has arrived by now is remembered.
-      await judge.close();
+      await alerts.close();
       await close();
     },
   };

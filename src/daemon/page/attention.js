@@ -8,8 +8,8 @@ import { heldClause, heldFiles, STATES } from './targets.js';
 
 /**
  * Something that wants attention.
- * @typedef {object} Matter
- * @property {string} key stays the same while the matter does
+ * @typedef {object} Problem
+ * @property {string} key stays the same while the problem does
  * @property {Tone} tone
  * @property {string} title
  * @property {string} text
@@ -31,9 +31,9 @@ export const CREDENTIAL_NAMES = { apiKey: 'API key', apiToken: 'API token' };
 /**
  * Everything that wants attention.
  * @param {Report} report
- * @returns {Matter[]}
+ * @returns {Problem[]}
  */
-export function mattersOf(report) {
+export function problemsOf(report) {
   return [
     ...stuckLoop(report),
     ...refusedCredentials(report),
@@ -48,19 +48,19 @@ export function mattersOf(report) {
   ];
 }
 
-/** @param {Pick<Matter, 'key' | 'tone' | 'title' | 'text'> & Partial<Matter>} fields @returns {Matter} */
-function matter(fields) {
+/** @param {Pick<Problem, 'key' | 'tone' | 'title' | 'text'> & Partial<Problem>} fields @returns {Problem} */
+function problemOf(fields) {
   return { nextAtMs: null, hint: null, command: null, selection: null, ...fields };
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function stuckLoop({ liveness, live }) {
   if (liveness.isAlive) return [];
   const pulling = live.pass?.pulling ?? [];
   const hand = pulling.length === 0 ? '' : ` In hand: ${pulling.slice(0, 3).join(', ')}.`;
   const text = `No progress for ${durationText(liveness.silentMs)}.${hand}`;
   return [
-    matter({
+    problemOf({
       key: 'stuck',
       tone: 'bad',
       title: 'The daemon is stuck',
@@ -70,7 +70,7 @@ function stuckLoop({ liveness, live }) {
   ];
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function refusedCredentials({ live }) {
   return /** @type {const} */ (['apiKey', 'apiToken']).flatMap((kind) => {
     const { state, nextAttemptAtMs } = live.credentials[kind];
@@ -78,7 +78,7 @@ function refusedCredentials({ live }) {
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
     const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
     return [
-      matter({
+      problemOf({
         key: `credential-${kind}`,
         tone: 'bad',
         title,
@@ -90,17 +90,17 @@ function refusedCredentials({ live }) {
   });
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function failedPass({ live }) {
   const last = live.passes.at(-1);
   if (last === undefined || last.result !== 'failed' || last.failure === null) return [];
   const { code, message, hint } = last.failure;
   return [
-    matter({ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }),
+    problemOf({ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }),
   ];
 }
 
-/** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Matter[]} */
+/** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Problem[]} */
 function failures({ targets }) {
   /** @type {Map<string, Target[]>} */
   const byCode = new Map();
@@ -119,7 +119,7 @@ function failures({ targets }) {
     const title = same.length === 1 ? `${first.target} fails` : `${counted(same.length, 'target')} fail`;
     const text = same.length === 1 ? `${code}: ${message}` : `${code}, the first: ${message}`;
     const selection = { search: same.length === 1 ? first.target : code, state: null };
-    return [matter({ key: `failure-${code}`, tone: 'bad', title, text, hint, selection })];
+    return [problemOf({ key: `failure-${code}`, tone: 'bad', title, text, hint, selection })];
   });
 }
 
@@ -141,7 +141,7 @@ const UNEXPLAINED = [
   { state: 'stale', text: 'For too long, nothing says that this is what the service has.', hint: null },
 ];
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function states({ targets }) {
   return UNEXPLAINED.flatMap(({ state, text, hint }) => {
     const same = targets.filter((target) => target.state === state);
@@ -150,7 +150,7 @@ function states({ targets }) {
     const name = same.length === 1 ? first.target : counted(same.length, 'target');
     const title = `${name} ${same.length === 1 ? 'is' : 'are'} ${state}`;
     return [
-      matter({
+      problemOf({
         key: `state-${state}`,
         tone: STATES[state].tone,
         title,
@@ -162,14 +162,14 @@ function states({ targets }) {
   });
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function holds({ targets }) {
   const held = targets.filter((target) => target.held !== null && target.state !== 'unselected');
   const listed = held.slice(0, HOLDS_LISTED).flatMap((target) =>
     target.held === null
       ? []
       : [
-          matter({
+          problemOf({
             key: `held-${target.target}`,
             tone: 'held',
             title: `A deletion is held: ${target.target}`,
@@ -185,11 +185,11 @@ function holds({ targets }) {
   const selection = /** @type {const} */ ({ search: '', state: 'held' });
   return [
     ...listed,
-    matter({ key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }),
+    problemOf({ key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }),
   ];
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function settings({ live }) {
   const { problem, restartNeeded } = live.settings;
   const needs = restartNeeded.length === 1 ? 'This setting' : 'These settings';
@@ -197,7 +197,7 @@ function settings({ live }) {
     ...(problem === null
       ? []
       : [
-          matter({
+          problemOf({
             key: 'settings',
             tone: 'warn',
             title: 'The new settings are refused, the old ones stay',
@@ -208,7 +208,7 @@ function settings({ live }) {
     ...(restartNeeded.length === 0
       ? []
       : [
-          matter({
+          problemOf({
             key: 'restart',
             tone: 'warn',
             title: 'A restart is needed',
@@ -218,10 +218,10 @@ function settings({ live }) {
   ];
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function selection({ live }) {
   return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) =>
-    matter({
+    problemOf({
       key: `selection:${setting}:${pattern}`,
       tone: 'warn',
       title: `A pattern of ${setting} matches nothing`,
@@ -231,23 +231,23 @@ function selection({ live }) {
   );
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function failedWorkbooks({ live }) {
   const count = live.upstream?.failed.count ?? 0;
   if (count === 0) return [];
   const title = `The service failed to process ${counted(count, 'workbook')}`;
   const text = 'What is mirrored of them is what the service has.';
   return [
-    matter({ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }),
+    problemOf({ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }),
   ];
 }
 
-/** @param {Report} report @returns {Matter[]} */
+/** @param {Report} report @returns {Problem[]} */
 function disk({ disk: room }) {
   if (room === null || room.freeBytes >= room.sizeBytes * LOW_DISK_SHARE) return [];
   const share = room.sizeBytes === 0 ? 0 : (100 * room.freeBytes) / room.sizeBytes;
   const text = `${sizeText(room.freeBytes)} are free, ${numberText(Math.floor(share * 10) / 10)} % of ${sizeText(room.sizeBytes)}.`;
-  return [matter({ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text })];
+  return [problemOf({ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text })];
 }
 
 /** @param {string} clause @returns {string} */

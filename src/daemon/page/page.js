@@ -1,16 +1,16 @@
 /** The status page: takes every report of the daemon and shows it. */
 
-import { mattersOf } from './attention.js';
+import { problemsOf } from './attention.js';
 import { showLag, showPasses } from './chart-views.js';
 import { CONTACT_WORDS, contactNotice, isOld } from './contact.js';
 import { Controls } from './controls.js';
 import { byId, element, fill, setText, tick, timeNode } from './dom.js';
 import { Feed } from './feed.js';
 import { counted } from './format.js';
-import { showHero, showPass } from './hero.js';
+import { showSummary, showPass } from './summary.js';
 import { Notices } from './notices.js';
 import { overallOf, unknownState } from './overall.js';
-import { showAccess, showDirectory, showMatters, showUpstream } from './panels.js';
+import { showAccess, showDirectory, showProblems, showUpstream } from './panels.js';
 import { badge, iconAddress } from './signs.js';
 import { TargetTable } from './table.js';
 import { arrange, nextOrder } from './targets.js';
@@ -117,9 +117,9 @@ class Page {
     const report = this.#report;
     if (report === null) return;
     const overall = overallOf(report);
-    this.#showHero();
+    this.#showSummary();
     showPass(report);
-    showMatters(mattersOf(report), { onSelect: (selection) => this.#select(selection), announce });
+    showProblems(problemsOf(report), { onSelect: (selection) => this.#select(selection), announce });
     this.#showCharts();
     this.#showTargets();
     showUpstream(report);
@@ -133,11 +133,11 @@ class Page {
     tick(document, this.#nowMs());
   }
 
-  #showHero() {
+  #showSummary() {
     const report = this.#report;
     if (report === null) return;
     const overall = overallOf(report);
-    showHero(report, isOld(this.#contact.contact) ? unknownState(overall) : overall);
+    showSummary(report, isOld(this.#contact.contact) ? unknownState(overall) : overall);
   }
 
   #showCharts() {
@@ -162,7 +162,7 @@ class Page {
     fill(byId('contact'), contact, () => [badge(tone, word)]);
     document.documentElement.dataset['contact'] = contact;
     this.#showNotice();
-    this.#showHero();
+    this.#showSummary();
     this.#showTitle();
   }
 

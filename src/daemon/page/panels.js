@@ -7,23 +7,23 @@ import { byId, drawing, element, fill, setText, timeNode } from './dom.js';
 import { counted, numberText, sizeText } from './format.js';
 import { badge, sign } from './signs.js';
 
-/** @import { Matter } from './attention.js' */
+/** @import { Problem } from './attention.js' */
 /** @import { Child } from './dom.js' */
 /** @import { Report, Tone } from './targets.js' */
 
 /**
  * Shows what wants attention; nothing at all when there is nothing.
- * @param {readonly Matter[]} matters
- * @param {{ onSelect: (selection: NonNullable<Matter['selection']>) => void, announce: (text: string) => void }} options
+ * @param {readonly Problem[]} problems
+ * @param {{ onSelect: (selection: NonNullable<Problem['selection']>) => void, announce: (text: string) => void }} options
  */
-export function showMatters(matters, options) {
-  byId('attention').hidden = matters.length === 0;
-  setText(byId('attention-title'), `Needs attention (${matters.length})`);
-  fill(byId('matters'), matters, () => matters.map((matter) => matterNode(matter, options)));
+export function showProblems(problems, options) {
+  byId('attention').hidden = problems.length === 0;
+  setText(byId('attention-title'), `Needs attention (${problems.length})`);
+  fill(byId('problems'), problems, () => problems.map((problem) => problemNode(problem, options)));
 }
 
-/** @param {Matter} matter @param {Parameters<typeof showMatters>[1]} options @returns {HTMLElement} */
-function matterNode({ key, tone, title, text, nextAtMs, hint, command, selection }, { onSelect, announce }) {
+/** @param {Problem} problem @param {Parameters<typeof showProblems>[1]} options @returns {HTMLElement} */
+function problemNode({ key, tone, title, text, nextAtMs, hint, command, selection }, { onSelect, announce }) {
   const show =
     selection === null
       ? null
@@ -34,7 +34,7 @@ function matterNode({ key, tone, title, text, nextAtMs, hint, command, selection
   });
   return element(
     'li',
-    { class: `matter tone-${tone}` },
+    { class: `problem tone-${tone}` },
     sign(tone),
     element(
       'div',

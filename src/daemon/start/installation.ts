@@ -22,9 +22,9 @@ interface ConnectionListeners {
   /** Bytes came. */
   readonly onProgress?: () => void;
   /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
-  readonly tellsFirstKeys?: boolean;
+  readonly reportFirstAccept?: boolean;
   /** Whether nobody comes back once what is in hand has ended. */
-  readonly isForOnce?: boolean;
+  readonly oneShot?: boolean;
 }
 
 /**
@@ -38,7 +38,7 @@ export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  { onWarning, onProgress, tellsFirstKeys = false, isForOnce = false }: ConnectionListeners = {},
+  { onWarning, onProgress, reportFirstAccept = false, oneShot = false }: ConnectionListeners = {},
 ): ServiceClient {
   const { service } = settings;
   const transport = createTransport({
@@ -48,8 +48,8 @@ export function connect(
       v1: keysFrom(service.apiToken, service.apiTokenSecond),
     },
     refusals: memory,
-    tellsFirst: tellsFirstKeys,
-    isForOnce,
+    reportFirstAccept: reportFirstAccept,
+    oneShot,
     onKeyChange: (change) => {
       emit(eventOf(change));
       onWarning?.();

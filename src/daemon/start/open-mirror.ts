@@ -6,10 +6,10 @@ import { createSelection } from '../../config/selection.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { State } from '../../mirror/state/state.ts';
 import { type MirrorStore, openStore } from '../../mirror/store/store.ts';
-import { type BeginWork, PullLine } from '../../mirror/pass/pull-scheduler.ts';
+import { type BeginWork, PullScheduler } from '../../mirror/pass/pull-scheduler.ts';
 import type { PassPolicy } from '../../mirror/pass/pass.ts';
 import type { PassContext } from '../../mirror/pass/context.ts';
-import { ProgressMonitor } from '../../mirror/pass/pull-monitor.ts';
+import { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from '../hooks/publish-gate.ts';
 import { openStateOf, recallTrees } from './open-reader.ts';
@@ -53,7 +53,7 @@ export interface Mirror {
   readonly policy: PassPolicy;
   readonly store: MirrorStore;
   readonly state: State;
-  readonly monitor: ProgressMonitor;
+  readonly monitor: PullMonitor;
   /** Makes everything ready for other settings; nothing changes before they are taken. */
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
   /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
@@ -104,9 +104,9 @@ export interface MirrorOptions {
   /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
   readonly beginWork?: BeginWork;
   /** Learns how far the work is. */
-  readonly monitor?: ProgressMonitor;
+  readonly monitor?: PullMonitor;
   /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
-  readonly tellsFirstKeys?: boolean;
+  readonly reportFirstAccept?: boolean;
   /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
   readonly outlastsPasses?: boolean;
 }
@@ -120,14 +120,14 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const { monitor = new ProgressMonitor() } = options;
+  const { monitor = new PullMonitor() } = options;
   const store = await openMirrorStore(settings, { ...options, monitor });
   try {
     tellOpened(store, emit);
     const state = await openMirrorState(settings, store, emit);
     const notes = await keepNotes(state, monitor, emit);
     const told = createListeners();
-    const line = new PullLine(options.outlastsPasses === true, undefined, options.beginWork);
+    const scheduler = new PullScheduler(options.outlastsPasses === true, undefined, options.beginWork);
     const lasting = {
       onPublished: told.tell,
       onProgress: options.onProgress ?? (() => {}),
@@ -137,34 +137,34 @@ export async function openMirror(
       now: Date.now,
       random: Math.random,
       ...nothingReported(),
-      line,
+      scheduler,
       drifted: new Set(store.drifted),
       monitor,
     };
-    const setups = createSetups(await setUp(settings, state, emit, options, null), line);
+    const setups = createSetups(await setUp(settings, state, emit, options, null), scheduler);
     return {
       get context() {
-        const { client: service, openArchive, beforePublish } = setups.present();
+        const { client: service, openArchive, beforePublish } = setups.current();
         return { ...lasting, service, openArchive, beforePublish };
       },
       get policy() {
-        return setups.present().policy;
+        return setups.current().policy;
       },
       store,
       state,
       monitor,
       prepare: async (next) => {
-        const setup = await setUp(next, state, emit, options, setups.present());
+        const setup = await setUp(next, state, emit, options, setups.current());
         return { take: () => setups.take(setup), abandon: setup.close };
       },
       closeReplaced: setups.closeReplaced,
       onPublished: told.add,
-      pullsEnded: () => line.drain(),
-      rememberInstallation: () => setups.present().rememberInstallation(),
+      pullsEnded: () => scheduler.drain(),
+      rememberInstallation: () => setups.current().rememberInstallation(),
       close: async () => {
-        await line.drain();
+        await scheduler.drain();
         await setups.closeReplaced();
-        await setups.present().close();
+        await setups.current().close();
         await notes.close();
         await state.close();
         await store.close();
@@ -200,28 +200,28 @@ function tellOpened({ recovered, canExchange, layout }: MirrorStore, emit: Event
 
 /** What is set up by the settings in force, and what pulls still use of those before. */
 interface Setups {
-  readonly present: () => Setup;
+  readonly current: () => Setup;
   readonly take: (next: Setup) => void;
   /** Calls off what still asks another service than that in force, and closes what was replaced and is used no more. */
   readonly closeReplaced: () => Promise<void>;
 }
 
-function createSetups(first: Setup, line: PullLine): Setups {
-  let present = first;
+function createSetups(first: Setup, scheduler: PullScheduler): Setups {
+  let current = first;
   let replaced: readonly Setup[] = [];
   return {
-    present: () => present,
+    current: () => current,
     take: (next) => {
       // What another service gives is not to be published once the settings name this one.
-      if (next.baseUrl !== present.baseUrl) void line.callOffAll();
-      replaced = [...replaced, present];
-      present = next;
+      if (next.baseUrl !== current.baseUrl) void scheduler.callOffAll();
+      replaced = [...replaced, current];
+      current = next;
     },
     closeReplaced: async () => {
       // A pass that was under way when the settings changed may have begun more of the former service's since.
       for (const { baseUrl, client } of replaced)
-        if (baseUrl !== present.baseUrl) await line.callOffOf(client);
-      const unused = replaced.filter(({ client }) => !line.isUsing(client));
+        if (baseUrl !== current.baseUrl) await scheduler.callOffOf(client);
+      const unused = replaced.filter(({ client }) => !scheduler.isUsing(client));
       replaced = replaced.filter((setup) => !unused.includes(setup));
       for (const setup of unused) await setup.close();
     },
@@ -260,7 +260,7 @@ async function setUp(
   settings: MirrorSettings,
   state: State,
   emit: EventSink,
-  { onProgress = () => {}, tellsFirstKeys = false }: MirrorOptions,
+  { onProgress = () => {}, reportFirstAccept = false }: MirrorOptions,
   before: Setup | null,
 ): Promise<Setup> {
   await checkCommands(settings);
@@ -275,7 +275,7 @@ async function setUp(
     // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
     onWarning: () => void rememberInstallation(),
     onProgress,
-    tellsFirstKeys,
+    reportFirstAccept,
   });
   return {
     baseUrl,

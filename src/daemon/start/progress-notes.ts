@@ -1,7 +1,7 @@
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { SlowPulls } from '../../mirror/plan/target-status.ts';
 import type { State } from '../../mirror/state/state.ts';
-import type { ProgressMonitor } from '../../mirror/pass/pull-monitor.ts';
+import type { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 
 /** Keeps on record what goes on, for whoever looks from another process. */
@@ -15,7 +15,7 @@ export interface Notes {
 /** Begins with nothing: what another process left on record goes on no more. */
 export async function keepNotes(
   state: Pick<State, 'slowPulls' | 'saveSlowPulls' | 'saveProgress'>,
-  monitor: ProgressMonitor,
+  monitor: PullMonitor,
   emit: EventSink,
 ): Promise<Notes> {
   const slow = await keepSlowNotes(state, emit);
@@ -67,7 +67,7 @@ const NOTED_EVERY_MS = 2000;
 /** Keeps on record how far the pulls are that take more than a moment. */
 function keepProgressNotes(
   state: Pick<State, 'saveProgress'>,
-  monitor: ProgressMonitor,
+  monitor: PullMonitor,
   emit: EventSink,
 ): { readonly close: () => Promise<void> } {
   let hasNotes = false;

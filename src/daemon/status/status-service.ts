@@ -2,7 +2,7 @@ import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import type { Pulse } from '../supervision/progress-monitor.ts';
+import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import { type Liveness, livenessOf, readinessOf } from './readiness.ts';
 import { NOT_LISTED, nextListed } from './listed.ts';
@@ -17,7 +17,7 @@ import { statusPolicyOf } from '../start/open-reader.ts';
 import { packageVersion } from '../../lib/process/version.ts';
 
 /** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
-export interface Board {
+export interface StatusService {
   /** Takes in what happens, without secrets. */
   readonly sink: EventSink;
   readonly live: () => Live;
@@ -45,15 +45,15 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes the board of a daemon.
+ * Makes the status of a daemon.
  * @param current the settings in force
- * @param pulse tells whether the work in hand makes progress
+ * @param progress tells whether the work in hand makes progress
  */
-export function createBoard(
+export function createStatusService(
   current: () => SettingsFor<'service' | 'directory'>,
   mirror: Pick<Mirror, 'store' | 'state' | 'monitor'>,
-  pulse: Pulse,
-): Board {
+  progress: ProgressMonitor,
+): StatusService {
   let live = initialLive(Date.now());
   let listed = NOT_LISTED;
   const notices: Notice[] = [];
@@ -71,7 +71,7 @@ export function createBoard(
   const liveness = (): Liveness =>
     livenessOf(
       { hasStarted: live.hasFinishedPass, isPassing: live.pass !== null, isStopping: live.isStopping },
-      pulse.silentMs(),
+      progress.idleMs(),
       current().stuckAfter,
     );
   const report = async (): Promise<DaemonReport> => {

@@ -1,5 +1,5 @@
 import type { Notifier } from './notify.ts';
-import type { Pulse } from './progress-monitor.ts';
+import type { ProgressMonitor } from './progress-monitor.ts';
 import { startWatchdog } from './watchdog.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { Live } from '../status/live.ts';
@@ -7,7 +7,7 @@ import { describeLive } from './status-line.ts';
 
 /** The daemon's word to whoever supervises it. */
 export interface Supervision {
-  /** Takes in what happens, after the board has. */
+  /** Takes in what happens, after the status service has. */
   readonly sink: EventSink;
   readonly ready: () => void;
   /** Says that the settings are being read while `work` does that. */
@@ -25,7 +25,7 @@ const FED_PER_INTERVAL = 2;
 /** Reports to the supervisor, and feeds its watchdog for as long as the pass in hand makes progress. */
 export function supervise(
   notifier: Notifier,
-  pulse: Pulse,
+  progress: ProgressMonitor,
   live: () => Live,
   stuckAfterMs: () => number,
   emit: EventSink,
@@ -33,7 +33,7 @@ export function supervise(
   const { watchdogIntervalMs } = notifier;
   let said = '';
   const stopWatchdog = startWatchdog({
-    silentMs: pulse.silentMs,
+    silentMs: progress.idleMs,
     stuckAfterMs,
     feed: notifier.watchdog,
     intervalMs:

@@ -8,12 +8,12 @@ import type { EventSink } from '../../mirror/pass/events.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { isLoopback } from '../../lib/http/access.ts';
 import { createWebServer } from './server.ts';
-import type { Board } from '../status/status-service.ts';
+import type { StatusService } from '../status/status-service.ts';
 import { pageFolders } from '../../lib/http/page-folders.ts';
 
 /** Status page, health and metrics, served. */
 export interface HttpSide {
-  /** Takes in what happens, after the board has. */
+  /** Takes in what happens, after the status has. */
   readonly sink: EventSink;
   /** Tries at once what failed before; nothing else. */
   readonly tryAgain: () => Promise<void>;
@@ -27,14 +27,14 @@ const MOVING_EVERY_MS = 2000;
 const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 };
 
 /**
- * Serves what the board says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
+ * Serves what the status says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
  * until it can: the mirror matters more than its page.
  * @param policy when it tries again
  * @throws MirrorError `http.unusable` when the page is not there
  */
 export async function startHttp(
   current: () => SettingsFor<never>,
-  board: Pick<Board, 'report' | 'liveness' | 'isBusy'>,
+  status: Pick<StatusService, 'report' | 'liveness' | 'isBusy'>,
   emit: EventSink,
   policy = TRY_AGAIN,
 ): Promise<HttpSide> {
@@ -43,8 +43,8 @@ export async function startHttp(
   if (listen === null) return { sink: () => {}, tryAgain: nothing, close: nothing };
   const metrics = createMetrics();
   const server = await createWebServer({
-    report: board.report,
-    liveness: board.liveness,
+    report: status.report,
+    liveness: status.liveness,
     renderMetrics: metrics.render,
     token: () => current().http.token?.reveal() ?? null,
     allowedHosts: () => current().http.allowedHosts,
@@ -63,7 +63,7 @@ export async function startHttp(
     policy,
   );
   await listening.tryNow();
-  const moving = setInterval(() => board.isBusy() && server.notify(), MOVING_EVERY_MS);
+  const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS);
   moving.unref();
   return {
     sink: (event) => {

@@ -25,7 +25,7 @@ export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveL
   }
 }
 
-const TWIN_ADVICE = 'Rename one in the service, or set archive.nameTwins to accept';
+const COLLISION_ADVICE = 'Rename one in the service, or set archive.nameTwins to accept';
 const ROOT = 0;
 
 /**
@@ -91,9 +91,9 @@ class Tree {
     this.kinds.push(kind);
     if (this.limits.nameTwins === 'accept') return;
     const form = `${folder}/${foldName(segment)}`;
-    const twin = this.forms.get(form);
-    if (twin === undefined) this.forms.set(form, segment);
-    else yield twins(path, path.slice(0, start) + twin);
+    const other = this.forms.get(form);
+    if (other === undefined) this.forms.set(form, segment);
+    else yield collisionOf(path, path.slice(0, start) + other);
   }
 }
 
@@ -112,6 +112,6 @@ function through(path: string, folder: string, known: 'file' | 'skip'): Refusal 
     : entryRefusal(folder, 'is a file and a folder at once');
 }
 
-function twins(path: string, twin: string): Refusal {
-  return entryRefusal(path, `differs from ${quoted(twin)} only in case or Unicode form`, TWIN_ADVICE);
+function collisionOf(path: string, other: string): Refusal {
+  return entryRefusal(path, `differs from ${quoted(other)} only in case or Unicode form`, COLLISION_ADVICE);
 }

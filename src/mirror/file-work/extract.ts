@@ -57,27 +57,29 @@ async function extractOne(
   return { kind: 'written', sha256, mode, isRewritten, isShared: false };
 }
 
-/** Makes the file of an entry share its storage with a twin, where there is one and the file system can. */
+/** Makes the file of an entry share its storage with a candidate, where there is one and the file system can. */
 function share(
   { sharing }: ExtractRequest,
-  { known, twins, destination, mtimeMs, keptTimeMs }: ExtractEntry,
+  { known, candidates, destination, mtimeMs, keptTimeMs }: ExtractEntry,
   sha256: string,
 ): Extracted | null {
-  const alike = twins.filter((twin) => twin.sha256 === sha256).map((twin) => twin.place);
+  const alike = candidates
+    .filter((candidate) => candidate.sha256 === sha256)
+    .map((candidate) => candidate.place);
   const isRewritten = known?.sha256 === sha256;
   const wanted = { sharing, mtimeMs: isRewritten ? keptTimeMs : mtimeMs, mode: NEW_MODE, sha256 };
   const mode = writing(destination, () => shareContent(alike, destination, wanted));
   return mode === null ? null : { kind: 'written', sha256, mode, isRewritten, isShared: true };
 }
 
-/** Brings an entry to its file piece by piece, unless the known file or a twin turns out to be the same. */
+/** Brings an entry to its file piece by piece, unless the known file or a candidate turns out to be the same. */
 async function extractLarge(
   request: ExtractRequest,
   entry: ExtractEntry,
   onBytes: (bytes: number) => void,
 ): Promise<Extracted> {
-  const { packed, known, twins, destination, mtimeMs, keptTimeMs } = entry;
-  if (known !== null || twins.length > 0) {
+  const { packed, known, candidates, destination, mtimeMs, keptTimeMs } = entry;
+  if (known !== null || candidates.length > 0) {
     const sha256 = await digestOf(request, packed, (chunk) => onBytes(chunk.byteLength));
     if (known?.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept', isRead: true };
     const shared = share(request, entry, sha256);

@@ -38,7 +38,7 @@ const CHUNK_BYTES = 1024 * 1024;
 /** File systems have no more than 65,000 names for a file (ext4), and every tree that replaces one needs some. */
 const MOST_LINKS = 1000;
 
-/** What a file system answers that cannot share so (ioctl_ficlone(2), link(2)), or a twin that is there no longer. */
+/** What a file system answers that cannot share so (ioctl_ficlone(2), link(2)), or a candidate that is there no longer. */
 const CANNOT: ReadonlySet<string | undefined> = new Set([
   'EOPNOTSUPP',
   'ENOTSUP',
@@ -55,28 +55,37 @@ const CANNOT: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Makes a file that shares its storage with one of its twins. What was made is read and compared before it counts: a twin may
+ * Makes a file that shares its storage with one of its candidates. What was made is read and compared before it counts: a candidate may
  * hold something else than it should.
  * @returns the permission bits of the file; null where none was made
  * @throws Error of the disk
  */
-export function shareContent(twins: readonly string[], destination: string, wanted: Wanted): number | null {
+export function shareContent(
+  candidates: readonly string[],
+  destination: string,
+  wanted: Wanted,
+): number | null {
   for (const way of WAYS[wanted.sharing]) {
-    for (const twin of twins) {
-      const mode = shareOne(way, twin, destination, wanted);
+    for (const candidate of candidates) {
+      const mode = shareOne(way, candidate, destination, wanted);
       if (mode !== null) return mode;
     }
   }
   return null;
 }
 
-function shareOne(way: 'clone' | 'link', twin: string, destination: string, wanted: Wanted): number | null {
-  const source = opened(twin);
+function shareOne(
+  way: 'clone' | 'link',
+  candidate: string,
+  destination: string,
+  wanted: Wanted,
+): number | null {
+  const source = opened(candidate);
   if (source === null) return null;
   try {
     const { ino, nlink } = fstatSync(source);
     if (!isLike(way, source, wanted) || nlink > MOST_LINKS) return null;
-    if (!isMade(() => make(way, source, twin, destination))) return null;
+    if (!isMade(() => make(way, source, candidate, destination))) return null;
     const isRight = isWhatItShouldBe(way, destination, ino, wanted);
     if (!isRight) unlinkSync(destination);
     return isRight ? wanted.mode : null;
@@ -90,7 +99,7 @@ function opened(path: string): number | null {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch {
-    // Whatever is wrong with a twin is the trouble of its own target.
+    // Whatever is wrong with a candidate is the trouble of its own target.
     return null;
   }
 }
@@ -105,11 +114,15 @@ function isLike(way: 'clone' | 'link', fd: number, { mtimeMs, mode }: Wanted): b
   );
 }
 
-function make(way: 'clone' | 'link', source: number, twin: string, destination: string): void {
+function make(way: 'clone' | 'link', source: number, candidate: string, destination: string): void {
   makingFolder(destination, (path) => {
-    if (way === 'link') linkSync(twin, path);
+    if (way === 'link') linkSync(candidate, path);
     else
-      copyFileSync(placeOf(source, twin), path, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+      copyFileSync(
+        placeOf(source, candidate),
+        path,
+        constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL,
+      );
   });
 }
 

@@ -41,7 +41,7 @@ export interface KnownFile {
 }
 
 /** A published file elsewhere that may hold the same bytes. */
-export interface Twin {
+export interface DedupCandidate {
   /** Absolute path. */
   readonly place: string;
   /** SHA-256, in hexadecimal digits, of what it should hold. */
@@ -62,7 +62,7 @@ export interface ExtractEntry {
   readonly keptTimeMs: number;
   /** Null where no published file of this path can be the same. */
   readonly known: KnownFile | null;
-  readonly twins: readonly Twin[];
+  readonly candidates: readonly DedupCandidate[];
 }
 
 /** A part of an archive. */
@@ -85,7 +85,7 @@ export type Extracted =
       readonly mode: number;
       /** Whether its bytes are those that the known file should have and has not. */
       readonly isRewritten: boolean;
-      /** Whether it shares its storage with a twin. */
+      /** Whether it shares its storage with a candidate. */
       readonly isShared: boolean;
     };
 

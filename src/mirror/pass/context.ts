@@ -4,8 +4,8 @@ import type { State } from '../state/state.ts';
 import type { MirrorStore } from '../store/store.ts';
 import type { ServiceClient } from '../upstream/client.ts';
 import type { MirrorEvent } from './events.ts';
-import type { ProgressMonitor } from './pull-monitor.ts';
-import type { PullLine } from './pull-scheduler.ts';
+import type { PullMonitor } from './pull-monitor.ts';
+import type { PullScheduler } from './pull-scheduler.ts';
 import type { StagedState } from './staged-state.ts';
 
 /** The service, as far as passes ask it. */
@@ -35,9 +35,9 @@ export interface PassContext {
   /** The paths of the lost targets that are reported. */
   readonly knownLost: Set<string>;
   /** Knows how far the pulls are. */
-  readonly monitor: ProgressMonitor;
-  /** Where pulls wait for their turns, and go on. */
-  readonly line: PullLine;
+  readonly monitor: PullMonitor;
+  /** Where pulls wait for their slots, and run. */
+  readonly scheduler: PullScheduler;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
   readonly drifted: Set<string>;
 }

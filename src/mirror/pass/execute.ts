@@ -32,7 +32,7 @@ export async function executePlan(
   const noteLease = leaseNoter(context.emit);
   const execution: Execution = { context, policy, listing, ...planned, signal, noteLease };
   await callOffUnwanted(execution);
-  const { settled, untouched, pulls } = await settleWithoutContents(execution);
+  const { done, untouched, pulls } = await doWithoutContents(execution);
   const { results: pulled, gone } = await pullAll(execution, pulls);
   const retirements = [
     ...dueRetirements(execution.plan, [...untouched, ...pulled]),
@@ -42,7 +42,7 @@ export async function executePlan(
   // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
   const counting = retired.filter((_, index) => retirements[index]?.reason !== 'duplicate');
   await record(execution, counting);
-  const others = [...settled, ...untouched, ...pulled];
+  const others = [...done, ...untouched, ...pulled];
   await forget(execution, [...others, ...retired]);
   await withdraw(execution, [...others, ...counting]);
   return [...others, ...retired];
@@ -51,7 +51,7 @@ export async function executePlan(
 /** Ends the pulls of earlier passes that the plan does not let go on, before it touches what they are about. */
 async function callOffUnwanted({ context, plan }: Execution): Promise<void> {
   const wanted = new Set(plan.filter(isStillPulling).map(({ target }) => targetKey(target)));
-  await context.line.callOff([...context.line.inHand().keys()].filter((key) => !wanted.has(key)));
+  await context.scheduler.callOff([...context.scheduler.running().keys()].filter((key) => !wanted.has(key)));
 }
 
 function isStillPulling({ reason }: Action): boolean {
@@ -76,25 +76,25 @@ function dueRetirements(plan: readonly Action[], results: readonly ActionResult[
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
 /** Does what needs no contents, and gives the pulls that are left. */
-async function settleWithoutContents(execution: Execution): Promise<{
-  readonly settled: readonly EndedResult[];
+async function doWithoutContents(execution: Execution): Promise<{
+  readonly done: readonly EndedResult[];
   /** Targets of which a pull of an earlier pass goes on. */
   readonly untouched: readonly ActionResult[];
   readonly pulls: readonly PullAction[];
 }> {
-  const settled: EndedResult[] = [];
+  const done: EndedResult[] = [];
   const untouched: ActionResult[] = [];
   const pulls: PullAction[] = [];
   for (const action of execution.plan) {
     const obstacle = action.moveFrom === null ? null : await moveTree(execution, action, action.moveFrom);
-    if (obstacle !== null) settled.push(obstacle);
-    else if (action.kind === 'keep') settled.push(resultOf(action, { kind: 'kept' }));
+    if (obstacle !== null) done.push(obstacle);
+    else if (action.kind === 'keep') done.push(resultOf(action, { kind: 'kept' }));
     else if (isStillPulling(action)) untouched.push(unfinishedResult(execution, action));
-    else if (action.kind === 'hold') settled.push(resultOf(action, outcomeOfHold(action)));
+    else if (action.kind === 'hold') done.push(resultOf(action, outcomeOfHold(action)));
     else if (action.kind === 'pull') pulls.push(action);
   }
-  await record(execution, settled);
-  return { settled, untouched, pulls };
+  await record(execution, done);
+  return { done, untouched, pulls };
 }
 
 function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {

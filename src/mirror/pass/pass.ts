@@ -4,7 +4,7 @@ import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.
 import { eventFailure } from './event-failure.ts';
 import type { MirrorEvent, PassFinished, Trigger } from './events.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
-import { leaveAlone } from '../plan/carried.ts';
+import { keepRunningPulls } from '../plan/carried.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
@@ -45,7 +45,7 @@ export async function runPass(
   const startedAtMs = context.now();
   context.emit({ name: 'pass.started', trigger });
   try {
-    for (const target of await context.store.settle(signal))
+    for (const target of await context.store.recover(signal))
       context.emit({ name: 'publish.recovered', target });
     const lost = await reportLost(context);
     const listing = await context.service.poll(signal, URGENT.has(trigger));
@@ -76,14 +76,14 @@ export async function runPass(
  * Takes back the pulls that have not begun, to be decided about anew, and gives those that go on. To be called before anything else
  * is looked at that they change: what ends meanwhile is then left alone for this once.
  */
-function takeOver({ line }: Pick<PassContext, 'line'>): Map<string, PullAction> {
-  line.clear();
-  return new Map([...line.inHand()].map(([key, { action }]) => [key, action]));
+function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, PullAction> {
+  scheduler.clear();
+  return new Map([...scheduler.running()].map(([key, { action }]) => [key, action]));
 }
 
 /** The trees that are to be put right, also those of which the pull that does it goes on. */
-function stillToRepair({ drifted, line }: Pick<PassContext, 'drifted' | 'line'>): string[] {
-  const repairs = [...line.inHand().values()].filter(({ isRepair }) => isRepair);
+function stillToRepair({ drifted, scheduler }: Pick<PassContext, 'drifted' | 'scheduler'>): string[] {
+  const repairs = [...scheduler.running().values()].filter(({ isRepair }) => isRepair);
   return [...new Set([...drifted, ...repairs.map(({ action }) => action.published?.path ?? action.path)])];
 }
 
@@ -129,7 +129,7 @@ export async function planPass(
     urgent,
     retries,
   });
-  const plan = leaveAlone(whole, carried, listing);
+  const plan = keepRunningPulls(whole, carried, listing);
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({
     name: 'pass.planned',

@@ -70,7 +70,7 @@ export class PullMeter {
 }
 
 /** Knows how far what takes long is: the pulls under way, and a look at all trees. */
-export class ProgressMonitor {
+export class PullMonitor {
   readonly #meters = new Set<PullMeter>();
   readonly #now: () => number;
   #scan: ScanProgress | null = null;

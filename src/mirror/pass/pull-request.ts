@@ -20,7 +20,7 @@ export interface PullRequest {
 }
 
 /** The published tree, and how far it may be believed. */
-export interface Before {
+export interface PublishedState {
   /** Null when nothing is published. */
   readonly manifest: Manifest | null;
   /** Whether the tree differs from its manifest. */

@@ -1,10 +1,10 @@
 import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { targetKey } from '../upstream/listing.ts';
-import { createTurns, type Places, type PullsInHand, type Waiting } from '../plan/fair-queue.ts';
+import { createFairQueue, type Slots, type RunningPulls, type Waiting } from '../plan/fair-queue.ts';
 import type { PassService } from './context.ts';
 
-/** A pull that waits for a place. No two that wait, or go on, are of the same target. */
+/** A pull that waits for a slot. No two that wait, or go on, are of the same target. */
 export interface QueuedPull extends Waiting {
   readonly action: PullAction;
   /** What it asks: nobody may close that meanwhile. */
@@ -15,7 +15,7 @@ export interface QueuedPull extends Waiting {
 
 /** A pull that was begun. */
 export interface BegunPull {
-  /** Is kept once what became of it is recorded; rejected by what would end every other pull, too. */
+  /** Resolves once the outcome is recorded; rejected by what would end every other pull, too. */
   readonly ended: Promise<void>;
   /** Whether it is to put right a tree that differs from its manifest. */
   readonly isRepair: boolean;
@@ -24,15 +24,15 @@ export interface BegunPull {
 }
 
 /** A pull that goes on. */
-export interface PullInHand extends Pick<QueuedPull, 'action' | 'service'>, Pick<BegunPull, 'isRepair'> {
+export interface RunningPull extends Pick<QueuedPull, 'action' | 'service'>, Pick<BegunPull, 'isRepair'> {
   /** Whether it has taken long, and counts as a prompt one no more. */
   readonly isSlow: boolean;
 }
 
-/** What a line goes by. */
-export interface LinePolicy {
-  readonly places: Places;
-  /** A pull that takes longer gives its place to the next one, in milliseconds. */
+/** What the scheduler goes by. */
+export interface SchedulerPolicy {
+  readonly slots: Slots;
+  /** A pull that takes longer gives its slot to the next one, in milliseconds. */
   readonly slowAfterMs: number;
 }
 
@@ -42,7 +42,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** What ends every pull alike, and the next pass finds out by itself, if it still holds. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
-interface Entry extends PullInHand {
+interface Entry extends RunningPull {
   isSlow: boolean;
   readonly callOff: () => void;
   /** Never rejected. */
@@ -61,19 +61,19 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 };
 
 /**
- * The line of pulls. Where it outlasts the passes, a pass waits only until nothing prompt is left to do; slow pulls go on beside
- * the passes that follow, and what has found no place yet gets one as it becomes free, until the next plan decides about it anew.
+ * Schedules the pulls. Where it outlasts the passes, a pass waits only until nothing prompt is left to do; slow pulls go on beside
+ * the passes that follow, and what has found no slot yet gets one as it becomes free, until the next plan decides about it anew.
  */
-export class PullLine {
+export class PullScheduler {
   readonly #outlastsPasses: boolean;
   readonly #startTimer: StartTimer;
   readonly #beginWork: BeginWork;
   readonly #entries = new Map<string, Entry>();
   readonly #failures: unknown[] = [];
-  #turns = createTurns<QueuedPull>([]);
+  #queue = createFairQueue<QueuedPull>([]);
   /** What the pulls ask that came last; null where there were none. */
   #service: PassService | null = null;
-  #policy: LinePolicy = { places: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
+  #policy: SchedulerPolicy = { slots: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
   /** Lets the pass go on that waits; null while none does. */
   #onIdle: (() => void) | null = null;
 
@@ -88,26 +88,26 @@ export class PullLine {
     this.#beginWork = beginWork;
   }
 
-  /** Pulls that go on, by the keys of their targets. */
-  inHand(): ReadonlyMap<string, PullInHand> {
+  /** Running pulls, by the keys of their targets. */
+  running(): ReadonlyMap<string, RunningPull> {
     return this.#entries;
   }
 
   /** Whether pulls that wait or go on ask this service. */
   isUsing(service: PassService): boolean {
-    return [...this.#entries.values(), ...this.#turns.waiting()].some((pull) => pull.service === service);
+    return [...this.#entries.values(), ...this.#queue.waiting()].some((pull) => pull.service === service);
   }
 
   /**
-   * Begins pulls, which all ask the same service, in their turns, in place of all that waited before. Returns when all have ended or, where the line outlasts the
-   * passes, when only slow ones are left and what waits for their places.
+   * Begins pulls, which all ask the same service, in their turns, in place of all that waited before. Returns when all have ended or, where the scheduler outlasts the
+   * passes, when only slow ones are left and what waits for their slots.
    * @throws what a pull was rejected by: nothing more is begun then, and what would be waited for comes to its end before
    */
-  async run(pulls: readonly QueuedPull[], policy: LinePolicy): Promise<void> {
+  async run(pulls: readonly QueuedPull[], policy: SchedulerPolicy): Promise<void> {
     this.#policy = policy;
     this.#service = pulls[0]?.service ?? null;
     // After a defect between two passes nothing more is begun.
-    this.#turns = createTurns(this.#failures.length > 0 ? [] : pulls);
+    this.#queue = createFairQueue(this.#failures.length > 0 ? [] : pulls);
     const { promise: idle, resolve } = Promise.withResolvers<void>();
     this.#onIdle = resolve;
     this.#advance();
@@ -118,7 +118,7 @@ export class PullLine {
 
   /** Takes back what waits. */
   clear(): void {
-    this.#turns = createTurns<QueuedPull>([]);
+    this.#queue = createFairQueue<QueuedPull>([]);
   }
 
   /** Ends pulls, by the keys of their targets, and waits for that; nobody is told of what they are rejected by. */
@@ -150,13 +150,13 @@ export class PullLine {
   /** Begins all that may, and lets the pass go on when nothing is left that it waits for. */
   #advance(): void {
     for (;;) {
-      const next = this.#turns.take(inHandOf(this.#entries), this.#policy.places);
+      const next = this.#queue.take(runningIn(this.#entries), this.#policy.slots);
       if (next === null) break;
       this.#begin(next);
     }
     // What was begun may go on for hours, and its pass is not to stay in memory for that.
-    if (this.#turns.isEmpty()) this.clear();
-    const isIdle = this.#outlastsPasses ? inHandOf(this.#entries).prompt === 0 : this.#entries.size === 0;
+    if (this.#queue.isEmpty()) this.clear();
+    const isIdle = this.#outlastsPasses ? runningIn(this.#entries).prompt === 0 : this.#entries.size === 0;
     if (isIdle) this.#onIdle?.();
   }
 
@@ -202,7 +202,7 @@ export class PullLine {
   }
 }
 
-function inHandOf(entries: ReadonlyMap<string, Entry>): PullsInHand {
+function runningIn(entries: ReadonlyMap<string, Entry>): RunningPulls {
   const all = [...entries.values()];
   return {
     all: all.length,

@@ -11,7 +11,7 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import type { StagedState } from './staged-state.ts';
 import type { PassContext } from './context.ts';
 import type { Stage } from '../store/publish/stage.ts';
-import type { Before, PullRequest } from './pull-request.ts';
+import type { PublishedState, PullRequest } from './pull-request.ts';
 import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
 
 /** What a pull came to. */
@@ -83,7 +83,7 @@ async function lookAtPublished(
   context: PassContext,
   { path, target, depth }: PullAction,
   signal: AbortSignal,
-): Promise<Before> {
+): Promise<PublishedState> {
   const { store } = context;
   // The plan may not have known of it: what counts is what stands there now.
   const manifest = await store.manifest(path);

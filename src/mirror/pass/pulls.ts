@@ -5,7 +5,7 @@ import type { MirrorEvent } from './events.ts';
 import { lastLease } from '../store/leases/lease.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import { byRepository, targetKey } from '../upstream/listing.ts';
-import { placesFor } from '../plan/fair-queue.ts';
+import { slotsFor } from '../plan/fair-queue.ts';
 import {
   type ActionResult,
   type EndedResult,
@@ -29,15 +29,15 @@ export interface PulledAll {
 }
 
 /**
- * Pulls targets in the turns of the line, and records what becomes of each, for as long as the line makes the pass wait.
+ * Pulls targets in the order of the scheduler, and records what becomes of each, for as long as the line makes the pass wait.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
 export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {
   const { concurrency, slowAfterMs } = execution.policy;
   const tally = createTally();
   const pulls = queuePulls(execution, actions, tally);
-  const { results, gone } = await execution.context.line
-    .run(pulls, { places: placesFor(concurrency), slowAfterMs })
+  const { results, gone } = await execution.context.scheduler
+    .run(pulls, { slots: slotsFor(concurrency), slowAfterMs })
     .then(tally.close, (error: unknown) => {
       tally.close();
       throw error;
@@ -51,10 +51,10 @@ function keyOf({ target }: Action): string {
   return targetKey(target);
 }
 
-/** The result of a pull that goes on, or waits for a place. */
+/** The result of a pull that goes on, or waits for a slot. */
 export function unfinishedResult({ context }: Pick<Execution, 'context'>, action: Action): ActionResult {
   // One that went on when the plan was made may have ended meanwhile.
-  const hasBegun = action.reason === 'still-pulling' || context.line.inHand().has(keyOf(action));
+  const hasBegun = action.reason === 'still-pulling' || context.scheduler.running().has(keyOf(action));
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 

@@ -7,7 +7,7 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { PassContext } from './context.ts';
 import type { Stage } from '../store/publish/stage.ts';
-import type { Before, PullRequest } from './pull-request.ts';
+import type { PublishedState, PullRequest } from './pull-request.ts';
 import { timeOf, type Unpacked, unpack } from './unpack.ts';
 
 /** The new state of a target, as far as it is staged or published already. */
@@ -30,7 +30,7 @@ export async function receiveWhole(
   context: PassContext,
   request: PullRequest,
   stage: Stage,
-  before: Before,
+  before: PublishedState,
 ): Promise<Received | NotFound> {
   const { action, repository, signal, listing, meter } = request;
   meter.downloads();
@@ -60,7 +60,10 @@ export async function receiveWhole(
 }
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
-function knownTag({ conditional, depth }: PullAction, { manifest, isDamaged }: Before): string | null {
+function knownTag(
+  { conditional, depth }: PullAction,
+  { manifest, isDamaged }: PublishedState,
+): string | null {
   if (!conditional || isDamaged || manifest === null) return null;
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
@@ -70,7 +73,7 @@ async function unpackInto(
   { action, repository, rows, meter, signal }: PullRequest,
   stage: Stage,
   { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
-  { manifest: previous, isTrusted }: Before,
+  { manifest: previous, isTrusted }: PublishedState,
 ): Promise<Unpacked> {
   const { branch } = action.target;
   const archive = await context.openArchive(stage.archivePath);
@@ -108,7 +111,7 @@ export async function receiveNewVersions(
   context: PassContext,
   request: PullRequest,
   stage: Stage,
-  { manifest: previous, isDamaged }: Before,
+  { manifest: previous, isDamaged }: PublishedState,
 ): Promise<Received | null> {
   const { action, rows } = request;
   if (action.byWorkbook === 'no' || previous === null || isDamaged || rows === null) return null;

@@ -103,7 +103,7 @@ async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrd
   const { archive, stage, branch, rows, hasFileTimes } = request;
   const rowsByPath = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
   const published = new Map(request.previous?.files.map((file) => [file.path, file]));
-  const twins = await stage.twinsOf(archive.entries);
+  const candidates = await stage.candidatesOf(archive.entries);
   return archive.entries.map((entry, index) => {
     const path = entry.path.slice(strip.length);
     const row = rowsByPath.get(path);
@@ -114,8 +114,8 @@ async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrd
     const keptTimeMs = hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs);
     const destination = stage.placeOf(path);
     const own = stage.publishedPlaceOf(path);
-    const others = (twins[index] ?? []).filter(({ place }) => place !== own);
-    const order = { entry, destination, mtimeMs, keptTimeMs, known, twins: others };
+    const others = (candidates[index] ?? []).filter(({ place }) => place !== own);
+    const order = { entry, destination, mtimeMs, keptTimeMs, known, candidates: others };
     return { path, order, previous };
   });
 }

@@ -10,7 +10,7 @@ const AGAINST_IT: ReadonlySet<HoldReason> = new Set(['not-selected', 'superseded
  * or to move, or whose place another one has now: then the plan stays as it is, and the pull is to be called off.
  * @param carried what goes on, by target key
  */
-export function leaveAlone(
+export function keepRunningPulls(
   plan: readonly Action[],
   carried: ReadonlyMap<string, PullAction>,
   listing: Pick<Listing, 'repositories' | 'repositoriesComplete'>,

@@ -9,7 +9,7 @@ export interface Waiting {
 }
 
 /** How many pulls may go on at once. */
-export interface Places {
+export interface Slots {
   /** Prompt ones: those that have not taken long yet. */
   readonly prompt: number;
   /** All of them, slow ones too. */
@@ -19,32 +19,32 @@ export interface Places {
 }
 
 /** What goes on now. */
-export interface PullsInHand {
+export interface RunningPulls {
   readonly prompt: number;
   readonly all: number;
   readonly isOf: (repositoryId: string) => boolean;
 }
 
-/** How many times as many pulls go on as there are places for prompt ones, slow ones included. */
+/** How many times as many pulls go on as there are slots for prompt ones, slow ones included. */
 const TIMES_WITH_SLOW = 4;
 
 /** How many of these times one repository alone can take. */
 const TIMES_SHARED = 3;
 
-/** The places that follow from the setting `concurrency`, which counts the prompt pulls. */
-export function placesFor(concurrency: number): Places {
+/** The slots that follow from the setting `concurrency`, which counts the prompt pulls. */
+export function slotsFor(concurrency: number): Slots {
   return { prompt: concurrency, all: concurrency * TIMES_WITH_SLOW, shared: concurrency * TIMES_SHARED };
 }
 
 /** Whether one more pull may go on, if it is one of the right repository. */
-function isPlaceFree(inHand: PullsInHand, places: Places): boolean {
-  return inHand.prompt < places.prompt && inHand.all < places.all;
+function isPlaceFree(running: RunningPulls, slots: Slots): boolean {
+  return running.prompt < slots.prompt && running.all < slots.all;
 }
 
-/** Whether a pull of a repository may be begun: the last places are kept for repositories that have none. */
-export function mayBegin(repositoryId: string, inHand: PullsInHand, places: Places): boolean {
-  if (!isPlaceFree(inHand, places)) return false;
-  return inHand.all < places.shared || !inHand.isOf(repositoryId);
+/** Whether a pull of a repository may be begun: the last slots are kept for repositories that have none. */
+export function mayBegin(repositoryId: string, running: RunningPulls, slots: Slots): boolean {
+  if (!isPlaceFree(running, slots)) return false;
+  return running.all < slots.shared || !running.isOf(repositoryId);
 }
 
 /**
@@ -52,7 +52,7 @@ export function mayBegin(repositoryId: string, inHand: PullsInHand, places: Plac
  * keeps the others waiting by how many branches it has. In each round who waits longest comes first, and of those that wait as
  * long what is known to be small.
  */
-export function inTurns<Item extends Waiting>(items: readonly Item[]): Item[] {
+export function inFairOrder<Item extends Waiting>(items: readonly Item[]): Item[] {
   const rounds: Item[][] = [];
   const taken = new Map<string, number>();
   for (const item of items.toSorted(byNeed)) {
@@ -73,10 +73,10 @@ function sortableSize({ sizeBytes }: Waiting): number {
   return sizeBytes ?? Number.MAX_SAFE_INTEGER;
 }
 
-/** Pulls that wait for places. */
-export interface Turns<Item extends Waiting> {
+/** Pulls that wait for slots. */
+export interface FairQueue<Item extends Waiting> {
   /** Takes out the next one that may be begun; null when none may. */
-  readonly take: (inHand: PullsInHand, places: Places) => Item | null;
+  readonly take: (running: RunningPulls, slots: Slots) => Item | null;
   /** Whether none waits. */
   readonly isEmpty: () => boolean;
   /** Those that wait: what comes next is not always the first of them. */
@@ -84,8 +84,8 @@ export interface Turns<Item extends Waiting> {
 }
 
 /** Makes pulls wait for their turns. One that is passed over, as its repository has its share, comes first when that is over. */
-export function createTurns<Item extends Waiting>(items: readonly Item[]): Turns<Item> {
-  const ahead = createQueue(inTurns(items));
+export function createFairQueue<Item extends Waiting>(items: readonly Item[]): FairQueue<Item> {
+  const ahead = createQueue(inFairOrder(items));
   const passedOver = new Map<string, Queue<Item>>();
   const takePassedOver = (may: (repositoryId: string) => boolean): Item | null => {
     for (const [repositoryId, queue] of passedOver) {
@@ -101,9 +101,9 @@ export function createTurns<Item extends Waiting>(items: readonly Item[]): Turns
     else queue.add(item);
   };
   return {
-    take: (inHand, places) => {
-      if (!isPlaceFree(inHand, places)) return null;
-      const may = (repositoryId: string): boolean => mayBegin(repositoryId, inHand, places);
+    take: (running, slots) => {
+      if (!isPlaceFree(running, slots)) return null;
+      const may = (repositoryId: string): boolean => mayBegin(repositoryId, running, slots);
       const first = takePassedOver(may);
       if (first !== null) return first;
       for (let item = ahead.take(); item !== undefined; item = ahead.take()) {

@@ -32,13 +32,13 @@ import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.t
 import { createExclusion, type PublishContext } from './publish/commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
-import { interruptedPublishes, type Settled, settleStages, stagesLeft } from './publish/recover.ts';
+import { interruptedPublishes, type Recovered, recoverStages, stagesLeft } from './publish/recover.ts';
 import { readRetries, removeRetries } from './retries.ts';
 import { type ShowStage, showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readTargetList, writeTargetList } from './target-list.ts';
-import { createTwins, type Twins } from './publish/dedup.ts';
+import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -50,7 +50,7 @@ export interface MirrorStore {
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
   /** Completes what errors interrupted, and leaves alone the stages that are in use; gives the targets that it completed. */
-  readonly settle: (signal?: AbortSignal) => Promise<readonly string[]>;
+  readonly recover: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
   /** Takes what is remembered of trees, so that their manifests need not be read. */
@@ -77,7 +77,7 @@ export interface MirrorStore {
   ) => Promise<readonly Difference[] | null>;
   /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
   readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
-  readonly sharersOf: Twins['sharersOf'];
+  readonly sharersOf: DedupCandidates['sharersOf'];
   /** The target that a path below `mirror/` belongs to; null for none. */
   readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
   /**
@@ -155,7 +155,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
     const context = await publishContext(options, layout, native, lock);
-    const recovered = await settle(context);
+    const recovered = await recover(context);
     const inventory = createInventory(layout);
     const { id, drifted } = await identify(context, inventory, options.onScanned);
     await usable(layout.root, () => listTargetsOnce(context, inventory));
@@ -165,7 +165,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       drifted,
       canExchange: context.canExchange,
       recovered,
-      settle: (signal) => settle(context, signal),
+      recover: (signal) => recover(context, signal),
       published: async () => (await inventory.read()).published,
       inventory: () => readForPass(lock, inventory),
       recall: inventory.recall,
@@ -175,14 +175,14 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
       targetOf: (path) => targetOf(layout, path),
-      sharersOf: context.twins.sharersOf,
+      sharersOf: context.candidates.sharersOf,
       findDrift: (path, signal) => findDrift(context, path, signal),
       stage: async (currentPath) => {
         await lock.check();
         return openStage(layout, currentPath, {
           onProgress: onBytes,
           removeLinked: (remove) => removeLinked(context.gate, remove),
-          twins: unlessLeased(context),
+          candidates: unlessLeased(context),
           inUse: context.inUse,
         });
       },
@@ -264,13 +264,17 @@ async function listTargetsOnce({ layout, now }: PublishContext, inventory: Inven
   if (published.length > 0) await writeTargetList(layout, published, [], now());
 }
 
-/** No twins while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
-function unlessLeased({ layout, twins, now }: PublishContext): Pick<Twins, 'sharing' | 'twinsOf'> {
+/** No candidates while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
+function unlessLeased({
+  layout,
+  candidates,
+  now,
+}: PublishContext): Pick<DedupCandidates, 'sharing' | 'candidatesOf'> {
   return {
-    sharing: twins.sharing,
-    twinsOf: async (contents) => {
+    sharing: candidates.sharing,
+    candidatesOf: async (contents) => {
       const { inForce } = await onDisk('reading the leases', () => readLeases(layout, now()));
-      return inForce.length === 0 ? twins.twinsOf(contents) : contents.map(() => []);
+      return inForce.length === 0 ? candidates.candidatesOf(contents) : contents.map(() => []);
     },
   };
 }
@@ -294,25 +298,25 @@ async function throughGate<T>(
  * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
  * publishing, it waits, and so does whatever else is to be published there.
  */
-function settle(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
-  return onDisk('settling interrupted work', async () => {
+function recover(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
+  return onDisk('recovering interrupted work', async () => {
     await context.checkDirectory();
     // What a publish that goes on beside this leaves behind meanwhile stays as it says.
-    const known = [...context.unsettled.keys()];
-    const { completed, unsettled } = await settleBehindGate(context, signal);
-    for (const path of known) context.unsettled.delete(path);
-    for (const [path, error] of unsettled) context.unsettled.set(path, error);
+    const known = [...context.unrecovered.keys()];
+    const { completed, unrecovered } = await recoverBehindGate(context, signal);
+    for (const path of known) context.unrecovered.delete(path);
+    for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
     return completed;
   });
 }
 
-async function settleBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Settled> {
+async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
   const { gate, exclusively } = context;
-  if ((await stagesLeft(context)).length === 0) return { completed: [], unsettled: new Map() };
-  const settled = await tryToPass(gate, () => exclusively(() => settleStages(context)), signal);
-  if ('done' in settled) return settled.done;
+  if ((await stagesLeft(context)).length === 0) return { completed: [], unrecovered: new Map() };
+  const recovered = await tryToPass(gate, () => exclusively(() => recoverStages(context)), signal);
+  if ('done' in recovered) return recovered.done;
   const paths = await interruptedPublishes(context);
-  return { completed: [], unsettled: new Map(paths.map((path) => [path, settled.obstacle])) };
+  return { completed: [], unrecovered: new Map(paths.map((path) => [path, recovered.obstacle])) };
 }
 
 /** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
@@ -348,10 +352,10 @@ async function publishContext(
     now,
     gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createExclusion(),
-    unsettled: new Map(),
+    unrecovered: new Map(),
     inUse: new Set(),
     activity: createActivity(),
-    twins: createTwins(layout, SHARING[dedup]),
+    candidates: createDedupCandidates(layout, SHARING[dedup]),
     checkDirectory: lock.check,
     trashUntilMs: () => now() + readerGraceMs,
   };

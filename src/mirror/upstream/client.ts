@@ -14,7 +14,7 @@ import {
 } from './download-contents.ts';
 import { createRepository, type NewRepository } from './creation.ts';
 import { RowJoiner } from './join.ts';
-import { ListMemory } from './page-cache.ts';
+import { PageCache } from './page-cache.ts';
 import type { ReferenceMemory } from './references.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
@@ -57,7 +57,7 @@ export function createClient(
     v1Absences = workbooks === null ? v1Absences + 1 : 0;
     if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   };
-  const listMemory = new ListMemory();
+  const listMemory = new PageCache();
   const repositoryMemory: RepositoryMemory = {};
   const joiner = new RowJoiner();
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };

@@ -55,9 +55,9 @@ export interface KeyringOptions {
   /** Called when what is known of a key has changed, not for every request. */
   readonly onKeyChange?: (change: KeyChange) => void;
   /** Whether that is also called when the first key of a generation is accepted, of which nothing was known before. */
-  readonly tellsFirst?: boolean;
+  readonly reportFirstAccept?: boolean;
   /** Whether nobody comes back once what is in hand has ended: then no refusal says when a key is tried again. */
-  readonly isForOnce?: boolean;
+  readonly oneShot?: boolean;
 }
 
 /** A key as it was when it was chosen. */
@@ -169,7 +169,7 @@ export class Keyring {
     this.#announce(
       key,
       { kind: 'accepted', generation, place },
-      isFirst && this.#options.tellsFirst !== true,
+      isFirst && this.#options.reportFirstAccept !== true,
     );
   }
 
@@ -190,7 +190,7 @@ export class Keyring {
    * would send it.
    */
   nextAttemptAtMs(generation: Generation): number | null {
-    if (this.#options.isForOnce === true) return null;
+    if (this.#options.oneShot === true) return null;
     const times = this.#keysOf(generation).map((key) => this.#waitsUntilMs(key));
     const known = times.filter((time) => time !== null);
     return known.length === 0 ? null : Math.min(...known);

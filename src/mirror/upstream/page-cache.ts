@@ -31,7 +31,7 @@ export interface ListReading extends Reading<WorkbookRow> {
  * What is known of a list from when it was read last: a page of the same bytes is not understood a second time, and a list of
  * the same pages not judged. Of one list only the last reading is kept, so that it grows with the list and no further.
  */
-export class ListMemory {
+export class PageCache {
   private pages = new Map<string, KnownPage>();
   private reading: ListReading | null = null;
   private isAheadRefused = false;

@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { learnSteps, stepAhead } from './read-ahead.ts';
 import { credentialRefused, statusError } from './failures.ts';
 import { parseJson, readWhole, wrongKind } from './json.ts';
-import { digestOfBytes, type KnownPage, type ListMemory, type Page } from './page-cache.ts';
+import { digestOfBytes, type KnownPage, type PageCache, type Page } from './page-cache.ts';
 import { nextPageUrl } from './pages.ts';
 import { strongTag } from './resume.ts';
 import type { Answer, Transport, TransportRequest } from './transport.ts';
@@ -20,7 +20,7 @@ const MAX_AHEAD = 3;
  */
 export class PageSource {
   private readonly transport: Transport;
-  private readonly memory: ListMemory;
+  private readonly memory: PageCache;
   private readonly signal: AbortSignal;
   private readonly whileWanted: ReturnType<typeof joinSignals>;
   private readonly abandon = new AbortController();
@@ -32,7 +32,7 @@ export class PageSource {
   private latest: Page | null = null;
   private former: URL | null = null;
 
-  constructor(transport: Transport, memory: ListMemory, signal: AbortSignal) {
+  constructor(transport: Transport, memory: PageCache, signal: AbortSignal) {
     this.transport = transport;
     this.memory = memory;
     this.signal = signal;

@@ -62,10 +62,12 @@ export interface Reading<Row> {
 }
 
 /** What to think of a reading. */
-export type Judgement = { readonly kind: 'complete' } | { readonly kind: 'doubtful'; readonly why: string };
+export type Completeness =
+  | { readonly kind: 'complete' }
+  | { readonly kind: 'doubtful'; readonly why: string };
 
 /** Judges whether pages shifted while they were read: counts must agree with each other and with the rows. */
-export function judgeReading(reading: Reading<unknown>): Judgement {
+export function checkCompleteness(reading: Reading<unknown>): Completeness {
   const total = reading.rows.length + reading.malformed;
   const [count] = reading.counts;
   if (reading.isCut) return { kind: 'doubtful', why: 'a page was gone while it was read' };

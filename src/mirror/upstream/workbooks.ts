@@ -1,9 +1,9 @@
 import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { WorkbookRow } from './listing.ts';
-import { type KnownPage, ListMemory, type ListReading, type Page } from './page-cache.ts';
+import { type KnownPage, PageCache, type ListReading, type Page } from './page-cache.ts';
 import { PageSource } from './page-source.ts';
-import { judgeReading, sameRows } from './pages.ts';
+import { checkCompleteness, sameRows } from './pages.ts';
 import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
@@ -36,7 +36,7 @@ export async function readWorkbooks(
   transport: Transport,
   signal: AbortSignal,
   status?: WorkbookStatusFilter,
-  memory = new ListMemory(),
+  memory = new PageCache(),
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
   let previous: ListReading | null = null;
@@ -44,7 +44,7 @@ export async function readWorkbooks(
   for (let readings = 0; readings < MAX_READINGS; readings += 1) {
     const reading = await readAllPages(transport, signal, workbooksPath(status), memory);
     if (reading === null) return null;
-    const judgement = judgeReading(reading);
+    const judgement = checkCompleteness(reading);
     const problems =
       reading.malformed === 0 ? [] : [`${reading.malformed} rows of the list of workbooks are malformed`];
     const { rows } = reading;
@@ -75,12 +75,12 @@ async function readAllPages(
   transport: Transport,
   signal: AbortSignal,
   path: string,
-  memory: ListMemory,
+  memory: PageCache,
 ): Promise<ListReading | null> {
   const source = new PageSource(transport, memory, signal);
   const asked = new Map<string, KnownPage>();
   const pages: Page[] = [];
-  const course = new Course(memory);
+  const reader = new ListingReader(memory);
   let isCut = false;
   let target: string | URL | null = path;
   try {
@@ -94,27 +94,27 @@ async function readAllPages(
       const { page } = known;
       asked.set(target.toString(), known);
       pages.push(page);
-      course.follow(pages);
+      reader.follow(pages);
       target = page.next;
     }
   } finally {
     source.close();
   }
-  const reading = course.end(pages, isCut);
+  const reading = reader.end(pages, isCut);
   memory.keep(reading, asked);
   return reading;
 }
 
 /** Watches the pages of a reading come. As long as they are those of the last one, what they come to is known. */
-class Course {
-  private readonly memory: ListMemory;
+class ListingReader {
+  private readonly memory: PageCache;
   private readonly seen = new SeenRows();
   private watched = 0;
   private rows = 0;
   private idlePages = 0;
   private greatestCount = 0;
 
-  constructor(memory: ListMemory) {
+  constructor(memory: PageCache) {
     this.memory = memory;
   }
 

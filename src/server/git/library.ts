@@ -5,7 +5,7 @@ import type {
   Changes,
   Content,
   Library,
-  Standing,
+  ProcessingStatus,
   WorkbookRow,
   Workbooks,
 } from '../http/library.ts';
@@ -19,7 +19,11 @@ import { presentDirectory } from './present.ts';
 import { createReaders } from './readers.ts';
 import { createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
-import { BEING_FETCHED, createStandings, type StandingsOptions } from './processing-status.ts';
+import {
+  BEING_FETCHED,
+  createProcessingStatuses,
+  type ProcessingStatusesOptions,
+} from './processing-status.ts';
 import { createUploads } from './uploads.ts';
 import { watchedChanges } from './watched-changes.ts';
 
@@ -36,14 +40,14 @@ export interface GitLibrary extends Library {
 }
 
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
-const DONE: Standing = { status: 'success', processing: 0, failure: 0 };
+const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
 
 /** What a library is made from besides its registry. */
 export interface GitLibraryOptions {
   /** What has been made of a workbook so far; left out, everything is well, unless there are checks. */
-  readonly standingOf?: (row: WorkbookRow) => Standing;
+  readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
   /** Opens the files of the workbooks that are listed, and remembers what was found; they stay the caller's to close. */
-  readonly checks?: Pick<StandingsOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
+  readonly checks?: Pick<ProcessingStatusesOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
   /** Told of a repository that cannot be read when workbooks are listed, once, and of when it can be again. */
   readonly onReading?: (event: ReadingEvent) => void;
   /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */
@@ -64,7 +68,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     if (event.kind === 'unreadable') registry.doubt(event.repository.id);
     options.onReading?.(event);
   });
-  const standings = checks === undefined ? null : createStandings({ git, registry, ...checks });
+  const standings = checks === undefined ? null : createProcessingStatuses({ git, registry, ...checks });
   const standingOf = options.standingOf ?? standings?.of ?? (() => DONE);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();

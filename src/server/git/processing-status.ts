@@ -1,5 +1,5 @@
 import { type Finding, isSuccess } from '../checker/workbook-check.ts';
-import type { Standing, WorkbookRow } from '../http/library.ts';
+import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import type { Checker } from './check-batch.ts';
 import { createCheckLanes } from './check-lanes.ts';
 import type { Git } from './git.ts';
@@ -26,7 +26,7 @@ export interface FailedCheck {
 }
 
 /** What the standings are made from. */
-export interface StandingsOptions {
+export interface ProcessingStatusesOptions {
   readonly git: Git;
   readonly registry: Registry;
   readonly checker: Checker;
@@ -37,26 +37,26 @@ export interface StandingsOptions {
 }
 
 /** What has been made of each workbook so far. */
-export interface Standings {
+export interface ProcessingStatuses {
   /** Has the files of these rows checked that were not yet, and of no others; does not wait for it. */
   readonly look: (rows: readonly WorkbookRow[]) => void;
-  readonly of: (row: WorkbookRow) => Standing;
+  readonly of: (row: WorkbookRow) => ProcessingStatus;
   /** Waits until nothing is left to be checked. */
   readonly idle: () => Promise<void>;
   /** Gives up what is under way, without waiting for it. */
   readonly close: () => void;
 }
 
-const SUCCESS: Standing = { status: 'success', processing: 0, failure: 0 };
-const PROCESSING: Standing = { status: 'processing', processing: 1, failure: 0 };
-const FAILURE: Standing = { status: 'failure', processing: 0, failure: 1 };
+const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
+const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
+const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
 const RETRY_MS = 5 * 60_000;
 /** Findings of files that are listed no longer are kept up to this number and that of the listed ones. */
 const SPARE_FINDINGS = 50_000;
 
-/** Makes the standings; checks begin with the first {@link Standings.look}. */
-export function createStandings(options: StandingsOptions): Standings {
+/** Makes the standings; checks begin with the first {@link ProcessingStatuses.look}. */
+export function createProcessingStatuses(options: ProcessingStatusesOptions): ProcessingStatuses {
   const { git, registry, checker, findings } = options;
   let looked: readonly WorkbookRow[] = [];
   let isClosed = false;
@@ -111,4 +111,4 @@ export function createStandings(options: StandingsOptions): Standings {
 }
 
 /** The standing of a workbook whose repository is being cloned or fetched: what there is of it may be old. */
-export const BEING_FETCHED: Standing = PROCESSING;
+export const BEING_FETCHED: ProcessingStatus = PROCESSING;

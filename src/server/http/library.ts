@@ -67,7 +67,7 @@ export interface WorkbookRow {
 }
 
 /** What the service has made of a workbook so far (sections 2.3 and 2.4). */
-export interface Standing {
+export interface ProcessingStatus {
   readonly status: 'processing' | 'failure' | 'success';
   /** How many versions are being processed, and have failed. */
   readonly processing: number;
@@ -78,7 +78,7 @@ export interface Standing {
 export interface Workbooks {
   /** Sorted by id and branch; the same array as long as nothing has changed. */
   readonly rows: readonly WorkbookRow[];
-  readonly standingOf: (row: WorkbookRow) => Standing;
+  readonly standingOf: (row: WorkbookRow) => ProcessingStatus;
 }
 
 /** Where everything that can be read comes from. */

@@ -1,6 +1,6 @@
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { type Answer, jsonAnswer } from './answer.ts';
-import type { Library, Standing, WorkbookRow, Workbooks } from './library.ts';
+import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';
 import { RequestError } from './request-error.ts';
 
@@ -35,7 +35,10 @@ function chooserFor(
 }
 
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4). */
-function present({ id, integration, branch, path, version }: WorkbookRow, standing: Standing): unknown {
+function present(
+  { id, integration, branch, path, version }: WorkbookRow,
+  standing: ProcessingStatus,
+): unknown {
   return {
     type: 'workbook',
     id,

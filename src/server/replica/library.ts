@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
-import type { Content, Library, Repository, Standing, WorkbookRow } from '../http/library.ts';
+import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, filesOf, findPlace, pathNotFound } from './mirror-contents.ts';
@@ -33,9 +33,9 @@ export interface ReplicaTotals {
 const PATIENCE_MS = 1500;
 const FIRST_WAIT_MS = 20;
 
-const DONE: Standing = { status: 'success', processing: 0, failure: 0 };
+const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
 /** For a tree that was pulled while the service was not done with it: it is pulled again when it is, of the same version. */
-const UNSETTLED: Standing = { status: 'processing', processing: 1, failure: 0 };
+const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 
 /**
  * Makes the library of a published mirror. Works beside whoever publishes there, and locks and writes nothing.
@@ -60,13 +60,13 @@ export function createReplicaLibrary(
     knownRepositories: () => reading(async () => (await scanner.recent()).repositories),
     workbooks: async () => {
       const scan = wholeScan(await reading(scanner.fresh));
-      const unsettled = new Set(
+      const unrecovered = new Set(
         scan.targets
           .filter(({ settled }) => !settled)
           .map(({ repository: { id }, branch }) => rowKey(scan.byId.get(id)?.shown.full_name ?? id, branch)),
       );
-      const standingOf = ({ integration, branch }: WorkbookRow): Standing =>
-        unsettled.has(rowKey(integration, branch)) ? UNSETTLED : DONE;
+      const standingOf = ({ integration, branch }: WorkbookRow): ProcessingStatus =>
+        unrecovered.has(rowKey(integration, branch)) ? UNSETTLED : DONE;
       return { rows: scan.rows(), standingOf };
     },
     content: (repository, branch, path, signal) =>

@@ -494,7 +494,7 @@ it('a key that is accepted is not said to be again when other settings change', 
   const events: MirrorEvent[] = [];
   const settings = (more: Readonly<Record<string, string>> = {}): ReturnType<typeof settingsFor> =>
     settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder, ...more });
-  const mirror = await openMirror(settings(), (event) => events.push(event), { tellsFirstKeys: true });
+  const mirror = await openMirror(settings(), (event) => events.push(event), { reportFirstAccept: true });
   onTestFinished(() => mirror.close());
   const poll = (): Promise<unknown> => mirror.context.service.poll(AbortSignal.timeout(20_000), false);
   await poll();

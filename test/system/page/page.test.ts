@@ -64,8 +64,8 @@ describe.skipIf(missing !== undefined)(
       expect(await page.locator('h1').innerText()).toBe('Ready');
       expect(await page.title()).toBe('Ready – workbook-mirror');
       expect(await page.locator('#icon').getAttribute('href')).toContain(encodeURIComponent('#12805c'));
-      expect(await page.locator('#hero').innerText()).toContain('https://workbooks.example.com/api');
-      expect(await page.locator('#hero').innerText()).toContain('/srv/workbook-mirror');
+      expect(await page.locator('#summary').innerText()).toContain('https://workbooks.example.com/api');
+      expect(await page.locator('#summary').innerText()).toContain('/srv/workbook-mirror');
       expect(await page.locator('#pass').innerText()).toMatch(/Next pass\s+\d+:\d\d/);
       expect(await page.locator('#attention').isHidden()).toBe(true);
       expect(await page.locator('tr.target').count()).toBe(24);
@@ -96,7 +96,7 @@ describe.skipIf(missing !== undefined)(
       const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
       const { page } = await openPage(browser, { report: report({ targets }), context });
       expect(await page.locator('#pass').innerText()).toMatch(/GMT\+9|JST/);
-      expect(await page.locator('#matters').innerText()).toContain('SIGHUP to the daemon');
+      expect(await page.locator('#problems').innerText()).toContain('SIGHUP to the daemon');
     });
 
     it('says every state in words, in the title and in the icon, as it comes', async () => {
@@ -150,7 +150,7 @@ describe.skipIf(missing !== undefined)(
       expect(found).toEqual({ injected: 0, scripts: ['page/page.js'], hidden: false, titles: false });
       const [image] = HOSTILE_NAMES;
       expect(await page.locator('#notices').innerText()).toContain(image);
-      expect(await page.locator('#matters').innerText()).toContain(
+      expect(await page.locator('#problems').innerText()).toContain(
         `workbook-mirror approve '"><script>alert(1)</script>/gone'`,
       );
       expect(faults).toEqual([]);
@@ -214,10 +214,10 @@ describe.skipIf(missing !== undefined)(
       expect(await firstRows(page, 9)).toEqual(['Payments/main']);
     });
 
-    it('shows the targets of a matter that wants attention', async () => {
+    it('shows the targets of a problem that wants attention', async () => {
       const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
       const { page } = await openPage(browser, { report: report({ targets }) });
-      await page.locator('.matter', { hasText: 'Payments/main fails' }).locator('.show').click();
+      await page.locator('.problem', { hasText: 'Payments/main fails' }).locator('.show').click();
       expect(await firstRows(page, 9)).toEqual(['Payments/main']);
       expect(await page.evaluate(() => document.activeElement?.id)).toBe('targets');
     });
@@ -284,16 +284,16 @@ describe.skipIf(missing !== undefined)(
       const { page, say } = await openPage(browser, {
         report: report({ targets: [heldTarget({ repository: 'b' }, NOW_MS)] }),
       });
-      await page.locator('.matter .command button').focus();
+      await page.locator('.problem .command button').focus();
       say(
         report({
           targets: [heldTarget({ repository: 'a' }, NOW_MS), heldTarget({ repository: 'b' }, NOW_MS)],
         }),
       );
-      await page.locator('.matter').nth(1).waitFor();
+      await page.locator('.problem').nth(1).waitFor();
       expect(
         await page.evaluate(
-          () => document.activeElement?.closest('.matter')?.querySelector('h3')?.textContent,
+          () => document.activeElement?.closest('.problem')?.querySelector('h3')?.textContent,
         ),
       ).toBe('A deletion is held: b/main');
     });
@@ -302,8 +302,8 @@ describe.skipIf(missing !== undefined)(
       const targets = [heldTarget({ repository: "it's $(id)" }, NOW_MS)];
       const { page, address } = await openPage(browser, { report: report({ targets }) });
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: address });
-      await page.locator('.matter .command button').click();
-      await page.locator('.matter .command button', { hasText: 'Copied' }).waitFor();
+      await page.locator('.problem .command button').click();
+      await page.locator('.problem .command button', { hasText: 'Copied' }).waitFor();
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
         String.raw`workbook-mirror approve 'it'\''s $(id)/main'`,
       );
@@ -315,8 +315,8 @@ describe.skipIf(missing !== undefined)(
         report: report({ targets: [heldTarget({}, NOW_MS)] }),
         before,
       });
-      await page.locator('.matter .command button').click();
-      await page.locator('.matter .command button', { hasText: 'Ctrl+C' }).waitFor();
+      await page.locator('.problem .command button').click();
+      await page.locator('.problem .command button', { hasText: 'Ctrl+C' }).waitFor();
       expect(await page.evaluate(() => getSelection()?.toString())).toBe(
         "workbook-mirror approve 'Accounting/main'",
       );

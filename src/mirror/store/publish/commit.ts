@@ -11,11 +11,11 @@ import { type Intent, removeIntent, touchedBy, writeIntent } from './intent.ts';
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';
-import type { Twins } from './dedup.ts';
-import { finishIntent, type SettleContext, takeStep, wasTaken } from './recover.ts';
+import type { DedupCandidates } from './dedup.ts';
+import { finishIntent, type RecoveryContext, applyIntent, isApplied } from './recover.ts';
 
 /** What publishing works with. */
-export interface PublishContext extends SettleContext {
+export interface PublishContext extends RecoveryContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
   /** Whether the history keeps trees that a newer state replaces. */
@@ -27,10 +27,10 @@ export interface PublishContext extends SettleContext {
   /** Runs one at a time what makes and removes folders that several targets share. */
   readonly exclusively: <T>(work: () => Promise<T>) => Promise<T>;
   /** Targets whose last publish could not be completed, with why. */
-  readonly unsettled: Map<string, unknown>;
+  readonly unrecovered: Map<string, unknown>;
   /** What is being published. */
   readonly activity: PublishActivity;
-  readonly twins: Twins;
+  readonly candidates: DedupCandidates;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
   readonly checkDirectory: () => Promise<void>;
 }
@@ -66,11 +66,11 @@ export async function commit(context: PublishContext, stage: string, intent: Int
     const end = context.activity.begin(touched);
     try {
       await context.checkDirectory();
-      await takeStep(context, stage, intent);
+      await applyIntent(context, stage, intent);
       await finishIntent(context, stage, intent);
     } catch (error) {
-      const isTaken = await wasTaken(context, stage, intent).catch(() => true);
-      if (isTaken) for (const path of touched) context.unsettled.set(path, error);
+      const isTaken = await isApplied(context, stage, intent).catch(() => true);
+      if (isTaken) for (const path of touched) context.unrecovered.set(path, error);
       else await removeIntent(stage);
       throw error;
     } finally {
@@ -81,7 +81,7 @@ export async function commit(context: PublishContext, stage: string, intent: Int
 
 /** A target whose last publish is still to be completed takes no other one. */
 export function refuseUnsettled(context: PublishContext, path: string): void {
-  const cause = context.unsettled.get(path);
+  const cause = context.unrecovered.get(path);
   if (cause === undefined) return;
   if (cause instanceof LeasedError) throw cause;
   const why = cause instanceof Error ? cause.message : 'for an unknown reason';

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Sharing, Twin } from '../../file-work/tasks.ts';
+import type { Sharing, DedupCandidate } from '../../file-work/tasks.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Difference } from '../verify/drift.ts';
 import type { Manifest } from '../manifest.ts';
@@ -17,13 +17,13 @@ export interface Content {
 }
 
 /** Finds files of published trees that hold the same bytes, so that they need not be stored twice. */
-export interface Twins {
+export interface DedupCandidates {
   readonly sharing: Sharing;
   /**
    * Published files that may hold contents, for each of them; whoever uses one reads it first.
    * @throws MirrorError `disk.failed`
    */
-  readonly twinsOf: (contents: readonly Content[]) => Promise<readonly (readonly Twin[])[]>;
+  readonly candidatesOf: (contents: readonly Content[]) => Promise<readonly (readonly DedupCandidate[])[]>;
   /** Takes note of what was published. */
   readonly note: (path: string, manifest: Manifest) => void;
   /**
@@ -37,14 +37,14 @@ export interface Twins {
 /** Below this a file takes up no more than a block, or little more than its name. */
 const LEAST_BYTES = 4096;
 
-/** Twins that are proposed of one content: of thousands of equal files a few are as good as all. */
+/** DedupCandidates that are proposed of one content: of thousands of equal files a few are as good as all. */
 const MOST_TWINS = 8;
 
 /** Modified files that are remembered as looked into. */
 const MOST_SEARCHED = 1000;
 
 /** Makes a finder; it reads the manifests with the first question. */
-export function createTwins(layout: DirectoryLayout, sharing: Sharing): Twins {
+export function createDedupCandidates(layout: DirectoryLayout, sharing: Sharing): DedupCandidates {
   let loading: Promise<Known> | null = null;
   let known: Known | null = null;
   const searched = new Set<string>();
@@ -60,7 +60,7 @@ export function createTwins(layout: DirectoryLayout, sharing: Sharing): Twins {
   };
   return {
     sharing,
-    twinsOf: async (contents) => {
+    candidatesOf: async (contents) => {
       if (sharing === 'none' || contents.every(({ sizeBytes }) => sizeBytes < LEAST_BYTES))
         return contents.map(() => []);
       loading ??= load().catch((error: unknown) => {
@@ -103,12 +103,15 @@ class Known {
   }
 
   /** Goes tree by tree, so that each is read once however many contents it may hold. */
-  async find(layout: DirectoryLayout, contents: readonly Content[]): Promise<readonly (readonly Twin[])[]> {
-    const twins = new Map<string, Twin[]>();
+  async find(
+    layout: DirectoryLayout,
+    contents: readonly Content[],
+  ): Promise<readonly (readonly DedupCandidate[])[]> {
+    const candidates = new Map<string, DedupCandidate[]>();
     const trees = new Set<number>();
     for (const { sizeBytes, crc32 } of contents) {
       for (const tree of this.table.find(sizeBytes, crc32)) {
-        twins.set(contentKey(sizeBytes, crc32), []);
+        candidates.set(contentKey(sizeBytes, crc32), []);
         trees.add(tree);
       }
     }
@@ -116,12 +119,12 @@ class Known {
       const path = this.paths[tree] ?? '';
       const manifest = await readManifest(manifestPath(layout, path)).catch(() => null);
       for (const { path: file, sizeBytes, crc32, sha256 } of manifest?.files ?? []) {
-        const alike = twins.get(contentKey(sizeBytes, crc32));
+        const alike = candidates.get(contentKey(sizeBytes, crc32));
         if (alike !== undefined && alike.length < MOST_TWINS)
           alike.push({ place: join(treePath(layout, path), file), sha256 });
       }
     }
-    return contents.map(({ sizeBytes, crc32 }) => twins.get(contentKey(sizeBytes, crc32)) ?? []);
+    return contents.map(({ sizeBytes, crc32 }) => candidates.get(contentKey(sizeBytes, crc32)) ?? []);
   }
 }
 

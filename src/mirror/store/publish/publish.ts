@@ -75,7 +75,7 @@ export async function publishStage(
     else await refuseChangedShares(stage, path, manifest);
     await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
     await commit(context, stage.folder, intent);
-    context.twins.note(path, manifest);
+    context.candidates.note(path, manifest);
     return { method: method.kind };
   });
 }

@@ -10,7 +10,7 @@ import { readManifest } from '../manifest-file.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
 /** What settling a stage works with. */
-export interface SettleContext {
+export interface RecoveryContext {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
   /** The names of the stages that are in use, and nobody else's to settle. */
@@ -20,7 +20,7 @@ export interface SettleContext {
 }
 
 /** Takes an intent's decisive step: before it nothing is visible, after it everything is. */
-export async function takeStep(context: SettleContext, stage: string, intent: Intent): Promise<void> {
+export async function applyIntent(context: RecoveryContext, stage: string, intent: Intent): Promise<void> {
   const published = treePath(context.layout, intent.path);
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
@@ -40,7 +40,7 @@ export async function takeStep(context: SettleContext, stage: string, intent: In
 }
 
 /** Whether an intent's decisive step was taken before the program was cut off. */
-export async function wasTaken(context: SettleContext, stage: string, intent: Intent): Promise<boolean> {
+export async function isApplied(context: RecoveryContext, stage: string, intent: Intent): Promise<boolean> {
   const published = treePath(context.layout, intent.path);
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
@@ -58,7 +58,7 @@ export async function wasTaken(context: SettleContext, stage: string, intent: In
 }
 
 /** Does what follows the decisive step. Can be done again after being cut off anywhere in it. */
-export async function finishIntent(context: SettleContext, stage: string, intent: Intent): Promise<void> {
+export async function finishIntent(context: RecoveryContext, stage: string, intent: Intent): Promise<void> {
   const { layout } = context;
   const published = treePath(layout, intent.path);
   const stagedManifest = join(stage, STAGED.manifest);
@@ -142,7 +142,7 @@ function ignoreDone(error: unknown): void {
 }
 
 /** Removes a stage's remains; a replaced tree in it stays whole for a while, for readers that entered it. */
-async function removeStage(context: SettleContext, stage: string): Promise<void> {
+async function removeStage(context: RecoveryContext, stage: string): Promise<void> {
   if (await exists(join(stage, STAGED.tree))) {
     await rename(stage, join(context.layout.trash, `${context.trashUntilMs()}-${basename(stage)}`));
   } else {
@@ -151,25 +151,25 @@ async function removeStage(context: SettleContext, stage: string): Promise<void>
 }
 
 /** What became of the stages that were left behind. */
-export interface Settled {
+export interface Recovered {
   /** Paths of the targets whose interrupted publish was completed. */
   readonly completed: readonly string[];
   /** Paths of the targets whose interrupted publish cannot be completed yet, with why. */
-  readonly unsettled: ReadonlyMap<string, unknown>;
+  readonly unrecovered: ReadonlyMap<string, unknown>;
 }
 
 /**
  * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be settled now stays for the
  * next time, and stops nothing else. To be called only while nobody else makes and removes folders that targets share.
  */
-export async function settleStages(context: SettleContext): Promise<Settled> {
+export async function recoverStages(context: RecoveryContext): Promise<Recovered> {
   const completed: string[] = [];
-  const unsettled = new Map<string, unknown>();
+  const unrecovered = new Map<string, unknown>();
   for (const name of await stagesLeft(context)) {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
     try {
-      if (intent !== null && (await wasTaken(context, stage, intent))) {
+      if (intent !== null && (await isApplied(context, stage, intent))) {
         await refuseLinks(context.layout, [
           ...foldersOfIntent(intent),
           relative(context.layout.root, join(stage, STAGED.tree)),
@@ -180,17 +180,17 @@ export async function settleStages(context: SettleContext): Promise<Settled> {
         await rm(stage, { recursive: true, force: true });
       }
     } catch (error) {
-      for (const path of intent === null ? [name] : touchedBy(intent)) unsettled.set(path, error);
+      for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);
     }
   }
-  return { completed, unsettled };
+  return { completed, unrecovered };
 }
 
 /** The names of the stages that were left behind. */
 export async function stagesLeft({
   layout,
   inUse,
-}: Pick<SettleContext, 'layout' | 'inUse'>): Promise<string[]> {
+}: Pick<RecoveryContext, 'layout' | 'inUse'>): Promise<string[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   return names.filter((name) => !inUse.has(name));
 }
@@ -200,7 +200,7 @@ export async function stagesLeft({
  * called only where no publish is going on but those of the stages that are in use.
  */
 export async function interruptedPublishes(
-  context: Pick<SettleContext, 'layout' | 'inUse'>,
+  context: Pick<RecoveryContext, 'layout' | 'inUse'>,
 ): Promise<string[]> {
   const paths: string[] = [];
   for (const name of await stagesLeft(context)) {

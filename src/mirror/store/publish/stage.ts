@@ -8,7 +8,7 @@ import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { hasIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, treePath } from '../layout.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
-import type { Twins } from './dedup.ts';
+import type { DedupCandidates } from './dedup.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
@@ -42,8 +42,8 @@ export interface Stage {
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
   /** Removes the archive, of which nothing is needed any more: so it need not be flushed with what came from it. */
   readonly dropArchive: () => Promise<void>;
-  /** See `Twins`. */
-  readonly twinsOf: Twins['twinsOf'];
+  /** See `DedupCandidates`. */
+  readonly candidatesOf: DedupCandidates['candidatesOf'];
   readonly sharing: Sharing;
   /** Hard-links the published copies of files into the new tree. */
   readonly linkPublished: (paths: readonly string[]) => Promise<void>;
@@ -63,14 +63,14 @@ export interface StageSurroundings {
   readonly onProgress?: () => void;
   /** Runs what removes links to published files, when it may; what it does not run is left for the store to settle. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
-  readonly twins?: Pick<Twins, 'twinsOf' | 'sharing'>;
+  readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */
   readonly inUse?: Set<string>;
 }
 
-const NO_TWINS: Pick<Twins, 'twinsOf' | 'sharing'> = {
+const NO_TWINS: Pick<DedupCandidates, 'candidatesOf' | 'sharing'> = {
   sharing: 'none',
-  twinsOf: (contents) => Promise.resolve(contents.map(() => [])),
+  candidatesOf: (contents) => Promise.resolve(contents.map(() => [])),
 };
 
 /**
@@ -84,7 +84,7 @@ export async function openStage(
     onProgress = () => {},
     removeLinked = (remove) => remove(),
     inUse = new Set(),
-    twins = NO_TWINS,
+    candidates = NO_TWINS,
   }: StageSurroundings = {},
 ): Promise<Stage> {
   const name = randomUUID();
@@ -103,8 +103,8 @@ export async function openStage(
     ...files,
     dropArchive: () =>
       onDisk('removing the archive', () => rm(join(folder, STAGED.archive), { force: true })),
-    twinsOf: twins.twinsOf,
-    sharing: twins.sharing,
+    candidatesOf: candidates.candidatesOf,
+    sharing: candidates.sharing,
     linkPublished: links.linkPublished,
     linkFrom: links.linkFrom,
     keepPublished: links.keepPublished,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { PullLine } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
@@ -23,7 +23,7 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly line: PullLine;
+  readonly line: PullScheduler;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
   /** What makes the pulls slow that go on, in the order of the line. */
@@ -34,7 +34,7 @@ class SlowPair {
   private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
     this.service = service;
     this.mirror = mirror;
-    this.line = new PullLine(outlastsPasses, (onDue) => {
+    this.line = new PullScheduler(outlastsPasses, (onDue) => {
       this.timers.push(onDue);
       return () => {
         this.timers = this.timers.filter((each) => each !== onDue);
@@ -68,7 +68,7 @@ class SlowPair {
 
   /** Makes the pull of a branch of the slow repository slow, unless it is. */
   turnSlow(branch: string): void {
-    const inHand = [...this.line.inHand().values()];
+    const inHand = [...this.line.running().values()];
     const at = inHand.findIndex(
       ({ action: { target } }) => target.repositoryId === this.slow.id && target.branch === branch,
     );
@@ -90,7 +90,7 @@ class SlowPair {
   }
 
   async drained(): Promise<void> {
-    await expect.poll(() => this.line.inHand().size, POLL).toBe(0);
+    await expect.poll(() => this.line.running().size, POLL).toBe(0);
   }
 
   pass(options: PassOptions = {}): Promise<PassReport> {

@@ -86,6 +86,7 @@ describe('an inventory', () => {
     expect(await createInventory(layoutOf(join(await temporaryFolder(), 'none'))).read()).toEqual({
       published: [],
       unreadable: [],
+      trees: new Map(),
     });
   });
 

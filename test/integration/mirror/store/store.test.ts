@@ -240,7 +240,7 @@ describe('recovery', () => {
       inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
     const { writeIntent, STAGED } = await import('../../../../src/mirror/store/publish/intent.ts');
     const { formatManifest } = await import('../../../../src/mirror/store/manifest-file.ts');
-    const { takeStep } = await import('../../../../src/mirror/store/publish/recover.ts');
+    const { applyIntent } = await import('../../../../src/mirror/store/publish/recover.ts');
     const { bindNativeCalls } = await import('../../../../src/lib/native/file-calls.ts');
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
     const { ino } = await lstat(join(stage.folder, STAGED.tree));
@@ -259,7 +259,7 @@ describe('recovery', () => {
         trashUntilMs: () => 0,
         inUse: new Set<string>(),
       };
-      await takeStep(context, stage.folder, intent);
+      await applyIntent(context, stage.folder, intent);
     }
     await store.close();
   }
@@ -360,10 +360,10 @@ describe('an error in the middle of a publish', () => {
     const repair = { rewritten: [], isDamaged: false };
     await expect(store.publish(stage, PATH, manifestOf(inventory), repair)).rejects.toThrow();
     await stage.discard();
-    expect(await store.settle()).toEqual([]);
+    expect(await store.recover()).toEqual([]);
     await expect(store.retire(PATH)).rejects.toMatchObject({ code: 'disk.failed' });
     thaw();
-    expect(await store.settle()).toEqual([PATH]);
+    expect(await store.recover()).toEqual([PATH]);
     expect(await treeOf(directory)).toEqual({ 'a.txt': 'ONE' });
     expect((await store.manifest(PATH))?.files).toEqual(inventory);
     expect(await readdir(store.layout.staging)).toEqual([]);

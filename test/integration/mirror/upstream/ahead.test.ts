@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { ListMemory } from '../../../../src/mirror/upstream/page-cache.ts';
+import { PageCache } from '../../../../src/mirror/upstream/page-cache.ts';
 import type { PauseMemory } from '../../../../src/mirror/upstream/pause.ts';
 import { createTransport, type Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { readWorkbooks } from '../../../../src/mirror/upstream/workbooks.ts';
@@ -87,7 +87,7 @@ it.each([429, 503])(
     const { baseUrl, asked, refused } = await startNarrowService(status);
     const pause: PauseMemory = {};
     const transport = connect(baseUrl, pause);
-    const memory = new ListMemory();
+    const memory = new PageCache();
     const { signal } = new AbortController();
     expect(await readWorkbooks(transport, signal, undefined, memory)).toMatchObject({ isComplete: true });
     expect(refused.length).toBeGreaterThan(0);

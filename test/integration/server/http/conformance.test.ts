@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createSamples } from '../../../../src/server/demo/samples.ts';
 import { createGitLibrary } from '../../../../src/server/git/library.ts';
 import { fixedKey } from '../../../../src/server/http/keys.ts';
-import type { Standing, WorkbookRow } from '../../../../src/server/http/library.ts';
+import type { ProcessingStatus, WorkbookRow } from '../../../../src/server/http/library.ts';
 import { createService } from '../../../../src/server/http/service.ts';
 import { Subject, type SubjectOptions } from '../../../conformance/subject.ts';
 import { STATEMENTS, tryAll, tryStatement } from '../../../conformance/suite.ts';
@@ -44,7 +44,7 @@ function subjectOf(options: Implementation['options']): Subject {
 }
 
 /** The counters of the sample workbooks: some are being processed, some have failed. */
-function standingOf({ path, branch }: WorkbookRow): Standing {
+function standingOf({ path, branch }: WorkbookRow): ProcessingStatus {
   const processing = path.includes('Budget') ? 1 : 0;
   const failure = branch === 'main' && path.endsWith('.xlsm') ? 2 : 0;
   const status = failure > 0 ? 'failure' : processing > 0 ? 'processing' : 'success';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
-import { mattersOf } from '../../../../src/daemon/page/attention.js';
+import { problemsOf } from '../../../../src/daemon/page/attention.js';
 import { overallOf, unknownState } from '../../../../src/daemon/page/overall.js';
 import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 import {
@@ -126,11 +126,11 @@ describe('the state of the whole', () => {
 
 describe('what wants attention', () => {
   it('is nothing where all is well', () => {
-    expect(mattersOf(daemonReport())).toEqual([]);
+    expect(problemsOf(daemonReport())).toEqual([]);
   });
 
   it('is everything that is wrong, each once', () => {
-    const keys = mattersOf(troubledReport()).map(({ key }) => key);
+    const keys = problemsOf(troubledReport()).map(({ key }) => key);
     expect(keys).toEqual([
       'stuck',
       'credential-apiKey',
@@ -150,10 +150,10 @@ describe('what wants attention', () => {
     ]);
   });
 
-  it('is one matter for targets that fail of one cause, and shows them', () => {
+  it('is one problem for targets that fail of one cause, and shows them', () => {
     const targets = ['a', 'b', 'c'].map((repository) => failingTarget({ repository }));
-    const [matter] = mattersOf(daemonReport({ targets }));
-    expect(matter).toMatchObject({
+    const [problem] = problemsOf(daemonReport({ targets }));
+    expect(problem).toMatchObject({
       title: '3 targets fail',
       selection: { search: 'contents.interrupted', state: null },
     });
@@ -161,23 +161,23 @@ describe('what wants attention', () => {
 
   it('names a hold with the command that the daemon gives, and no other', () => {
     const report = daemonReport({ targets: [heldTarget()] });
-    expect(mattersOf(report)).toMatchObject([{ command: null }]);
+    expect(problemsOf(report)).toMatchObject([{ command: null }]);
     const [target = heldTarget()] = report.targets;
     const answered = { ...report, targets: [{ ...target, approveCommand: "workbook-mirror approve 'a'" }] };
-    expect(mattersOf(answered)).toMatchObject([{ command: "workbook-mirror approve 'a'" }]);
+    expect(problemsOf(answered)).toMatchObject([{ command: "workbook-mirror approve 'a'" }]);
   });
 
   it('stays short with many holds', () => {
     const targets = Array.from({ length: 30 }, (_, index) => heldTarget({ repository: `r${index}` }));
-    const matters = mattersOf(daemonReport({ targets }));
-    expect(matters).toHaveLength(6);
-    expect(matters.at(-1)).toMatchObject({
+    const problems = problemsOf(daemonReport({ targets }));
+    expect(problems).toHaveLength(6);
+    expect(problems.at(-1)).toMatchObject({
       title: '25 more deletions are held',
       selection: { state: 'held' },
     });
   });
 
   it('stays short with thousands of targets', () => {
-    expect(mattersOf(daemonReport({ targets: manyTargets(5000) })).length).toBeLessThan(12);
+    expect(problemsOf(daemonReport({ targets: manyTargets(5000) })).length).toBeLessThan(12);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBoard, roomOn } from '../../../../src/daemon/status/status-service.ts';
+import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
 import type { Mirror } from '../../../../src/daemon/start/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
-import { createPulse } from '../../../../src/daemon/supervision/progress-monitor.ts';
-import { ProgressMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';
+import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
+import { PullMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import { published } from '../../../support/builders.ts';
 
@@ -40,14 +40,14 @@ const PASS: readonly MirrorEvent[] = [
   },
 ];
 
-/** A board on a mirror with one fresh tree, parts of which can be made to fail. */
+/** A status on a mirror with one fresh tree, parts of which can be made to fail. */
 function boardOn(parts: { disk: boolean; state: boolean }) {
   const fails = (isThere: boolean): void => {
     if (!isThere) throw new Error('EIO');
   };
   const tree = published(undefined, { verifiedAtMs: Date.now(), publishedAtMs: Date.now() });
   const mirror = {
-    monitor: new ProgressMonitor(),
+    monitor: new PullMonitor(),
     store: {
       canExchange: true,
       leases: () => Promise.resolve([]),
@@ -64,35 +64,35 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
       drift: () => Promise.resolve({}),
     },
   } as unknown as Mirror;
-  const board = createBoard(() => settings, mirror, createPulse());
-  for (const event of PASS) board.sink(event);
-  return board;
+  const status = createStatusService(() => settings, mirror, createProgressMonitor());
+  for (const event of PASS) status.sink(event);
+  return status;
 }
 
-describe('the board', () => {
+describe('the status', () => {
   it('calls a mirror ready that was read after a pass had ended', async () => {
     expect((await boardOn({ disk: true, state: true }).report()).readiness.isReady).toBe(true);
   });
 
   it('does not answer from what it read before when the disk cannot be read, and does again when it can', async () => {
     const parts = { disk: true, state: true };
-    const board = boardOn(parts);
-    await board.report();
+    const status = boardOn(parts);
+    await status.report();
     parts.disk = false;
-    for (const event of PASS) board.sink(event);
-    await expect(board.report()).rejects.toThrow('EIO');
-    await expect(board.report()).rejects.toThrow('EIO');
+    for (const event of PASS) status.sink(event);
+    await expect(status.report()).rejects.toThrow('EIO');
+    await expect(status.report()).rejects.toThrow('EIO');
     parts.disk = true;
-    expect((await board.report()).readiness.isReady).toBe(true);
+    expect((await status.report()).readiness.isReady).toBe(true);
   });
 
   it('does not call a mirror ready while its records cannot be read', async () => {
     const parts = { disk: true, state: false };
-    const board = boardOn(parts);
-    expect((await board.report()).readiness).toMatchObject({ isReady: false, isListed: false });
+    const status = boardOn(parts);
+    expect((await status.report()).readiness).toMatchObject({ isReady: false, isListed: false });
     parts.state = true;
-    for (const event of PASS) board.sink(event);
-    expect((await board.report()).readiness.isReady).toBe(true);
+    for (const event of PASS) status.sink(event);
+    expect((await status.report()).readiness.isReady).toBe(true);
   });
 });
 

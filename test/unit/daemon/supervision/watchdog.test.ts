@@ -1,24 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { createPulse } from '../../../../src/daemon/supervision/progress-monitor.ts';
+import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { startTicker } from '../../../../src/daemon/triggers/ticker.ts';
 import { startWatchdog } from '../../../../src/daemon/supervision/watchdog.ts';
 
-describe('a pulse', () => {
+describe('a progress', () => {
   let nowMs = 0;
-  const pulse = createPulse(() => nowMs);
+  const progress = createProgressMonitor(() => nowMs);
 
   it('counts silence only while there is work', () => {
     nowMs = 500;
-    expect(pulse.silentMs()).toBe(0);
-    const end = pulse.begin();
+    expect(progress.idleMs()).toBe(0);
+    const end = progress.begin();
     nowMs = 800;
-    expect(pulse.silentMs()).toBe(300);
-    pulse.beat();
-    expect(pulse.silentMs()).toBe(0);
+    expect(progress.idleMs()).toBe(300);
+    progress.touch();
+    expect(progress.idleMs()).toBe(0);
     nowMs = 900;
     end();
-    expect(pulse.silentMs()).toBe(0);
+    expect(progress.idleMs()).toBe(0);
   });
 });
 

@@ -31,14 +31,14 @@ async function serveAt(listen: string, policy: typeof LATER) {
     defaultConfigFile: '/nonexistent/config.yaml',
   });
   const events: MirrorEvent[] = [];
-  const board = {
+  const status = {
     report: () => Promise.resolve(eventfulReport()),
     liveness: () => eventfulReport().liveness,
     isBusy: () => false,
   };
   const http = await startHttp(
     () => settings,
-    board,
+    status,
     (event) => events.push(event),
     policy,
   );

@@ -5,8 +5,8 @@ import type { PullAction } from '../../../../src/mirror/plan/actions.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { placesFor } from '../../../../src/mirror/plan/fair-queue.ts';
-import { PullLine, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
+import { slotsFor } from '../../../../src/mirror/plan/fair-queue.ts';
+import { PullScheduler, type QueuedPull } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassService } from '../../../../src/mirror/pass/context.ts';
 import { listing, planInput, row } from '../../../support/builders.ts';
 
@@ -30,7 +30,7 @@ function actionOf(name: string): PullAction {
 
 /** Pulls that end when they are told to. */
 class Bench {
-  readonly line: PullLine;
+  readonly line: PullScheduler;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
   /** Pulls that keep the pulse from being idle. */
@@ -38,7 +38,7 @@ class Bench {
   private readonly hands = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(outlastsPasses: boolean) {
-    this.line = new PullLine(outlastsPasses, undefined, () => {
+    this.line = new PullScheduler(outlastsPasses, undefined, () => {
       this.working += 1;
       return () => {
         this.working -= 1;
@@ -70,7 +70,7 @@ class Bench {
     void this.line
       .run(
         names.map((name) => this.pull(name, service)),
-        { places: placesFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
+        { slots: slotsFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
       )
       .then(
         () => (state = 'goes on'),
@@ -86,8 +86,8 @@ class Bench {
     await settled();
   }
 
-  get inHand(): string[] {
-    return [...this.line.inHand().values()].map(
+  get running(): string[] {
+    return [...this.line.running().values()].map(
       ({ action, isSlow }) => `${action.path}${isSlow ? ' slowly' : ''}`,
     );
   }
@@ -142,7 +142,7 @@ describe('a line', () => {
     expect([bench.begun, bench.slow]).toEqual([['a/1', 'b/1'], ['a/1']]);
     await bench.end('b/1');
     await bench.end('c/1');
-    expect([state(), bench.inHand]).toEqual(['waits', ['a/1 slowly']]);
+    expect([state(), bench.running]).toEqual(['waits', ['a/1 slowly']]);
     await bench.end('a/1');
     expect(state()).toBe('goes on');
   });
@@ -171,8 +171,8 @@ describe('a line', () => {
         const bench = new Bench(outlastsPasses);
         const { state } = bench.run(wanted, concurrency);
         const bounded = (): void => {
-          expect(bench.inHand.length).toBeLessThanOrEqual(4 * concurrency);
-          expect(bench.inHand.filter((each) => !each.endsWith('slowly')).length).toBeLessThanOrEqual(
+          expect(bench.running.length).toBeLessThanOrEqual(4 * concurrency);
+          expect(bench.running.filter((each) => !each.endsWith('slowly')).length).toBeLessThanOrEqual(
             concurrency,
           );
         };
@@ -181,12 +181,12 @@ describe('a line', () => {
           if (choice % 3 === 0) await timePasses();
           else
             await bench.end(
-              bench.inHand[choice % Math.max(1, bench.inHand.length)]?.replace(' slowly', '') ?? '',
+              bench.running[choice % Math.max(1, bench.running.length)]?.replace(' slowly', '') ?? '',
             );
         }
-        while (bench.inHand.length > 0) {
+        while (bench.running.length > 0) {
           bounded();
-          await bench.end(bench.inHand[0]?.replace(' slowly', '') ?? '');
+          await bench.end(bench.running[0]?.replace(' slowly', '') ?? '');
         }
         await settled();
         expect(bench.begun.toSorted()).toEqual(wanted.toSorted());
@@ -204,12 +204,12 @@ describe('a line that outlasts the passes', () => {
     await bench.end('a/1');
     expect(state()).toBe('waits');
     await timePasses();
-    expect([state(), bench.inHand]).toEqual(['goes on', ['b/1 slowly']]);
+    expect([state(), bench.running]).toEqual(['goes on', ['b/1 slowly']]);
     const next = bench.run(['c/1']);
     await bench.end('c/1');
-    expect([next.state(), bench.inHand]).toEqual(['goes on', ['b/1 slowly']]);
+    expect([next.state(), bench.running]).toEqual(['goes on', ['b/1 slowly']]);
     await bench.end('b/1');
-    expect(bench.inHand).toEqual([]);
+    expect(bench.running).toEqual([]);
   });
 
   it('begins what found no place between the passes, and until then makes none of them wait', async () => {
@@ -218,7 +218,7 @@ describe('a line that outlasts the passes', () => {
     for (let times = 0; times < 4; times += 1) await timePasses();
     expect([state(), bench.begun.length]).toEqual(['goes on', 4]);
     await bench.end('b/1');
-    expect(bench.inHand).toEqual(['a/1 slowly', 'c/1 slowly', 'd/1 slowly', 'e/1']);
+    expect(bench.running).toEqual(['a/1 slowly', 'c/1 slowly', 'd/1 slowly', 'e/1']);
     const next = bench.run([]);
     await settled();
     expect(next.state()).toBe('waits');
@@ -227,13 +227,13 @@ describe('a line that outlasts the passes', () => {
     await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
   });
 
-  it('keeps the last places for other repositories', async () => {
+  it('keeps the last slots for other repositories', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'a/2', 'a/3', 'a/4', 'a/5'], 1);
     for (let times = 0; times < 5; times += 1) await timePasses();
-    expect([state(), bench.inHand.length]).toEqual(['goes on', 3]);
+    expect([state(), bench.running.length]).toEqual(['goes on', 3]);
     const next = bench.run(['b/1', 'a/4', 'a/5'], 1);
-    expect(bench.inHand.at(-1)).toBe('b/1');
+    expect(bench.running.at(-1)).toBe('b/1');
     await bench.end('b/1');
     expect([next.state(), bench.begun]).toEqual(['goes on', ['a/1', 'a/2', 'a/3', 'b/1']]);
     await bench.end('a/1');
@@ -300,9 +300,9 @@ describe('a line that outlasts the passes', () => {
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
     for (let times = 0; times < 4; times += 1) await timePasses();
     await bench.line.callOffOf(aService());
-    expect([bench.inHand.length, bench.line.isUsing(former)]).toEqual([4, true]);
+    expect([bench.running.length, bench.line.isUsing(former)]).toEqual([4, true]);
     await bench.line.callOffOf(former);
-    expect([bench.begun.length, bench.inHand, bench.line.isUsing(former)]).toEqual([4, [], false]);
+    expect([bench.begun.length, bench.running, bench.line.isUsing(former)]).toEqual([4, [], false]);
   });
 
   it('leaves what asks the present service alone when what asks a former one is called off', async () => {
@@ -312,9 +312,9 @@ describe('a line that outlasts the passes', () => {
     await timePasses();
     bench.run(['b/1', 'c/1'], 1);
     await bench.line.callOffOf(former);
-    expect(bench.inHand).toEqual(['b/1']);
+    expect(bench.running).toEqual(['b/1']);
     await bench.end('b/1');
-    expect(bench.inHand).toEqual(['c/1']);
+    expect(bench.running).toEqual(['c/1']);
     await bench.end('c/1');
   });
 
@@ -349,9 +349,9 @@ describe('a line that outlasts the passes', () => {
     await timePasses();
     expect(state()).toBe('goes on');
     await bench.line.callOff([targetKey(actionOf('a/1').target), 'unknown']);
-    expect(bench.inHand).toEqual(['b/1 slowly']);
+    expect(bench.running).toEqual(['b/1 slowly']);
     await bench.line.callOffAll();
-    expect(bench.inHand).toEqual([]);
+    expect(bench.running).toEqual([]);
     const next = bench.run([]);
     await settled();
     expect(next.state()).toBe('goes on');
@@ -361,7 +361,7 @@ describe('a line that outlasts the passes', () => {
     const bench = new Bench(true);
     const [one, other, none] = [aService(), aService(), aService()];
     void bench.line.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
-      places: placesFor(1),
+      slots: slotsFor(1),
       slowAfterMs: SLOW_AFTER_MS,
     });
     expect([one, other, none].map((service) => bench.line.isUsing(service))).toEqual([true, true, false]);
@@ -384,7 +384,7 @@ describe('a line that outlasts the passes', () => {
 
   it('takes a time that no timer takes for a very long one', async () => {
     const bench = new Bench(true);
-    void bench.line.run([bench.pull('a/1')], { places: placesFor(1), slowAfterMs: 2 ** 40 });
+    void bench.line.run([bench.pull('a/1')], { slots: slotsFor(1), slowAfterMs: 2 ** 40 });
     await timePasses(10_000);
     expect(bench.slow).toEqual([]);
     await bench.end('a/1');

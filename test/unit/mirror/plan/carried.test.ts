@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Action, HoldAction, HoldReason, PullAction } from '../../../../src/mirror/plan/actions.ts';
-import { leaveAlone } from '../../../../src/mirror/plan/carried.ts';
+import { keepRunningPulls } from '../../../../src/mirror/plan/carried.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { listing, planInput, published, repository, row } from '../../../support/builders.ts';
@@ -40,13 +40,13 @@ function held(reason: HoldReason, fields: Partial<HoldAction> = {}): Action {
 
 /** What becomes of the pull that goes on when the plan would do this about its target otherwise. */
 function reasons(plan: readonly Action[], fields: Partial<typeof LISTING> = {}): string[] {
-  return leaveAlone(plan, CARRIED, { ...LISTING, ...fields }).map(({ reason }) => reason);
+  return keepRunningPulls(plan, CARRIED, { ...LISTING, ...fields }).map(({ reason }) => reason);
 }
 
 describe('a pull that goes on', () => {
   it('is nothing to a plan when there is none', () => {
     const plan = [PULL, OTHER];
-    expect(leaveAlone(plan, new Map(), LISTING)).toEqual(plan);
+    expect(keepRunningPulls(plan, new Map(), LISTING)).toEqual(plan);
   });
 
   it.each<[string, Action]>([
@@ -66,7 +66,7 @@ describe('a pull that goes on', () => {
     ['would count it as missing', held('repository-missing', { missing: true })],
     ['holds an earlier deletion of files', held('deletion-guard')],
   ])('has its target left alone where the plan %s', (_what, action) => {
-    const [other, left, ...none] = leaveAlone([action, OTHER], CARRIED, LISTING);
+    const [other, left, ...none] = keepRunningPulls([action, OTHER], CARRIED, LISTING);
     expect([other, none]).toEqual([OTHER, []]);
     expect(left).toMatchObject({
       kind: 'hold',
@@ -93,7 +93,7 @@ describe('a pull that goes on', () => {
       }),
     ],
   ])('gives way where the plan %s', (_what, action) => {
-    expect(leaveAlone([action, OTHER], CARRIED, LISTING)).toEqual([action, OTHER]);
+    expect(keepRunningPulls([action, OTHER], CARRIED, LISTING)).toEqual([action, OTHER]);
   });
 
   it('gives way when a complete list knows its target no more, and only then', () => {
@@ -112,7 +112,7 @@ describe('a pull that goes on', () => {
     const tree = published(repository(), { fingerprint: 'old' });
     const plan = makePlan(planInput({ listing: LISTING, published: [tree] }));
     const pull = pullOf(plan);
-    const [left] = leaveAlone(plan, new Map([[targetKey(pull.target), pull]]), LISTING);
+    const [left] = keepRunningPulls(plan, new Map([[targetKey(pull.target), pull]]), LISTING);
     expect(left).toMatchObject({ reason: 'still-pulling', published: tree });
   });
 });

@@ -199,10 +199,10 @@ describe('a plan for one target', () => {
   });
 
   it('holds a new branch until the service has had its time, counted from when it was first seen', () => {
-    const unsettled = listing({ workbooks: [row({ processing: 1 })] });
-    expect(only({ listing: unsettled })).toMatchObject({ untilMs: NOW_MS + HOUR_MS, missing: false });
+    const unrecovered = listing({ workbooks: [row({ processing: 1 })] });
+    expect(only({ listing: unrecovered })).toMatchObject({ untilMs: NOW_MS + HOUR_MS, missing: false });
     const records = recordMap(record({ processingSinceMs: NOW_MS - 10 * MINUTE_MS }));
-    expect(only({ listing: unsettled, records })).toMatchObject({ untilMs: NOW_MS + 50 * MINUTE_MS });
+    expect(only({ listing: unrecovered, records })).toMatchObject({ untilMs: NOW_MS + 50 * MINUTE_MS });
   });
 
   it('checks a tree once that seems to have been verified in the future', () => {

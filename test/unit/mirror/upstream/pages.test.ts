@@ -1,7 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { judgeReading, nextPageUrl, type Reading, sameRows } from '../../../../src/mirror/upstream/pages.ts';
+import {
+  checkCompleteness,
+  nextPageUrl,
+  type Reading,
+  sameRows,
+} from '../../../../src/mirror/upstream/pages.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const CURRENT = new URL('https://service.example/app/api/v1/workbooks');
@@ -148,7 +153,7 @@ describe('a reading of all pages', () => {
     ['too many rows', reading({ keys: ['a', 'b'], counts: [1] }), 'the count says 1, the pages hold 2 rows'],
     ['a row twice', reading({ keys: ['a', 'a'] }), 'a row occurs twice'],
   ])('with %s', (_what, of, expected) => {
-    const judgement = judgeReading(of);
+    const judgement = checkCompleteness(of);
     expect(judgement.kind === 'doubtful' ? judgement.why : judgement.kind).toBe(expected);
   });
 
@@ -157,12 +162,12 @@ describe('a reading of all pages', () => {
     fc.assert(
       fc.property(keys, fc.nat(), (all, pick) => {
         const at = pick % all.length;
-        expect(judgeReading(reading({ keys: all })).kind).toBe('complete');
+        expect(checkCompleteness(reading({ keys: all })).kind).toBe('complete');
         const lost = all.filter((_key, index) => index !== at);
-        expect(judgeReading(reading({ keys: lost, counts: [all.length] })).kind).toBe('doubtful');
+        expect(checkCompleteness(reading({ keys: lost, counts: [all.length] })).kind).toBe('doubtful');
         const shifted = all.map((key, index) => (index === at ? (all[at - 1] ?? all.at(-1) ?? '') : key));
         fc.pre(all.length > 1);
-        expect(judgeReading(reading({ keys: shifted })).kind).toBe('doubtful');
+        expect(checkCompleteness(reading({ keys: shifted })).kind).toBe('doubtful');
       }),
     );
   });

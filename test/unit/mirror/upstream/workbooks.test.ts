@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { createBandwidth } from '../../../../src/mirror/upstream/bandwidth.ts';
-import { ListMemory } from '../../../../src/mirror/upstream/page-cache.ts';
+import { PageCache } from '../../../../src/mirror/upstream/page-cache.ts';
 import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import { readWorkbooks, type WorkbookList } from '../../../../src/mirror/upstream/workbooks.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
@@ -106,14 +106,14 @@ function wholeList(workbooks: number, version = 1, etags = false): Places {
   );
 }
 
-function read(transport: Transport, memory?: ListMemory): Promise<WorkbookList | null> {
+function read(transport: Transport, memory?: PageCache): Promise<WorkbookList | null> {
   return readWorkbooks(transport, new AbortController().signal, undefined, memory);
 }
 
 describe('a list of workbooks that is read again', () => {
   it('is the same value as long as it is the same', async () => {
     const { transport } = transportTo(() => wholeList(9));
-    const memory = new ListMemory();
+    const memory = new PageCache();
     const one = await read(transport, memory);
     const other = await read(transport, memory);
     expect(other?.rows).toHaveLength(9);
@@ -123,7 +123,7 @@ describe('a list of workbooks that is read again', () => {
   it('keeps the rows of the pages that are the same', async () => {
     let places = wholeList(9);
     const { transport } = transportTo(() => places);
-    const memory = new ListMemory();
+    const memory = new PageCache();
     const one = await read(transport, memory);
     places = new Map([...places, [`${LIST}?page=3`, wholeList(9, 2).get(`${LIST}?page=3`) ?? { body: '' }]]);
     const other = await read(transport, memory);
@@ -140,7 +140,7 @@ describe('a list of workbooks that is read again', () => {
 
   it('is not sent again where the service has strong entity tags', async () => {
     const { transport, asked } = transportTo(() => wholeList(9, 1, true));
-    const memory = new ListMemory();
+    const memory = new PageCache();
     const one = await read(transport, memory);
     asked.length = 0;
     expect((await read(transport, memory))?.rows).toBe(one?.rows);
@@ -150,7 +150,7 @@ describe('a list of workbooks that is read again', () => {
   it('is read anew where only weak entity tags say that it is the same', async () => {
     let places = new Map([...wholeList(3)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     const { transport } = transportTo(() => places);
-    const memory = new ListMemory();
+    const memory = new PageCache();
     await read(transport, memory);
     places = new Map([...wholeList(3, 2)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     expect((await read(transport, memory))?.rows.map(({ versionId }) => versionId)).toEqual([
@@ -212,7 +212,7 @@ describe('pages that are asked for ahead', () => {
       return true;
     };
     const { transport, asked } = transportTo(() => wholeList(21), fails);
-    const memory = new ListMemory();
+    const memory = new PageCache();
     await read(transport, memory);
     isFailing = false;
     for (let readings = 0; readings < 2; readings += 1) {
@@ -346,7 +346,7 @@ describe('whatever the service does', () => {
   it('a list that is read with a memory, and ahead, comes to what it comes to page by page', async () => {
     await fc.assert(
       fc.asyncProperty(someLife, fc.array(fc.boolean(), { maxLength: 30 }), async (lives, faults) => {
-        const memory = new ListMemory();
+        const memory = new PageCache();
         for (const places of lives) {
           const left = [...faults];
           const fails = (request: TransportRequest): boolean =>

@@ -71,7 +71,7 @@ describe('a move that was interrupted', () => {
     service.renameRepository(plan, 'New');
     await leaveHalfMove(mirror, 'Old', 'New');
     const lease = await take(mirror);
-    expect(await mirror.context.store.settle(NEVER)).toEqual([]);
+    expect(await mirror.context.store.recover(NEVER)).toEqual([]);
     await releaseLease(layoutOf(mirror.directory), lease.id);
     const manifest = await mirror.context.store.manifest('Old/main');
     if (manifest === null) throw new Error('no manifest');
@@ -256,11 +256,11 @@ describe('the lock on publishing', () => {
         gatePatienceMs: 20,
       });
       expect(store.recovered).toEqual([]);
-      expect(await store.settle()).toEqual([]);
+      expect(await store.recover()).toEqual([]);
       await expect(store.retire('Plan/main')).rejects.toBeInstanceOf(GateBlockedError);
       native.unlock(blocker.fd);
       await expect(store.retire('Plan/main')).rejects.toMatchObject({ code: 'disk.failed' });
-      expect(await store.settle()).toEqual(['Plan/main']);
+      expect(await store.recover()).toEqual(['Plan/main']);
       await store.close();
     });
     await mirror.expectExact();

@@ -20,8 +20,8 @@ const PULLING_SHOWN = 4;
  * @param {Report} report
  * @param {Overall} overall
  */
-export function showHero(report, overall) {
-  byId('hero').className = `card hero tone-${overall.tone}`;
+export function showSummary(report, overall) {
+  byId('summary').className = `card summary tone-${overall.tone}`;
   fill(byId('state-sign'), overall.tone, () => [sign(overall.tone)]);
   setText(byId('state'), overall.word);
   setText(byId('sentence'), overall.sentence);
