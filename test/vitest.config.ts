@@ -12,12 +12,22 @@ export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
+    reporters: ['default', join(import.meta.dirname, 'support/skipped-reporter.ts')],
     projects: [
       { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: PROPERTY_SEED } },
       {
         test: {
           name: 'integration',
           include: ['integration/**/*.test.ts'],
+          exclude: ['**/*.long.test.ts'],
+          setupFiles: PROPERTY_SEED,
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'long',
+          include: ['integration/**/*.long.test.ts'],
           setupFiles: PROPERTY_SEED,
           testTimeout: 60_000,
         },

@@ -44,8 +44,8 @@ export interface PassOptions {
   /** Moves the clock of the pass, in milliseconds. */
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
-  /** In place of the mirror's own line of pulls. */
-  readonly line?: PullScheduler;
+  /** in place of the mirror's own scheduler. */
+  readonly scheduler?: PullScheduler;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }
@@ -136,8 +136,8 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { context, policy, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
-    const { line = context.scheduler, parts = {} } = options;
-    const moved = { ...context, ...parts, line, now: () => Date.now() + aheadMs };
+    const { scheduler = context.scheduler, parts = {} } = options;
+    const moved = { ...context, ...parts, scheduler, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal);
     await rememberInstallation();
     return report;

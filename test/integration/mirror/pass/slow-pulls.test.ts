@@ -23,10 +23,10 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly line: PullScheduler;
+  readonly scheduler: PullScheduler;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
-  /** What makes the pulls slow that go on, in the order of the line. */
+  /** What makes the pulls slow that go on, in the order of the scheduler. */
   private timers: (() => void)[] = [];
   private readonly stop = new AbortController();
   private gate = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ class SlowPair {
   private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
     this.service = service;
     this.mirror = mirror;
-    this.line = new PullScheduler(outlastsPasses, (onDue) => {
+    this.scheduler = new PullScheduler(outlastsPasses, (onDue) => {
       this.timers.push(onDue);
       return () => {
         this.timers = this.timers.filter((each) => each !== onDue);
@@ -68,11 +68,11 @@ class SlowPair {
 
   /** Makes the pull of a branch of the slow repository slow, unless it is. */
   turnSlow(branch: string): void {
-    const inHand = [...this.line.running().values()];
-    const at = inHand.findIndex(
+    const running = [...this.scheduler.running().values()];
+    const at = running.findIndex(
       ({ action: { target } }) => target.repositoryId === this.slow.id && target.branch === branch,
     );
-    if (inHand[at]?.isSlow === false) this.timers[at]?.();
+    if (running[at]?.isSlow === false) this.timers[at]?.();
   }
 
   /** Lets go what waits; what is asked for later comes at once. */
@@ -90,18 +90,18 @@ class SlowPair {
   }
 
   async drained(): Promise<void> {
-    await expect.poll(() => this.line.running().size, POLL).toBe(0);
+    await expect.poll(() => this.scheduler.running().size, POLL).toBe(0);
   }
 
   pass(options: PassOptions = {}): Promise<PassReport> {
-    const { line, stop } = this;
-    return this.mirror.pass({ line, trigger: 'schedule', signal: stop.signal, ...options });
+    const { scheduler, stop } = this;
+    return this.mirror.pass({ scheduler, trigger: 'schedule', signal: stop.signal, ...options });
   }
 
   /** As the daemon's end. */
   async abandon(): Promise<void> {
     this.stop.abort();
-    await this.line.drain();
+    await this.scheduler.drain();
   }
 
   async end(): Promise<void> {

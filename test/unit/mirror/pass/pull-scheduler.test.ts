@@ -30,7 +30,7 @@ function actionOf(name: string): PullAction {
 
 /** Pulls that end when they are told to. */
 class Bench {
-  readonly line: PullScheduler;
+  readonly scheduler: PullScheduler;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
   /** Pulls that keep the pulse from being idle. */
@@ -38,7 +38,7 @@ class Bench {
   private readonly hands = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(outlastsPasses: boolean) {
-    this.line = new PullScheduler(outlastsPasses, undefined, () => {
+    this.scheduler = new PullScheduler(outlastsPasses, undefined, () => {
       this.working += 1;
       return () => {
         this.working -= 1;
@@ -67,7 +67,7 @@ class Bench {
   /** Runs pulls, and says when the pass that waits for them goes on. */
   run(names: readonly string[], concurrency = 2, service = SERVICE): { readonly state: () => string } {
     let state = 'waits';
-    void this.line
+    void this.scheduler
       .run(
         names.map((name) => this.pull(name, service)),
         { slots: slotsFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
@@ -87,7 +87,7 @@ class Bench {
   }
 
   get running(): string[] {
-    return [...this.line.running().values()].map(
+    return [...this.scheduler.running().values()].map(
       ({ action, isSlow }) => `${action.path}${isSlow ? ' slowly' : ''}`,
     );
   }
@@ -113,7 +113,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a line', () => {
+describe('a scheduler', () => {
   it('goes on at once when there is nothing to do', async () => {
     const { state } = new Bench(false).run([]);
     await settled();
