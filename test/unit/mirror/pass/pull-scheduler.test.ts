@@ -197,7 +197,7 @@ describe('a scheduler', () => {
   });
 });
 
-describe('a line that outlasts the passes', () => {
+describe('a scheduler that outlasts the passes', () => {
   it('makes a pass wait only for what is prompt', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1']);
@@ -245,7 +245,7 @@ describe('a line that outlasts the passes', () => {
   it('forgets what waits when that is taken back, or other pulls come in its place', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1', 'c/1'], 1);
-    bench.line.clear();
+    bench.scheduler.clear();
     await bench.end('a/1');
     expect(bench.begun).toEqual(['a/1']);
     bench.run(['d/1', 'e/1'], 1);
@@ -299,10 +299,10 @@ describe('a line that outlasts the passes', () => {
     const former = aService();
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
     for (let times = 0; times < 4; times += 1) await timePasses();
-    await bench.line.callOffOf(aService());
-    expect([bench.running.length, bench.line.isUsing(former)]).toEqual([4, true]);
-    await bench.line.callOffOf(former);
-    expect([bench.begun.length, bench.running, bench.line.isUsing(former)]).toEqual([4, [], false]);
+    await bench.scheduler.callOffOf(aService());
+    expect([bench.running.length, bench.scheduler.isUsing(former)]).toEqual([4, true]);
+    await bench.scheduler.callOffOf(former);
+    expect([bench.begun.length, bench.running, bench.scheduler.isUsing(former)]).toEqual([4, [], false]);
   });
 
   it('leaves what asks the present service alone when what asks a former one is called off', async () => {
@@ -311,7 +311,7 @@ describe('a line that outlasts the passes', () => {
     bench.run(['a/1'], 1, former);
     await timePasses();
     bench.run(['b/1', 'c/1'], 1);
-    await bench.line.callOffOf(former);
+    await bench.scheduler.callOffOf(former);
     expect(bench.running).toEqual(['b/1']);
     await bench.end('b/1');
     expect(bench.running).toEqual(['c/1']);
@@ -326,7 +326,7 @@ describe('a line that outlasts the passes', () => {
     await bench.end('c/1');
     expect([state(), bench.working]).toEqual(['goes on', 2]);
     await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
-    await bench.line.callOffAll();
+    await bench.scheduler.callOffAll();
     expect(bench.working).toBe(0);
   });
 
@@ -348,9 +348,9 @@ describe('a line that outlasts the passes', () => {
     const { state } = bench.run(['a/1', 'b/1']);
     await timePasses();
     expect(state()).toBe('goes on');
-    await bench.line.callOff([targetKey(actionOf('a/1').target), 'unknown']);
+    await bench.scheduler.callOff([targetKey(actionOf('a/1').target), 'unknown']);
     expect(bench.running).toEqual(['b/1 slowly']);
-    await bench.line.callOffAll();
+    await bench.scheduler.callOffAll();
     expect(bench.running).toEqual([]);
     const next = bench.run([]);
     await settled();
@@ -360,22 +360,26 @@ describe('a line that outlasts the passes', () => {
   it('knows which service is asked by what waits and by what goes on', async () => {
     const bench = new Bench(true);
     const [one, other, none] = [aService(), aService(), aService()];
-    void bench.line.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
+    void bench.scheduler.run([bench.pull('a/1', one), bench.pull('b/1', other)], {
       slots: slotsFor(1),
       slowAfterMs: SLOW_AFTER_MS,
     });
-    expect([one, other, none].map((service) => bench.line.isUsing(service))).toEqual([true, true, false]);
+    expect([one, other, none].map((service) => bench.scheduler.isUsing(service))).toEqual([
+      true,
+      true,
+      false,
+    ]);
     await bench.end('a/1');
-    expect([one, other].map((service) => bench.line.isUsing(service))).toEqual([false, true]);
+    expect([one, other].map((service) => bench.scheduler.isUsing(service))).toEqual([false, true]);
     await bench.end('b/1');
-    expect(bench.line.isUsing(other)).toBe(false);
+    expect(bench.scheduler.isUsing(other)).toBe(false);
   });
 
   it('is drained when all has ended, and begins nothing more', async () => {
     const bench = new Bench(true);
     bench.run(['a/1', 'b/1'], 1);
     let isDrained = false;
-    void bench.line.drain().then(() => (isDrained = true));
+    void bench.scheduler.drain().then(() => (isDrained = true));
     await settled();
     expect(isDrained).toBe(false);
     await bench.end('a/1', new MirrorError('pass.abandoned', 'Stopped.'));
@@ -384,7 +388,7 @@ describe('a line that outlasts the passes', () => {
 
   it('takes a time that no timer takes for a very long one', async () => {
     const bench = new Bench(true);
-    void bench.line.run([bench.pull('a/1')], { slots: slotsFor(1), slowAfterMs: 2 ** 40 });
+    void bench.scheduler.run([bench.pull('a/1')], { slots: slotsFor(1), slowAfterMs: 2 ** 40 });
     await timePasses(10_000);
     expect(bench.slow).toEqual([]);
     await bench.end('a/1');
