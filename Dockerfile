@@ -1,4 +1,4 @@
-# The README tells how to build and use it, under "In a container".
+# The chapter on containers (src/manual/container.md) tells how to build and use it.
 
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
@@ -25,7 +25,7 @@ RUN ln -s ../lib/node_modules/workbook-mirror/dist/main.js /usr/local/bin/workbo
 # Where `npm install --global` would put it, so that this finds what is installed like that beside it.
 WORKDIR /usr/local/lib/node_modules/workbook-mirror
 COPY --from=dependencies /build/node_modules node_modules
-# `help` reads the README.
+# `help` reads the first steps in the README; the chapters are in dist.
 COPY --chmod=644 package.json README.md LICENSE ./
 COPY --from=build /build/dist dist
 

@@ -3,7 +3,7 @@ import type { Trigger } from '../mirror/pass/events.ts';
 /** The daemon's loop: one pass at a time, and triggers that come meanwhile collapse into one pass after it. */
 export interface Loop {
   readonly trigger: (trigger: Trigger) => void;
-  /** Takes no more triggers, abandons the pass in hand and waits for it to end. */
+  /** Takes no more triggers, abandons the running pass and waits for it to end. */
   readonly stop: () => Promise<void>;
 }
 

@@ -66,7 +66,7 @@ export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> 
   }
 }
 
-/** Whether an event tells that the pass in hand moves on. */
+/** Whether an event tells that the running pass moves on. */
 function isProgress({ name }: MirrorEvent): boolean {
   return /^(?:pass|listing|target|deletion|publish|history|service)\./.test(name);
 }

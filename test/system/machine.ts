@@ -82,7 +82,7 @@ function mountOrFail(mounts: string[], at: string, ...options: readonly string[]
   mounts.push(at);
 }
 
-/** Puts the package where npm would, and the units where the README says. */
+/** Puts the package where npm would, and the units where the manual says. */
 async function install(root: string): Promise<void> {
   const home = join(root, PACKAGE);
   // A folder of the machine itself, whatever this machine has there.

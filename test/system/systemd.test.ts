@@ -39,7 +39,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
 
   beforeAll(async () => {
     machine = await bootMachine();
-    installAsTheReadmeSays(machine);
+    installAsTheManualSays(machine);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-key`, KEY);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-token`, TOKEN);
@@ -157,7 +157,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 
   it('has its settings checked by the line of the manual', () => {
-    expect(machine.demand('sh', '-c', checkOfTheReadme())).toContain('The settings are good');
+    expect(machine.demand('sh', '-c', checkOfTheManual())).toContain('The settings are good');
   });
 
   it('lets a user of the group take a lease once the group may write there', () => {
@@ -174,7 +174,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
       'true',
     ];
     expect(machine.run(...lease).exitCode).not.toBe(0);
-    machine.demand('sh', '-c', leaseOfTheReadme());
+    machine.demand('sh', '-c', leaseOfTheManual());
     const { exitCode, stderr } = machine.run(...lease);
     expect(exitCode, stderr).toBe(0);
   });
@@ -228,7 +228,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await expect(restartWith('RestartSec=100ms')).rejects.toThrow();
     expect(state()).toMatchObject({ ActiveState: 'failed', NRestarts: '0', ExecMainStatus: '2' });
     expect(journal(UNIT, '--priority=err..err')).toContain('nonsense');
-    expect(machine.run('sh', '-c', checkOfTheReadme()).exitCode).toBe(2);
+    expect(machine.run('sh', '-c', checkOfTheManual()).exitCode).toBe(2);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
   });
 
@@ -290,18 +290,18 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
 const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
 
 /** What the manual says how settings are checked, as root has it. */
-function checkOfTheReadme(): string {
+function checkOfTheManual(): string {
   const [, command = ''] = /sudo (systemd-run (?:.*\\\n)*.* config check)/.exec(MANUAL) ?? [];
   return command;
 }
 
 /** What the manual says how a group may take leases, as root has it. */
-function leaseOfTheReadme(): string {
+function leaseOfTheManual(): string {
   const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(MANUAL) ?? [];
   return command;
 }
 
-function installAsTheReadmeSays(machine: Machine): void {
+function installAsTheManualSays(machine: Machine): void {
   machine.demand(
     'install',
     '-D',

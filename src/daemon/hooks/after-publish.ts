@@ -23,7 +23,7 @@ export interface AfterPublish {
   readonly lookAtAll: () => void;
   /** Waits until everything that is due now was run; gives for how many targets it failed and is still due. */
   readonly settled: () => Promise<number>;
-  /** Begins no further one, and gives the one in hand so long to end, in milliseconds, before it is stopped. */
+  /** Begins no further one, and gives the running one so long to end, in milliseconds, before it is stopped. */
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 

@@ -75,7 +75,7 @@ class Deliveries implements Webhook {
   readonly #waiting: Message[] = [];
   /** Ends the waits between attempts. */
   readonly #closing = new AbortController();
-  /** Ends the attempt in hand. */
+  /** Ends the running attempt. */
   readonly #stop = new AbortController();
   #delivering: Promise<void> | null = null;
   #hasDropped = false;

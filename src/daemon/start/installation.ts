@@ -23,7 +23,7 @@ interface ConnectionListeners {
   readonly onProgress?: () => void;
   /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
   readonly reportFirstAccept?: boolean;
-  /** Whether nobody comes back once what is in hand has ended. */
+  /** Whether this is for one run only. */
   readonly oneShot?: boolean;
 }
 

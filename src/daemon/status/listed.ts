@@ -7,9 +7,9 @@ import { selectsNothing } from '../../mirror/plan/selection-check.ts';
  */
 export interface Listed {
   readonly isListed: boolean;
-  /** Whether the list of the pass in hand is whole. */
+  /** Whether the list of the running pass is whole. */
   readonly isWhole: boolean;
-  /** Whether the settings changed what is to be mirrored since the pass in hand began. */
+  /** Whether the settings changed what is to be mirrored since the running pass began. */
   readonly isOutdated: boolean;
   /** Whether the settings select nothing of what the service lists. */
   readonly selectsNothing: boolean;

@@ -52,13 +52,13 @@ export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
 export interface Liveness {
   readonly isAlive: boolean;
   readonly state: LoopState;
-  /** How long the work in hand has made no progress, in milliseconds; 0 while there is none. Pulls that outlast their pass count. */
+  /** How long the running work has made no progress, in milliseconds; 0 while there is none. Pulls that outlast their pass count. */
   readonly silentMs: number;
 }
 
 /**
  * Judges liveness.
- * @param silentMs how long the work in hand has made no progress, in milliseconds; 0 while there is none
+ * @param silentMs how long the running work has made no progress, in milliseconds; 0 while there is none
  * @param stuckAfterMs work without progress for so long is stuck, in milliseconds
  */
 export function livenessOf(

@@ -47,7 +47,7 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
 /**
  * Makes the status of a daemon.
  * @param current the settings in force
- * @param progress tells whether the work in hand makes progress
+ * @param progress tells whether the running work makes progress
  */
 export function createStatusService(
   current: () => SettingsFor<'service' | 'directory'>,

@@ -1,4 +1,4 @@
-/** Tells whether the work in hand makes progress: whoever does some of it touches it. */
+/** Tells whether the running work makes progress: whoever does some of it touches it. */
 export interface ProgressMonitor {
   readonly touch: () => void;
   /** Work begins; until it ends, silence counts. Gives what says that it ended. */

@@ -22,7 +22,7 @@ const LOOK_EVERY_MS = 10_000;
 /** The watchdog is fed twice in its time (sd_watchdog_enabled(3)). */
 const FED_PER_INTERVAL = 2;
 
-/** Reports to the supervisor, and feeds its watchdog for as long as the pass in hand makes progress. */
+/** Reports to the supervisor, and feeds its watchdog for as long as the running pass makes progress. */
 export function supervise(
   notifier: Notifier,
   progress: ProgressMonitor,

@@ -1,6 +1,6 @@
 /** What a watchdog works with. Durations in milliseconds. */
 export interface WatchdogOptions {
-  /** How long the work in hand has made no progress; 0 while there is none. */
+  /** How long the running work has made no progress; 0 while there is none. */
   readonly silentMs: () => number;
   /** From when on it is stuck. */
   readonly stuckAfterMs: () => number;
@@ -13,7 +13,7 @@ export interface WatchdogOptions {
 }
 
 /**
- * Feeds a supervisor's watchdog for as long as the event loop turns and the work in hand makes progress: a timer alone would go
+ * Feeds a supervisor's watchdog for as long as the event loop turns and the running work makes progress: a timer alone would go
  * on feeding it beside a pass that hangs. Gives what stops it.
  */
 export function startWatchdog(options: WatchdogOptions): () => void {

@@ -118,7 +118,7 @@ export interface PassFinished {
   changedFiles: number;
   /** Pulls that go on beside the passes that follow. */
   pulling: number;
-  /** Pulls that wait for a place among those. */
+  /** Pulls that wait for a slot among those. */
   waiting: number;
   /** Workbooks that the service is still processing. */
   processing: number;

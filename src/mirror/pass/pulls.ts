@@ -29,7 +29,7 @@ export interface PulledAll {
 }
 
 /**
- * Pulls targets in the order of the scheduler, and records what becomes of each, for as long as the line makes the pass wait.
+ * Pulls targets in the order of the scheduler, and records what becomes of each, for as long as the scheduler makes the pass wait.
  * @throws MirrorError `credentials.refused`, `pass.abandoned`, `internal.defect`
  */
 export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {

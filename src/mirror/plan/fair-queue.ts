@@ -1,4 +1,4 @@
-/** What is known of a pull that waits for a place. */
+/** What is known of a queued pull. */
 export interface Waiting {
   /** Pulls of one repository take turns with those of the others. */
   readonly repositoryId: string;

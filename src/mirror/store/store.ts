@@ -143,7 +143,7 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the directory for writing: makes its folders, takes its lock, and settles what a crash left.
+ * Opens the directory for writing: makes its folders, takes its lock, and recovers from what a crash left.
  * @throws MirrorError `directory.unusable`, `directory.locked`
  */
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {

@@ -56,7 +56,7 @@ export interface KeyringOptions {
   readonly onKeyChange?: (change: KeyChange) => void;
   /** Whether that is also called when the first key of a generation is accepted, of which nothing was known before. */
   readonly reportFirstAccept?: boolean;
-  /** Whether nobody comes back once what is in hand has ended: then no refusal says when a key is tried again. */
+  /** Whether this is for one run only: then no refusal says when a key is tried again. */
   readonly oneShot?: boolean;
 }
 

@@ -109,7 +109,7 @@ export async function removeIntent(stage: string): Promise<void> {
   await unlink(join(stage, INTENT_FILE));
 }
 
-/** Whether a stage has an intent, whole or not: then it is the store's to settle, and nobody else's to remove. */
+/** Whether a stage has an intent, whole or not: then recovery alone may touch it. */
 export async function hasIntent(stage: string): Promise<boolean> {
   return (await unlessMissing(access(join(stage, INTENT_FILE)).then(() => true))) ?? false;
 }

@@ -9,11 +9,11 @@ import { foldersOfIntent, refuseLinks } from '../links.ts';
 import { readManifest } from '../manifest-file.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
-/** What settling a stage works with. */
+/** What recovery works with. */
 export interface RecoveryContext {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
-  /** The names of the stages that are in use, and nobody else's to settle. */
+  /** The names of the stages that are in use, which recovery leaves alone. */
   readonly inUse: Set<string>;
   /** When the remains of a stage may be removed, in milliseconds since the epoch. */
   readonly trashUntilMs: () => number;

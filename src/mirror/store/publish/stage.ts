@@ -61,7 +61,7 @@ export interface Stage {
 export interface StageSurroundings {
   /** Called whenever bytes were written, or a link was made. */
   readonly onProgress?: () => void;
-  /** Runs what removes links to published files, when it may; what it does not run is left for the store to settle. */
+  /** Runs what removes links to published files, when it may; what it does not run is left for recovery. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
   readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */
@@ -91,7 +91,7 @@ export async function openStage(
   const folder = join(layout.staging, name);
   const tree = join(folder, STAGED.tree);
   const published = treePath(layout, currentPath);
-  // Before it is there: whoever settles what was left behind may look at any time.
+  // Before it is there: a recovery may look at any time.
   inUse.add(name);
   await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
   const staged = new Set<string>();
