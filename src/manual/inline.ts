@@ -1,3 +1,5 @@
+import { Lexer, type Token, type Tokens } from 'marked';
+
 /** A run of text in one style. */
 export interface Span {
   readonly text: string;
@@ -7,38 +9,39 @@ export interface Span {
 /** How a run of text is meant. */
 export type SpanStyle = 'plain' | 'strong' | 'emphasis' | 'code';
 
-/**
- * One piece of marked text: code in back quotes, strong or emphasised text, a link, an escaped sign (GitHub Flavored Markdown,
- * 2.4 and 6). Underscores inside a word are part of it.
- */
-const MARK =
-  /(?<ticks>`+)(?<code>.+?)\k<ticks>(?!`)|\*\*(?<strong>.+?)\*\*|\*(?<emphasis>[^*\s](?:[^*]*[^*\s])?)\*|(?<!\w)_(?<underlined>[^_]+)_(?!\w)|\[(?<link>[^\]]+)\]\((?<address>[^)\s]+)\)|<(?<bare>https?:[^>\s]+)>|\\(?<escaped>[!-/:-@[-`{-~])/;
-
-/** Reads the marks within a text. */
-export function parseInline(text: string, style: SpanStyle = 'plain'): Span[] {
-  const match = MARK.exec(text);
-  if (match === null) return text === '' ? [] : [{ text, style }];
-  const before = text.slice(0, match.index);
-  const after = text.slice(match.index + match[0].length);
-  return merged([
-    ...(before === '' ? [] : [{ text: before, style }]),
-    ...spansOf(match.groups ?? {}, style),
-    ...parseInline(after, style),
-  ]);
+/** Reads the marks within a text (GitHub Flavored Markdown, 6). */
+export function parseInline(text: string): Span[] {
+  return spansOf(Lexer.lexInline(text));
 }
 
-function spansOf(groups: Readonly<Record<string, string | undefined>>, style: SpanStyle): Span[] {
-  const { code, strong, emphasis, underlined, link, address = '', bare, escaped } = groups;
-  if (code !== undefined) return [{ text: code, style: 'code' }];
-  if (strong !== undefined) return parseInline(strong, 'strong');
-  const emphasised = emphasis ?? underlined;
-  if (emphasised !== undefined) return parseInline(emphasised, 'emphasis');
-  if (link !== undefined) {
-    // A link within the same text says nothing where it cannot be followed.
-    const isElsewhere = /^[a-z]+:/i.test(address) && address !== link;
-    return [...parseInline(link, style), ...(isElsewhere ? [{ text: ` (${address})`, style }] : [])];
-  }
-  return [{ text: bare ?? escaped ?? '', style }];
+/** The runs of text that marks come to. What is no mark of a plain text, such as HTML, stands as it is. */
+export function spansOf(tokens: readonly Token[], style: SpanStyle = 'plain'): Span[] {
+  return merged(tokens.flatMap((token) => spansOfToken(token, style)));
+}
+
+function spansOfToken(token: Token, style: SpanStyle): Span[] {
+  if (isOf<Tokens.Codespan>(token, 'codespan')) return [{ text: token.text, style: 'code' }];
+  if (isOf<Tokens.Strong>(token, 'strong')) return spansOf(token.tokens, 'strong');
+  if (isOf<Tokens.Em>(token, 'em')) return spansOf(token.tokens, 'emphasis');
+  if (isOf<Tokens.Link>(token, 'link')) return linkSpans(token, style);
+  if (isOf<Tokens.Escape>(token, 'escape')) return [{ text: token.text, style }];
+  if (isOf<Tokens.Text>(token, 'text') && token.tokens !== undefined) return spansOf(token.tokens, style);
+  return plain(token.raw, style);
+}
+
+/** Whether a token is of a type. */
+export function isOf<T extends Token>(token: Token, type: T['type']): token is T {
+  return token.type === type;
+}
+
+function plain(text: string, style: SpanStyle): Span[] {
+  return [{ text: text.replaceAll(/\s*\n\s*/g, ' '), style }];
+}
+
+/** A link within the same text says nothing where it cannot be followed. */
+function linkSpans({ tokens, href, text }: Tokens.Link, style: SpanStyle): Span[] {
+  const isElsewhere = /^[a-z]+:/i.test(href) && href !== text;
+  return [...spansOf(tokens, style), ...(isElsewhere ? [{ text: ` (${href})`, style }] : [])];
 }
 
 function merged(spans: readonly Span[]): Span[] {
@@ -47,7 +50,7 @@ function merged(spans: readonly Span[]): Span[] {
     const last = result.at(-1);
     if (last !== undefined && last.style === span.style && span.style !== 'code') {
       result[result.length - 1] = { ...last, text: last.text + span.text };
-    } else result.push(span);
+    } else if (span.text !== '') result.push(span);
   }
   return result;
 }
