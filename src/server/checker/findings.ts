@@ -7,10 +7,7 @@ export interface StoredFindings {
   readonly size: number;
   /** @param contentKey blob id, space and kind of file; neither holds a space */
   readonly get: (contentKey: string) => Finding | undefined;
-  /**
-   * What depends on the machine and the moment is remembered until the end of the process only, but that a file was overtaxing for a
-   * day: it takes half a minute to find that out.
-   */
+  /** What depends on the machine and the moment is remembered until the end of the process only. */
   readonly set: (contentKey: string, finding: Finding) => void;
   /** Forgets all others. */
   readonly keepOnly: (contentKeys: ReadonlySet<string>) => void;
@@ -19,61 +16,31 @@ export interface StoredFindings {
 }
 
 /** The first line. It names the rules: findings by other ones are forgotten. */
-const HEADER = 'workbook-mirror findings 1';
-const LINE = /^([0-9a-f]{40,64} [a-z]+) ([a-z]+)(?: (\d{1,11}))?$/;
-const OVERTAXED_MS = 86_400_000;
+const HEADER = 'workbook-mirror findings 2';
+const LINE = /^([0-9a-f]{40,64} [a-z]+) ([a-z]+)$/;
 
-/** What is remembered. */
-interface ReadFindings {
-  readonly findings: Map<string, Finding>;
-  /** When files were overtaxing, in milliseconds since the epoch. */
-  readonly overtaxedAtMs: Map<string, number>;
-}
-
-/** Whether it is still remembered that a file was overtaxing. */
-function isRecent(atMs: number, nowMs: number): boolean {
-  return atMs <= nowMs && nowMs < atMs + OVERTAXED_MS;
-}
-
-/**
- * Reads the text of the file. Lines that are none, as one that a power cut tore, are passed over: what they said is found out
- * again.
- * @param nowMs milliseconds since the epoch
- */
-export function parseFindings(text: string, nowMs: number): ReadFindings {
+/** Reads the text of the file. Lines that are none, as one that a power cut tore, are passed over: what they said is found out again. */
+export function parseFindings(text: string): Map<string, Finding> {
   const findings = new Map<string, Finding>();
-  const overtaxedAtMs = new Map<string, number>();
   const [header, ...lines] = text.split('\n');
-  if (header !== HEADER) return { findings, overtaxedAtMs };
+  if (header !== HEADER) return findings;
   for (const line of lines) {
-    const [, part, finding, seconds] = LINE.exec(line) ?? [];
-    if (part === undefined || finding === undefined) continue;
+    const [, part, finding] = LINE.exec(line) ?? [];
+    if (part === undefined || finding === undefined || !isLastingFinding(finding)) continue;
     // The line would be kept alive whole by a part of it.
-    const contentKey = Buffer.from(part, 'latin1').toString('latin1');
-    if (seconds === undefined) {
-      if (isLastingFinding(finding)) findings.set(contentKey, finding);
-    } else if (finding === 'overtaxing' && isRecent(Number(seconds) * 1000, nowMs)) {
-      findings.set(contentKey, finding);
-      overtaxedAtMs.set(contentKey, Number(seconds) * 1000);
-    }
+    findings.set(Buffer.from(part, 'latin1').toString('latin1'), finding);
   }
-  return { findings, overtaxedAtMs };
+  return findings;
 }
 
 /** Writes a finding; empty for one that is not remembered. */
-function lineOf(contentKey: string, finding: Finding, overtaxedAtMs: number | undefined): string {
-  if (isLastingFinding(finding)) return `${contentKey} ${finding}\n`;
-  if (finding !== 'overtaxing' || overtaxedAtMs === undefined) return '';
-  return `${contentKey} overtaxing ${Math.floor(overtaxedAtMs / 1000)}\n`;
+function lineOf(contentKey: string, finding: Finding): string {
+  return isLastingFinding(finding) ? `${contentKey} ${finding}\n` : '';
 }
 
-/** Writes findings as {@link parseFindings} reads them. @param overtaxedAtMs when files were overtaxing */
-export function formatFindings(
-  findings: Iterable<readonly [string, Finding]>,
-  overtaxedAtMs: ReadonlyMap<string, number>,
-): string {
-  const lines = [...findings].map(([key, finding]) => lineOf(key, finding, overtaxedAtMs.get(key)));
-  return `${HEADER}\n${lines.join('')}`;
+/** Writes findings as {@link parseFindings} reads them. */
+export function formatFindings(findings: Iterable<readonly [string, Finding]>): string {
+  return `${HEADER}\n${[...findings].map(([key, finding]) => lineOf(key, finding)).join('')}`;
 }
 
 /**
@@ -82,9 +49,7 @@ export function formatFindings(
  */
 export async function openFindings(path: string): Promise<StoredFindings> {
   const text = await readFile(path, 'utf8').catch(() => '');
-  const read = parseFindings(text, Date.now());
-  const { overtaxedAtMs } = read;
-  let { findings } = read;
+  let findings = parseFindings(text);
   let lines: string[] = [];
   // Anything but a whole file of ours is replaced: a line added to half a line would be lost.
   let isToBeReplaced = !text.startsWith(`${HEADER}\n`) || !text.endsWith('\n');
@@ -96,7 +61,7 @@ export async function openFindings(path: string): Promise<StoredFindings> {
       isToBeReplaced = false;
       lines = [];
       const temporary = `${path}.tmp`;
-      await writeFile(temporary, formatFindings(findings, overtaxedAtMs));
+      await writeFile(temporary, formatFindings(findings));
       await rename(temporary, path);
     } else {
       const added = lines.join('');
@@ -123,16 +88,13 @@ export async function openFindings(path: string): Promise<StoredFindings> {
     get: (contentKey) => findings.get(contentKey),
     set(contentKey, finding) {
       findings.set(contentKey, finding);
-      if (finding === 'overtaxing') overtaxedAtMs.set(contentKey, Date.now());
-      const line = lineOf(contentKey, finding, overtaxedAtMs.get(contentKey));
+      const line = lineOf(contentKey, finding);
       if (line === '') return;
       lines.push(line);
       write();
     },
     keepOnly(contentKeys) {
       findings = new Map([...findings].filter(([contentKey]) => contentKeys.has(contentKey)));
-      for (const contentKey of overtaxedAtMs.keys())
-        if (!findings.has(contentKey)) overtaxedAtMs.delete(contentKey);
       isToBeReplaced = true;
       write();
     },

@@ -27,7 +27,7 @@ export function methodFor(kind: WorkbookKind, container: Container): Method {
   return METHODS[kind][container];
 }
 
-/** The name of a part, as the library looks for it: without a leading slash, and with slashes. */
+/** The name of a part as rules have it: without a leading slash, and with slashes. */
 export function partName(name: string): string {
   return name.replaceAll('\\', '/').replace(/^\/+/, '');
 }
@@ -58,15 +58,6 @@ export function isOpenable(entries: readonly ZipEntry[]): boolean {
     entries.length <= PARTS_LIMIT &&
     unpackedBytes <= UNPACKED_LIMIT_BYTES &&
     (unpackedBytes <= RATIO_FREE_BYTES || unpackedBytes <= RATIO_LIMIT * packedBytes)
-  );
-}
-
-/** Whether the library reads a part: others, as pictures and macros, are only held against their checksum. */
-export function isReadPart(name: string): boolean {
-  return (
-    /^(?:mimetype|.*\.(?:xml|rels|bin))$/i.test(name) &&
-    !/(?:^|\/)(?:media|embeddings|printerSettings|activeX|ctrlProps|customXml)\//i.test(name) &&
-    !/(?:^|\/)vbaProject[^/]*\.bin$/i.test(name)
   );
 }
 

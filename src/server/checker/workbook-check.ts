@@ -21,18 +21,16 @@ export function workbookKindOf(path: string): WorkbookKind | null {
 
 /** What was found when a file was to be opened. */
 export type Finding =
-  /** It was opened, and has at least one sheet. */
+  /** Its parts are whole, and at least one of them is a sheet. */
   | 'opened'
   /** It is a workbook that opens with its owner's password only. */
   | 'protected'
-  /** It is too large to be opened, but its directory is that of a whole workbook. */
+  /** It is too large to be unpacked, but its directory is that of a whole workbook. */
   | 'sound'
   /** It is no workbook, whatever its name. */
   | 'foreign'
-  /** It is a workbook that is not whole, or that cannot be opened. */
+  /** It is a workbook that is not whole, or has no sheet. */
   | 'damaged'
-  /** It could not be opened in the time and memory that a check is given. */
-  | 'overtaxing'
   /** Its bytes could not be read. */
   | 'unread';
 

@@ -20,7 +20,6 @@ const REASONS: Readonly<Record<Finding, string>> = {
   sound: 'it is too large to be opened',
   foreign: 'it is not a workbook, although it is named like one',
   damaged: 'it is damaged',
-  overtaxing: 'it could not be opened in the time and memory that a check is given',
   unread: 'git cannot read it',
 };
 

@@ -1,9 +1,16 @@
+import { randomBytes } from 'node:crypto';
+
 import { utils } from '@e965/xlsx';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { examine } from '../../../../src/server/checker/examine.ts';
+import { examine as examineUntil } from '../../../../src/server/checker/examine.ts';
+import type { FileBytes, Finding, WorkbookKind } from '../../../../src/server/checker/workbook-check.ts';
 import { bytesOf, makeBook, partsWith, sheetOf, wholeFile, zipOf } from '../../../support/workbooks.ts';
+
+function examine(kind: WorkbookKind, file: FileBytes): Promise<Finding | null> {
+  return examineUntil(kind, file, new AbortController().signal);
+}
 
 const CELL = '<sheetData><row r="1"><c r="A1"><v>1</v></c></row></sheetData>';
 
@@ -30,22 +37,22 @@ describe('opening a file', () => {
     ['ods', 'ooxml', 'foreign'],
     ['xlsx', 'ods', 'foreign'],
     ['fods', 'ods', 'foreign'],
-  ] as const)('as %s under the name of %s: %s', (bookType, kind, finding) => {
-    expect(examine(kind, wholeFile(bytesOf(makeBook(), bookType)))).toBe(finding);
+  ] as const)('as %s under the name of %s: %s', async (bookType, kind, finding) => {
+    expect(await examine(kind, wholeFile(bytesOf(makeBook(), bookType)))).toBe(finding);
   });
 
   it.each([
     ['nothing', ''],
     ['text', 'hello'],
     ['a pointer of Git LFS', 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n'],
-  ])('of %s is refused under each name', (_, text) => {
+  ])('of %s is refused under each name', async (_, text) => {
     for (const kind of ['ooxml', 'xls', 'ods'] as const) {
-      expect(examine(kind, wholeFile(Buffer.from(text)))).toBe('foreign');
+      expect(await examine(kind, wholeFile(Buffer.from(text)))).toBe('foreign');
     }
   });
 
   it('tells a minimal workbook from other zips', async () => {
-    const find = async (parts: Record<string, string | Buffer>): Promise<string> =>
+    const find = async (parts: Record<string, string | Buffer>): Promise<Finding | null> =>
       examine('ooxml', wholeFile(await zipOf(parts)));
     const parts = partsWith(sheetOf(CELL));
     expect(await find(parts)).toBe('opened');
@@ -64,7 +71,7 @@ describe('opening a file', () => {
       `<office:document-content><office:body><office:spreadsheet>${inside}</office:spreadsheet></office:body></office:document-content>`;
     const manifest =
       '<manifest:manifest><manifest:file-entry manifest:full-path="/" manifest:media-type="application/vnd.oasis.opendocument.spreadsheet"/></manifest:manifest>';
-    const find = async (parts: Record<string, string>): Promise<string> =>
+    const find = async (parts: Record<string, string>): Promise<Finding | null> =>
       examine('ods', wholeFile(await zipOf(parts)));
     const table =
       '<table:table table:name="S"><table:table-row table:number-rows-repeated="1048576"><table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table>';
@@ -83,37 +90,48 @@ describe('opening a file', () => {
     const at = encrypted.indexOf(name);
     Buffer.from('EncryptedPackage', 'utf16le').copy(encrypted, at);
     encrypted.writeUInt16LE(34, at + 64);
-    expect(examine('ooxml', wholeFile(encrypted))).toBe('protected');
+    expect(await examine('ooxml', wholeFile(encrypted))).toBe('protected');
     const ods = await zipOf({
       mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
       'content.xml': Buffer.from([1, 2, 3]),
       'META-INF/manifest.xml':
         '<manifest:manifest><manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></manifest:manifest>',
     });
-    expect(examine('ods', wholeFile(ods))).toBe('protected');
+    expect(await examine('ods', wholeFile(ods))).toBe('protected');
   });
 
   it('goes by the directory of a zip, and by the beginning of an .xls, where the file is too large', async () => {
     const zip = await zipOf(partsWith(sheetOf(CELL)));
     const sizeBytes = 100_000_000;
     const first = zip.subarray(0, 100);
-    expect(examine('ooxml', { sizeBytes, first, last: Buffer.alloc(4096) })).toBe('damaged');
+    expect(await examine('ooxml', { sizeBytes, first, last: Buffer.alloc(4096) })).toBe('damaged');
     const last = zip.subarray(200);
-    expect(examine('ooxml', { sizeBytes: zip.length, first, last })).toBe('sound');
+    expect(await examine('ooxml', { sizeBytes: zip.length, first, last })).toBe('sound');
     const xls = bytesOf(makeBook(), 'biff8').subarray(0, 512);
-    expect(examine('xls', { sizeBytes, first: xls, last: xls })).toBe('sound');
+    expect(await examine('xls', { sizeBytes, first: xls, last: xls })).toBe('sound');
     // It may be an encrypted workbook.
-    expect(examine('ooxml', { sizeBytes, first: xls, last: xls })).toBe('sound');
-    expect(examine('xls', { sizeBytes, first: Buffer.from('<table>'), last: xls })).toBe('foreign');
+    expect(await examine('ooxml', { sizeBytes, first: xls, last: xls })).toBe('sound');
+    expect(await examine('xls', { sizeBytes, first: Buffer.from('<table>'), last: xls })).toBe('foreign');
   });
 });
 
 describe('files that mean harm', () => {
-  it('are refused when cut off anywhere', () => {
-    const good = bytesOf(makeBook(), 'xlsx');
-    for (let length = 0; length < good.length; length += 97) {
-      expect(examine('ooxml', wholeFile(good.subarray(0, length)))).not.toBe('opened');
-    }
+  it.each([
+    ['xlsx', 'ooxml'],
+    ['ods', 'ods'],
+    ['biff2', 'xls'],
+    ['biff4', 'xls'],
+  ] as const)('are refused when cut off anywhere: %s', async (type, kind) => {
+    const good = bytesOf(makeBook(), type);
+    for (let length = 0; length < good.length; length += 1 + Math.floor(good.length / 200))
+      expect(await examine(kind, wholeFile(good.subarray(0, length)))).not.toBe('opened');
+  });
+
+  it('are refused when an .xls lacks a sector that is in use', async () => {
+    const good = bytesOf(makeBook(), 'biff8');
+    expect(await examine('xls', wholeFile(good))).toBe('opened');
+    for (let cut = 512; cut < good.length; cut += 512)
+      expect(await examine('xls', wholeFile(good.subarray(0, good.length - cut)))).not.toBe('opened');
   });
 
   it('are refused with any bit of a part changed', async () => {
@@ -122,25 +140,25 @@ describe('files that mean harm', () => {
     const at = good.indexOf('xl/worksheets/sheet1.xml') + 'xl/worksheets/sheet1.xml'.length + 10;
     expect(at).toBeLessThan(directoryAt);
     good.writeUInt8(good.readUInt8(at) ^ 1, at);
-    expect(examine('ooxml', wholeFile(good))).toBe('damaged');
+    expect(await examine('ooxml', wholeFile(good))).toBe('damaged');
   });
 
-  it('end in a finding, whatever is changed in a good one', () => {
+  it('end in a finding, whatever is changed in a good one', async () => {
     const goods = (['xlsx', 'xlsb', 'ods', 'biff8', 'xlml', 'html'] as const).map((type) =>
       bytesOf(makeBook(), type),
     );
     const findings = new Set(['opened', 'protected', 'sound', 'foreign', 'damaged']);
-    fc.assert(
-      fc.property(
+    await fc.assert(
+      fc.asyncProperty(
         fc.constantFrom(...goods),
         fc.constantFrom('ooxml', 'xls', 'ods'),
         fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }), fc.nat(255)), {
           maxLength: 12,
         }),
-        (good, kind, changes) => {
+        async (good, kind, changes) => {
           const changed = Buffer.from(good);
           for (const [part, value] of changes) changed[Math.floor(part * changed.length)] = value;
-          expect(findings.has(examine(kind, wholeFile(changed)))).toBe(true);
+          expect(findings.has(String(await examine(kind, wholeFile(changed))))).toBe(true);
         },
       ),
     );
@@ -151,11 +169,11 @@ describe('files that mean harm', () => {
       partsWith(sheetOf(CELL), { 'xl/media/bomb.bin': Buffer.alloc(64 * 1024 * 1024) }),
     );
     expect(bomb.length).toBeLessThan(100_000);
-    expect(examine('ooxml', wholeFile(bomb))).toBe('sound');
+    expect(await examine('ooxml', wholeFile(bomb))).toBe('sound');
     // One that hides how much it unpacks to.
     const entryAt = bomb.lastIndexOf('PK\u0001\u0002', undefined, 'latin1');
     bomb.writeUInt32LE(1000, entryAt + 24);
-    expect(examine('ooxml', wholeFile(bomb))).toBe('damaged');
+    expect(await examine('ooxml', wholeFile(bomb))).toBe('damaged');
   });
 
   it('do not expand entities', async () => {
@@ -165,7 +183,7 @@ describe('files that mean harm', () => {
     );
     const laughs = `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a0 "ha">${entities.join('')}]>`;
     const sheet = sheetOf('<sheetData><row r="1"><c r="A1" t="str"><v>&a10;</v></c></row></sheetData>');
-    expect(examine('ooxml', wholeFile(await zipOf(partsWith(laughs + sheet))))).toBe('damaged');
+    expect(await examine('ooxml', wholeFile(await zipOf(partsWith(laughs + sheet))))).toBe('damaged');
   });
 
   it('may be nested deeply, and claim any range', async () => {
@@ -178,13 +196,22 @@ describe('files that mean harm', () => {
     expect(opened).toEqual(['opened', 'opened']);
   });
 
-  it('may have many rows, of which only some are read', () => {
+  it('may have many rows', async () => {
     const sheet = utils.aoa_to_sheet(Array.from({ length: 20_000 }, (_, index) => [index]));
     const book = utils.book_new();
     utils.book_append_sheet(book, sheet, 'S');
     for (const type of ['xlsx', 'biff8', 'ods'] as const) {
       const kind = type === 'xlsx' ? 'ooxml' : type === 'ods' ? 'ods' : 'xls';
-      expect(examine(kind, wholeFile(bytesOf(book, type)))).toBe('opened');
+      expect(await examine(kind, wholeFile(bytesOf(book, type)))).toBe('opened');
     }
+  });
+
+  it('are left when nobody waits any more', async () => {
+    const closed = new AbortController();
+    const large = await zipOf(partsWith(sheetOf(CELL), { 'xl/media/a.bin': randomBytes(8 * 1024 * 1024) }));
+    const found = examineUntil('ooxml', wholeFile(large), closed.signal);
+    closed.abort();
+    expect(await found).toBeNull();
+    expect(await examineUntil('ooxml', wholeFile(large), closed.signal)).toBeNull();
   });
 });

@@ -4,9 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { formatFindings, parseFindings } from '../../../../src/server/checker/findings.ts';
 import {
   hasDocumentType,
-  isEssentialXml,
   isOpenable,
-  isReadPart,
   isSpreadsheetMarkup,
   isWholeXml,
   methodFor,
@@ -53,7 +51,7 @@ describe('kinds and findings', () => {
   });
 
   it('knows which findings are good, and which last', () => {
-    const findings = ['opened', 'protected', 'sound', 'foreign', 'damaged', 'overtaxing', 'unread'] as const;
+    const findings = ['opened', 'protected', 'sound', 'foreign', 'damaged', 'unread'] as const;
     expect(findings.filter(isSuccess)).toEqual(['opened', 'protected', 'sound']);
     expect(findings.filter(isLastingFinding)).toEqual(findings.slice(0, 5));
   });
@@ -120,24 +118,6 @@ describe('the parts of a package', () => {
     expect(isOpenable([entry(33 * mebibyte, 1000)])).toBe(false);
     expect(isOpenable([entry(250 * mebibyte, mebibyte)])).toBe(true);
     expect(isOpenable(Array.from({ length: 20_001 }, () => entry(1, 1)))).toBe(false);
-  });
-
-  it('are read when the library needs them', () => {
-    const names = [
-      'xl/workbook.xml',
-      'xl/worksheets/sheet1.bin',
-      'mimetype',
-      '_rels/.rels',
-      'xl/media/a.xml',
-      'xl/vbaProject.bin',
-      'a.png',
-    ];
-    expect(names.filter(isReadPart)).toEqual(names.slice(0, 4));
-    expect(
-      ['xl/workbook.xml', 'xl/worksheets/sheet1.xml', 'docProps/app.xml', 'content.xml'].filter(
-        isEssentialXml,
-      ),
-    ).toEqual(['xl/workbook.xml', 'xl/worksheets/sheet1.xml', 'content.xml']);
   });
 
   it.each([
@@ -225,48 +205,24 @@ describe('the directory of a zip', () => {
 });
 
 describe('remembered findings', () => {
-  const DAY_MS = 86_400_000;
-
   it('are read as they were written, but for those that do not last', () => {
     const key = fc
       .tuple(fc.stringMatching(/^[0-9a-f]{40}$/), fc.constantFrom('ooxml', 'xls', 'ods'))
       .map(([id, kind]) => `${id} ${kind}`);
-    const finding = fc.constantFrom(
-      'opened',
-      'protected',
-      'sound',
-      'foreign',
-      'damaged',
-      'overtaxing',
-      'unread',
-    );
+    const finding = fc.constantFrom('opened', 'protected', 'sound', 'foreign', 'damaged', 'unread');
     fc.assert(
       fc.property(fc.uniqueArray(fc.tuple(key, finding), { selector: ([text]) => text }), (findings) => {
         const lasting = findings.filter(([, text]) => isLastingFinding(text));
-        expect(parseFindings(formatFindings(findings, new Map()), 0).findings).toEqual(new Map(lasting));
-        const times = new Map(findings.map(([text], index) => [text, index * 1000]));
-        const overtaxing = findings.filter(([, text]) => text === 'overtaxing');
-        const read = parseFindings(formatFindings(findings, times), DAY_MS / 2);
-        expect(read.findings).toEqual(new Map([...lasting, ...overtaxing]));
-        expect(read.overtaxedAtMs).toEqual(new Map(overtaxing.map(([text]) => [text, times.get(text)])));
+        expect(parseFindings(formatFindings(findings))).toEqual(new Map(lasting));
       }),
     );
   });
 
   it('pass over what is none, and a file by other rules', () => {
     const line = `${'a'.repeat(40)} ooxml opened`;
-    const text = `workbook-mirror findings 1\n${line}x\n${line}\n\0\0\0\n${'b'.repeat(40)} ooxml overtaxing\n${'c'.repeat(40)} xls da`;
-    expect([...parseFindings(text, 0).findings]).toEqual([[`${'a'.repeat(40)} ooxml`, 'opened']]);
-    expect(parseFindings(`workbook-mirror findings 0\n${line}\n`, 0).findings.size).toBe(0);
-    expect(parseFindings('', 0).findings.size).toBe(0);
-  });
-
-  it('are found out again a day after a file was overtaxing, or where that lies in the future', () => {
-    const key = `${'a'.repeat(40)} ooxml`;
-    const text = formatFindings([[key, 'overtaxing']], new Map([[key, DAY_MS]]));
-    const read = (nowMs: number): number => parseFindings(text, nowMs).findings.size;
-    expect([read(DAY_MS - 1000), read(DAY_MS), read(2 * DAY_MS - 1000), read(2 * DAY_MS)]).toEqual([
-      0, 1, 1, 0,
-    ]);
+    const text = `workbook-mirror findings 2\n${line}x\n${line}\n\0\0\0\n${'b'.repeat(40)} ooxml unread\n${'c'.repeat(40)} xls da`;
+    expect([...parseFindings(text)]).toEqual([[`${'a'.repeat(40)} ooxml`, 'opened']]);
+    expect(parseFindings(`workbook-mirror findings 1\n${line}\n`).size).toBe(0);
+    expect(parseFindings('').size).toBe(0);
   });
 });
