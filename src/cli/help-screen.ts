@@ -1,5 +1,6 @@
 import { type Command, Help, Option } from 'commander';
 
+import { ownCommand } from '../lib/text/own-command.ts';
 import { manualTopics } from './manual.ts';
 
 /** Commands by what people do with them, in the order of a first day. */
@@ -83,7 +84,7 @@ function commandHelp(command: Command, helper: Help): string {
     visibleOptions: (of: Command) => helper.visibleOptions(of).filter((option) => !kept.has(option)),
     optionTerm: (option: Option) => shortTerm(helper.optionTerm(option)),
   });
-  return `${helpOf(command, shown)}\nAll settings: workbook-mirror ${pathOf(command)} --help-all\n`;
+  return `${helpOf(command, shown)}\nAll settings: ${ownCommand(`${pathOf(command)} --help-all`)}\n`;
 }
 
 function helpOf(command: Command, helper: Help): string {

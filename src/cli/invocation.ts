@@ -23,7 +23,7 @@ const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
 export function invocationOf(
   { configFile, settings: { directory }, sources }: Called,
   onLine: Readonly<Record<string, string | readonly string[]>>,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
 ): Invocation {
   const config =
     configFile === undefined || configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
@@ -37,13 +37,20 @@ export function invocationOf(
   });
   const ofDisk = repeated.filter(({ name }) => OF_DISK.has(name));
   return {
-    program: isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror',
+    program: programOf(env),
     diskFlags: [...config, ...ofShell, ...ofDisk.flatMap(({ words }) => words)],
     passFlags: [...config, ...ofShell, ...repeated.flatMap(({ words }) => words)],
   };
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What this program is called by. */
+export function programOf(env: Environment): string {
+  return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
+}
+
 /** Whether npm was asked for this program by its name, as it is in a clone (npm-exec(1)). */
-function isRunByNpx(env: Readonly<Record<string, string | undefined>>): boolean {
-  return env['npm_command'] === 'exec' && /^"?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
+function isRunByNpx(env: Environment): boolean {
+  return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { MirrorError } from '../lib/errors/errors.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { emphasised, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
@@ -17,7 +18,7 @@ const CHAPTERS_FOLDER = new URL('../manual/', import.meta.url);
 export const CHAPTERS = [
   'commands',
   'settings',
-  'keys',
+  'key-rotation',
   'on-disk',
   'backups',
   'hooks',
@@ -31,7 +32,7 @@ export const CHAPTERS = [
   'performance',
   'server',
   'replica',
-  'probe',
+  'asking',
 ] as const;
 
 /** What a terminal has where nobody says. */
@@ -75,7 +76,7 @@ export function showTopic(asked: string, commands: readonly string[]): TerminalT
   if (topics.length === 0) {
     const folder = fileURLToPath(CHAPTERS_FOLDER);
     throw new MirrorError('usage.invalid', `The manual is not there: nothing in ${folder} can be read.`, {
-      hint: 'It comes with the package. `workbook-mirror help` lists the commands.',
+      hint: `It comes with the package. \`${ownCommand('help')}\` lists the commands.`,
     });
   }
   const found = findTopic(topics, asked, commands);

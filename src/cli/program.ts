@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { ownCommand, rememberInvocation } from '../lib/text/own-command.ts';
 import { escapedLines } from '../lib/text/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
@@ -8,6 +9,7 @@ import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addGuardCommands, addHistoryCommands, addRetryCommand } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
 import { addHelpScreens, takeWholeHelp } from './help-screen.ts';
+import { programOf } from './invocation.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';
@@ -49,6 +51,8 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   const setExitCode = (code: number): void => {
     exitCode = code;
   };
+  // What settings add to it is known when they are loaded.
+  rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
   const program = createProgram(setExitCode);
   try {
     await program.parseAsync(takeWholeHelp(program, argv));
@@ -94,7 +98,7 @@ function usageError(error: CommanderError): MirrorError {
   if (error.code === 'commander.help')
     return new MirrorError('usage.invalid', 'A command is needed: see above.');
   return new MirrorError('usage.invalid', linesOf(error), {
-    hint: '`workbook-mirror help` lists the commands, `workbook-mirror help COMMAND` the flags of one.',
+    hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one.`,
   });
 }
 

@@ -172,7 +172,7 @@ function adviceOf(report: VerifyReport): string[] {
     ...(needsPull
       ? [
           report.lockedByPid === null
-            ? `\`${ownCommand('verify --repair')}\` puts it right.`
+            ? `\`${ownCommand('verify --repair')}\` puts it right; what the history does not have it pulls, by the settings of the service.`
             : `${letDaemonRepair(report.lockedByPid)} With the daemon stopped, \`${ownCommand('verify --repair')}\` puts all of it right at once.`,
         ]
       : []),

@@ -1,5 +1,6 @@
 import { MirrorError } from '../lib/errors/errors.ts';
 import { printable } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 
 /** Where a setting's value came from. */
 export interface SettingSource {
@@ -27,7 +28,7 @@ export class SettingsError extends MirrorError {
     const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
     const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
     super('settings.invalid', [`${count} with the settings:`, ...lines], {
-      hint: '`workbook-mirror help settings` describes every setting, `workbook-mirror help five-minutes` how to begin.',
+      hint: `\`${ownCommand('help settings')}\` describes every setting, \`${ownCommand('help five-minutes')}\` how to begin.`,
     });
     this.problems = problems;
   }

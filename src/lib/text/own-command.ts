@@ -27,6 +27,11 @@ export function rememberInvocation(called: Invocation): void {
   invocation = called;
 }
 
+/** What this program is called by here: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
+export function programName(): string {
+  return invocation.program;
+}
+
 /**
  * A command of this program to be copied into a shell: with the settings file and the directory where the present process was
  * given these. Names are quoted so that a shell takes them as they are (POSIX, 2.2.2): they come from the service, and may hold

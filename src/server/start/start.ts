@@ -1,3 +1,4 @@
+import { programName } from '../../lib/text/own-command.ts';
 import type { Settings } from '../../config/schema.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RequestInfo } from '../http/service.ts';
@@ -27,7 +28,7 @@ function shellWord(text: string): string {
 /** The command that makes a key of a kind for a service. */
 function creation(kind: 'personal' | 'token', directory: string | undefined): string {
   const where = directory === undefined ? 'DIR' : shellWord(directory);
-  return `workbook-mirror keys create --kind ${kind} --name NAME --serve-directory ${where}`;
+  return `${programName()} keys create --kind ${kind} --name NAME --serve-directory ${where}`;
 }
 
 /** The settings of a mirror of a service, as its settings file takes them. */

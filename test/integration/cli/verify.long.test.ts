@@ -367,7 +367,9 @@ describe('verify', () => {
     const text = String(describeVerification(report));
     expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
     expect(text).toContain('  added      new 29\n  and 10 more\n');
-    expect(text).toContain('1 target not as published.\n`workbook-mirror verify --repair` puts it right.');
+    expect(text).toContain(
+      '1 target not as published.\n`workbook-mirror verify --repair` puts it right; what the history does not have it pulls, by the settings of the service.',
+    );
     expect(JSON.stringify(verificationData(report))).toContain('new 39');
   });
 

@@ -134,7 +134,7 @@ describe('the report of a verification', () => {
         'Texts/main is gone: no folder stands at mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        '`workbook-mirror verify --repair` puts it right.',
+        '`workbook-mirror verify --repair` puts it right; what the history does not have it pulls, by the settings of the service.',
       ].join('\n'),
     );
   });

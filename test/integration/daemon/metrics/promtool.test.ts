@@ -29,8 +29,8 @@ describe.skipIf(isMissing)('Prometheus (skipped where promtool is missing)', () 
   });
 
   it('takes the rules for alerts of the manual', async () => {
-    const readme = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
-    const [rules = ''] = /(?<=```yaml\n)# rules for alerts\n[^]*?(?=```)/.exec(readme) ?? [];
+    const chapter = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
+    const [rules = ''] = /(?<=```yaml\n)# rules for alerts\n[^]*?(?=```)/.exec(chapter) ?? [];
     const file = join(await temporaryFolder(), 'rules.yml');
     await writeFile(file, rules);
     expect(promtool('rules', '', file)).toMatchObject({ complaints: [] });

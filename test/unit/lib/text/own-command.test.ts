@@ -54,6 +54,7 @@ describe('a command that the program names', () => {
       called({}, {}, { npm_command: 'exec', npm_lifecycle_script: script }).program;
     expect(npx('workbook-mirror')).toBe('npx workbook-mirror');
     expect(npx('"workbook-mirror" status')).toBe('npx workbook-mirror');
+    expect(npx("'workbook-mirror' status")).toBe('npx workbook-mirror');
     expect(npx('vitest run workbook-mirror')).toBe('workbook-mirror');
   });
 

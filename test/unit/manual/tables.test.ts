@@ -3,10 +3,10 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { renderSettingsTable } from '../../src/config/render.ts';
-import { ERROR_RULES } from '../../src/lib/errors/errors.ts';
+import { renderSettingsTable } from '../../../src/config/render.ts';
+import { ERROR_RULES } from '../../../src/lib/errors/errors.ts';
 
-const MANUAL = join(import.meta.dirname, '../../src/manual');
+const MANUAL = join(import.meta.dirname, '../../../src/manual');
 const settings = await readFile(join(MANUAL, 'settings.md'), 'utf8');
 const commands = await readFile(join(MANUAL, 'commands.md'), 'utf8');
 
@@ -15,7 +15,7 @@ describe('the manual', () => {
     const [before = '', rest = ''] = settings.split(/(?<=<!-- settings: [^\n]*\n)/);
     const [, after = ''] = rest.split(/(?=<!-- end of settings -->)/);
     const expected = `${before}${renderSettingsTable().trimEnd()}\n${after}`;
-    await expect(expected).toMatchFileSnapshot('../../src/manual/settings.md');
+    await expect(expected).toMatchFileSnapshot('../../../src/manual/settings.md');
   });
 
   it('has every exit code that an error can end with', () => {
