@@ -1,4 +1,4 @@
-import { fileSettingOf } from '../config/descriptors.ts';
+import { fileSettingOf, settingDescriptors } from '../config/descriptors.ts';
 import { exposedSecretFiles } from '../config/exposed.ts';
 import { effectiveSettings, renderEffective } from '../config/effective.ts';
 import type { SettingSources } from '../config/resolve.ts';
@@ -21,11 +21,19 @@ export function describeCheck({ settings, sources, configFile }: Loaded, command
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const good = command === undefined ? 'good' : `good for ${command}`;
   const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
-  return joinLines([summary, ...exposedSecretFiles(settings).map(exposed)]);
+  const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
+  return joinLines([summary, ...exposedSecretFiles(settings, ownFile).map(exposed)]);
 }
 
 function exposed(path: string): TerminalText {
   return say`Warning: every user of this machine can read ${path}, which holds a secret: give it to the user of the program, with mode 0400.`;
+}
+
+/** Whether a secret stands in the settings file itself, and not in a file that it names. */
+function holdsSecret(sources: SettingSources): boolean {
+  return settingDescriptors.some(
+    ({ name, secret }) => secret && sources[name]?.kind === 'file' && isGiven(sources, name),
+  );
 }
 
 /** Whether a setting was given; a secret that is in a file was given once, by the setting that names the file. */

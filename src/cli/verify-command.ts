@@ -65,10 +65,11 @@ async function verifyAndRepair(
   try {
     if (flags.repair === true) await (await import('./repair.ts')).refuseRepair(settings);
     const report = await verifyOnce(targets, flags.resume === true);
-    if (!flags.json) printData(describeVerification(report));
     const damaged = damagedTargets(report);
     const isRepairable = damaged.length > 0 || report.inventory === 'damaged';
-    if (flags.repair !== true || !report.isComplete || !isRepairable) {
+    const isRepaired = flags.repair === true && report.isComplete && isRepairable;
+    if (!flags.json) printData(describeVerification(report, isRepaired));
+    if (!isRepaired) {
       if (flags.json) printJson(verificationData(report));
       return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
     }

@@ -66,8 +66,8 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
   return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
-/** What was found, for a person. */
-export function describeVerification(report: VerifyReport): TerminalText {
+/** What was found, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
+export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
   if (unreadableManifests.length > 0) {
@@ -86,7 +86,10 @@ export function describeVerification(report: VerifyReport): TerminalText {
     const lines = strays.map(({ path, entry }) => `  mirror/${path} (${entry})`);
     blocks.push(['In the mirror, but in no manifest:', ...lines]);
   }
-  return joined([...blocks, [summaryOf(report), ...adviceOf(report)]].map(joinLines), say`\n\n`);
+  return joined(
+    [...blocks, [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))]].map(joinLines),
+    say`\n\n`,
+  );
 }
 
 /** What was found, for `--json`: everything. */

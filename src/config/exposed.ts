@@ -14,9 +14,10 @@ const IN_MEMORY: ReadonlySet<number> = new Set([0x0102_1994, 0x8584_58f6]);
 /**
  * Finds the files of secrets that every user of the machine can read. What a service manager or a container platform hands over
  * lies in memory, with modes that are its own business (systemd.exec(5), "Credentials"; Kubernetes, volumes of secrets).
+ * @param others files that hold a secret beside those which settings name, such as a settings file with one in it
  */
-export function exposedSecretFiles(settings: Settings): string[] {
-  return filesOfSettings(settings).filter((path) => {
+export function exposedSecretFiles(settings: Settings, others: readonly string[] = []): string[] {
+  return [...others, ...filesOfSettings(settings)].filter((path) => {
     try {
       return isExposed(realpathSync(path));
     } catch {

@@ -147,6 +147,11 @@ describe('the report of a verification', () => {
     );
   });
 
+  it('advises nothing where it is put right now', () => {
+    const text = String(describeVerification(report({ targets: [GONE] }), true));
+    expect(text).toMatch(/1 target not as published\.$/);
+  });
+
   it('says after an interruption how to go on', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.\n' +

@@ -79,4 +79,16 @@ describe('the file of a secret', () => {
     expect(exposedSecretFiles(loadedWith(path).settings)).toEqual([]);
     return undefined;
   });
+
+  it.skipIf(NONE_COUNTS)('may be the settings file, where a secret stands in it', async () => {
+    const { path } = await keyIn(0o644, 0o755);
+    const checked = (text: string): string => {
+      writeFileSync(path, text);
+      return String(describeCheck(loadSettings({ flags: {}, env: {}, configFile: path, needs: [] })));
+    };
+    expect(checked('service:\n  apiKey: any-key\n')).toContain(`can read ${path}, which holds a secret`);
+    expect(checked('service:\n  baseUrl: https://service.example.com/api\n')).not.toContain('Warning');
+    chmodSync(path, 0o600);
+    expect(checked('service:\n  apiKey: any-key\n')).not.toContain('Warning');
+  });
 });
