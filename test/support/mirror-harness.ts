@@ -11,6 +11,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { EventName, MirrorEvent, Trigger } from '../../src/mirror/pass/events.ts';
+import type { PullEnd } from '../../src/mirror/pass/execution.ts';
 import type { PullScheduler } from '../../src/mirror/pass/pull-scheduler.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
@@ -45,7 +46,7 @@ export interface PassOptions {
   readonly aheadMs?: number;
   readonly signal?: AbortSignal;
   /** in place of the mirror's own scheduler. */
-  readonly scheduler?: PullScheduler;
+  readonly scheduler?: PullScheduler<PullEnd>;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
 }

@@ -6,6 +6,7 @@ import { createSelection } from '../../config/selection.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { State } from '../../mirror/state/state.ts';
 import { type MirrorStore, openStore } from '../../mirror/store/store.ts';
+import type { PullEnd } from '../../mirror/pass/execution.ts';
 import { type BeginWork, PullScheduler } from '../../mirror/pass/pull-scheduler.ts';
 import type { PassPolicy } from '../../mirror/pass/pass.ts';
 import type { PassContext } from '../../mirror/pass/context.ts';
@@ -127,16 +128,15 @@ export async function openMirror(
     const state = await openMirrorState(settings, store, emit);
     const notes = await keepNotes(state, monitor, emit);
     const told = createListeners();
-    const scheduler = new PullScheduler(options.outlastsPasses === true, undefined, options.beginWork);
+    const { outlastsPasses = false, beginWork } = options;
+    const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
     const lasting = {
       onPublished: told.tell,
       onProgress: options.onProgress ?? (() => {}),
       store,
       state,
       emit: notes.emit,
-      now: Date.now,
-      random: Math.random,
-      ...nothingReported(),
+      ...atStart(),
       scheduler,
       drifted: new Set(store.drifted),
       monitor,
@@ -176,9 +176,15 @@ export async function openMirror(
   }
 }
 
-/** What is not said again while it stays as it is. */
-function nothingReported(): Pick<PassContext, 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
-  return { knownProblems: new Set(), knownUnmatched: new Set(), knownLost: new Set() };
+/** Clock and chance, and that nothing was reported which is not said again while it stays as it is. */
+function atStart(): Pick<PassContext, 'now' | 'random' | 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
+  return {
+    now: Date.now,
+    random: Math.random,
+    knownProblems: new Set(),
+    knownUnmatched: new Set(),
+    knownLost: new Set(),
+  };
 }
 
 /** Opens the state cache, and has the store know what that remembers. */
@@ -206,7 +212,7 @@ interface Setups {
   readonly closeReplaced: () => Promise<void>;
 }
 
-function createSetups(first: Setup, scheduler: PullScheduler): Setups {
+function createSetups(first: Setup, scheduler: PullScheduler<PullEnd>): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
   return {

@@ -6,6 +6,7 @@ import type { ServiceClient } from '../upstream/client.ts';
 import type { MirrorEvent } from './events.ts';
 import type { PullMonitor } from './pull-monitor.ts';
 import type { PullScheduler } from './pull-scheduler.ts';
+import type { PullEnd } from './execution.ts';
 import type { StagedState } from './staged-state.ts';
 
 /** The service, as far as passes ask it. */
@@ -37,7 +38,7 @@ export interface PassContext {
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;
   /** Where pulls wait for their slots, and run. */
-  readonly scheduler: PullScheduler;
+  readonly scheduler: PullScheduler<PullEnd>;
   /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
   readonly drifted: Set<string>;
 }

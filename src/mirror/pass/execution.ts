@@ -26,6 +26,11 @@ export interface EndedResult extends ActionResult {
   readonly outcome: Outcome;
 }
 
+/** The end of a pull: recorded, or of a target that the service has no longer, and whose time has come. */
+export type PullEnd =
+  | { readonly kind: 'recorded'; readonly result: EndedResult }
+  | { readonly kind: 'gone'; readonly action: PullAction };
+
 /** How a plan is carried out. */
 export interface ExecutePolicy {
   /** Prompt pulls at once. */

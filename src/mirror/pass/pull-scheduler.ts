@@ -5,18 +5,18 @@ import { createFairQueue, type Slots, type RunningPulls, type Waiting } from '..
 import type { PassService } from './context.ts';
 
 /** A pull that waits for a slot. No two that wait, or go on, are of the same target. */
-export interface QueuedPull extends Waiting {
+export interface QueuedPull<Result> extends Waiting {
   readonly action: PullAction;
   /** What it asks: nobody may close that meanwhile. */
   readonly service: PassService;
-  /** Begins it; never throws. The signal calls it off. */
-  readonly begin: (signal: AbortSignal) => BegunPull;
+  /** Begins it; never throws. The signal calls it off; `isAwaited` tells whether its pass still waits for it. */
+  readonly begin: (signal: AbortSignal, isAwaited: () => boolean) => BegunPull<Result>;
 }
 
 /** A pull that was begun. */
-export interface BegunPull {
+export interface BegunPull<Result> {
   /** Resolves once the outcome is recorded; rejected by what would end every other pull, too. */
-  readonly ended: Promise<void>;
+  readonly ended: Promise<Result>;
   /** Whether it is to put right a tree that differs from its manifest. */
   readonly isRepair: boolean;
   /** Is called once, if it takes long. Never throws. */
@@ -24,7 +24,8 @@ export interface BegunPull {
 }
 
 /** A pull that goes on. */
-export interface RunningPull extends Pick<QueuedPull, 'action' | 'service'>, Pick<BegunPull, 'isRepair'> {
+export interface RunningPull
+  extends Pick<QueuedPull<unknown>, 'action' | 'service'>, Pick<BegunPull<unknown>, 'isRepair'> {
   /** Whether it has taken long, and counts as a prompt one no more. */
   readonly isSlow: boolean;
 }
@@ -64,13 +65,15 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
  * Schedules the pulls. Where it outlasts the passes, a pass waits only until nothing prompt is left to do; slow pulls go on beside
  * the passes that follow, and what has found no slot yet gets one as it becomes free, until the next plan decides about it anew.
  */
-export class PullScheduler {
+export class PullScheduler<Result> {
   readonly #outlastsPasses: boolean;
   readonly #startTimer: StartTimer;
   readonly #beginWork: BeginWork;
   readonly #entries = new Map<string, Entry>();
   readonly #failures: unknown[] = [];
-  #queue = createFairQueue<QueuedPull>([]);
+  #queue = createFairQueue<QueuedPull<Result>>([]);
+  /** What became of the pulls of the pass that waits; null while none does. */
+  #results: Result[] | null = null;
   /** What the pulls ask that came last; null where there were none. */
   #service: PassService | null = null;
   #policy: SchedulerPolicy = { slots: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
@@ -99,26 +102,32 @@ export class PullScheduler {
   }
 
   /**
-   * Begins pulls, which all ask the same service, in their turns, in place of all that waited before. Returns when all have ended or, where the scheduler outlasts the
-   * passes, when only slow ones are left and what waits for their slots.
+   * Begins pulls, which all ask the same service, in a fair order, in place of all that waited before. Returns when
+   * all have ended or, where the scheduler outlasts the passes, when only slow ones are left and what waits for their slots.
+   * @returns what became of those of them that ended meanwhile
    * @throws what a pull was rejected by: nothing more is begun then, and what would be waited for comes to its end before
    */
-  async run(pulls: readonly QueuedPull[], policy: SchedulerPolicy): Promise<void> {
+  async run(pulls: readonly QueuedPull<Result>[], policy: SchedulerPolicy): Promise<readonly Result[]> {
     this.#policy = policy;
     this.#service = pulls[0]?.service ?? null;
     // After a defect between two passes nothing more is begun.
     this.#queue = createFairQueue(this.#failures.length > 0 ? [] : pulls);
     const { promise: idle, resolve } = Promise.withResolvers<void>();
+    const results: Result[] = [];
+    this.#results = results;
     this.#onIdle = resolve;
     this.#advance();
     await idle;
     this.#onIdle = null;
+    // Pulls that go on keep nothing of the pass in memory.
+    this.#results = null;
     if (this.#failures.length > 0) throw this.#failures.splice(0)[0];
+    return results;
   }
 
   /** Takes back what waits. */
   clear(): void {
-    this.#queue = createFairQueue<QueuedPull>([]);
+    this.#queue = createFairQueue<QueuedPull<Result>>([]);
   }
 
   /** Ends pulls, by the keys of their targets, and waits for that; nobody is told of what they are rejected by. */
@@ -160,11 +169,13 @@ export class PullScheduler {
     if (isIdle) this.#onIdle?.();
   }
 
-  #begin({ action, service, begin }: QueuedPull): void {
+  #begin({ action, service, begin }: QueuedPull<Result>): void {
     const key = targetKey(action.target);
     const control = new AbortController();
     const endWork = this.#beginWork();
-    const { ended, isRepair, onSlow } = begin(control.signal);
+    const results = this.#results;
+    const isAwaited = (): boolean => results !== null && this.#results === results;
+    const { ended, isRepair, onSlow } = begin(control.signal, isAwaited);
     const stopTimer = this.#startTimer(() => {
       entry.isSlow = true;
       onSlow();
@@ -172,7 +183,8 @@ export class PullScheduler {
     }, this.#policy.slowAfterMs);
     const end = async (): Promise<void> => {
       try {
-        await ended;
+        const result = await ended;
+        if (isAwaited()) results?.push(result);
       } catch (error) {
         if (!control.signal.aborted) this.#fail(error, service);
       }

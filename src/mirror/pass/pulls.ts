@@ -12,6 +12,7 @@ import {
   type Execution,
   failed,
   heldByLease,
+  type PullEnd,
   type PullWork,
   resultOf,
 } from './execution.ts';
@@ -34,14 +35,10 @@ export interface PulledAll {
  */
 export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {
   const { concurrency, slowAfterMs } = execution.policy;
-  const tally = createTally();
-  const pulls = queuePulls(execution, actions, tally);
-  const { results, gone } = await execution.context.scheduler
-    .run(pulls, { slots: slotsFor(concurrency), slowAfterMs })
-    .then(tally.close, (error: unknown) => {
-      tally.close();
-      throw error;
-    });
+  const pulls = queuePulls(execution, actions);
+  const ends = await execution.context.scheduler.run(pulls, { slots: slotsFor(concurrency), slowAfterMs });
+  const results = ends.flatMap((end) => (end.kind === 'recorded' ? [end.result] : []));
+  const gone = ends.flatMap((end) => (end.kind === 'gone' ? [end.action] : []));
   const ended = new Set([...results.map(({ action }) => action), ...gone].map(keyOf));
   const unfinished = actions.filter((action) => !ended.has(keyOf(action)));
   return { results: [...results, ...unfinished.map((action) => unfinishedResult(execution, action))], gone };
@@ -58,47 +55,15 @@ export function unfinishedResult({ context }: Pick<Execution, 'context'>, action
   return { action, outcome: { kind: 'unfinished', hasBegun }, downloadedBytes: 0, changedFiles: 0 };
 }
 
-/** What ended while its pass waited for it. */
-interface Tallied {
-  readonly results: EndedResult[];
-  readonly gone: PullAction[];
-}
-
-/** Collects what ends while its pass waits for it. */
-interface Tally {
-  readonly note: (result: EndedResult) => void;
-  /** Notes a target that is to leave the mirror. Gives whether the pass is still there to see to it. */
-  readonly noteGone: (action: PullAction) => boolean;
-  readonly close: () => Tallied;
-}
-
-/** Makes a tally. Pulls that go on after it was closed keep nothing of it in memory. */
-function createTally(): Tally {
-  let open: Tallied | null = { results: [], gone: [] };
-  return {
-    note: (result) => open?.results.push(result),
-    noteGone: (action) => {
-      open?.gone.push(action);
-      return open !== null;
-    },
-    close: () => {
-      const tallied = open ?? { results: [], gone: [] };
-      open = null;
-      return tallied;
-    },
-  };
-}
-
 function queuePulls(
   { context, policy, listing, records, trees, approvals, plan, signal, noteLease }: Execution,
   actions: readonly PullAction[],
-  tally: Tally,
-): QueuedPull[] {
+): QueuedPull<PullEnd>[] {
   if (actions.length === 0) return [];
   const repositories = new Map(listing.repositories.map((repository) => [repository.id, repository]));
   const rows = listing.workbooks === null ? null : byRepository(listing.workbooks);
   const branches = branchesOf(plan);
-  return actions.map((action): QueuedPull => {
+  return actions.map((action): QueuedPull<PullEnd> => {
     const key = keyOf(action);
     const repository = repositories.get(action.target.repositoryId);
     if (repository === undefined)
@@ -123,9 +88,9 @@ function queuePulls(
       service: context.service,
       waitingSinceMs: waitingSinceMs(records.get(key)),
       sizeBytes: action.byWorkbook !== 'no' ? 0 : (action.published?.archiveBytes ?? null),
-      begin: (calledOff) => {
+      begin: (calledOff, isAwaited) => {
         const either = joinSignals(signal, calledOff);
-        return beginPull(workUntil(either.signal), tally, either.leave);
+        return beginPull(workUntil(either.signal), isAwaited, either.leave);
       },
     };
   });
@@ -156,7 +121,7 @@ function waitingSinceMs(record: TargetRecord | undefined): number {
  * Begins a pull, and puts right with it what was known to differ in its tree. What is found to differ meanwhile waits for the
  * next pass, as the pull may have looked at it before.
  */
-function beginPull(work: PullWork, tally: Tally, leaveSignals: () => void): BegunPull {
+function beginPull(work: PullWork, isAwaited: () => boolean, leaveSignals: () => void): BegunPull<PullEnd> {
   const { context, action } = work;
   const { drifted, emit, now } = context;
   const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
@@ -177,26 +142,31 @@ function beginPull(work: PullWork, tally: Tally, leaveSignals: () => void): Begu
       isSlow = true;
       emit({ name: 'target.slow', target: action.path, startedAtMs });
     },
-    ended: pullAndRecord(work, tally).then(onEnd, (error: unknown) => {
-      const { code } = toMirrorError(error);
-      onEnd(code === 'pass.abandoned' ? 'called off' : code);
-      throw error;
-    }),
+    ended: pullAndRecord(work, isAwaited).then(
+      (end) => {
+        onEnd(end.kind === 'gone' ? 'gone' : end.result.outcome.kind);
+        return end;
+      },
+      (error: unknown) => {
+        const { code } = toMirrorError(error);
+        onEnd(code === 'pass.abandoned' ? 'called off' : code);
+        throw error;
+      },
+    ),
   };
 }
 
-/** Pulls a target and records what became of it. @returns that, in one word */
-async function pullAndRecord(work: PullWork, tally: Tally): Promise<string> {
+/** Pulls a target and records what became of it; but for one that is gone, of which the pass that waits disposes. */
+async function pullAndRecord(work: PullWork, isAwaited: () => boolean): Promise<PullEnd> {
   const news: MirrorEvent[] = [];
   const result = await pullOne(work, (event) => news.push(event));
-  if (result === null && tally.noteGone(work.action)) return 'gone';
+  if (result === null && isAwaited()) return { kind: 'gone', action: work.action };
   // Trees leave the mirror within a pass, where the guard sees all of them: the next one finds that the time has come.
   const ended = result ?? resultOf(work.action, { kind: 'missing' });
   await record(work, [ended]);
   // Who looks at the records when it comes is to find there what it tells.
   for (const event of news) work.context.emit(event);
-  tally.note(ended);
-  return ended.outcome.kind;
+  return { kind: 'recorded', result: ended };
 }
 
 /** Pulls that most often find nothing to publish; the others are not downloaded while a lease keeps them from being published. */

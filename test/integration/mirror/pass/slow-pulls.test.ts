@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import type { PullEnd } from '../../../../src/mirror/pass/execution.ts';
 import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
@@ -23,7 +24,7 @@ import {
 class SlowPair {
   readonly service: FakeService;
   readonly mirror: MirrorHarness;
-  readonly scheduler: PullScheduler;
+  readonly scheduler: PullScheduler<PullEnd>;
   readonly slow: FakeRepository;
   readonly prompt: FakeRepository;
   /** What makes the pulls slow that go on, in the order of the scheduler. */

@@ -30,12 +30,16 @@ function actionOf(name: string): PullAction {
 
 /** Pulls that end when they are told to. */
 class Bench {
-  readonly scheduler: PullScheduler;
+  readonly scheduler: PullScheduler<string>;
   readonly begun: string[] = [];
   readonly slow: string[] = [];
-  /** Pulls that keep the pulse from being idle. */
+  /** Pulls that keep the progress monitor from being idle. */
   working = 0;
-  private readonly hands = new Map<string, PromiseWithResolvers<void>>();
+  private readonly hands = new Map<string, PromiseWithResolvers<string>>();
+  /** Whether the passes of pulls still wait for them, by the names of the pulls. */
+  readonly awaited = new Map<string, () => boolean>();
+  /** What passes were given, one after the other. */
+  readonly results: (readonly string[])[] = [];
 
   constructor(outlastsPasses: boolean) {
     this.scheduler = new PullScheduler(outlastsPasses, undefined, () => {
@@ -46,7 +50,7 @@ class Bench {
     });
   }
 
-  pull(name: string, service = SERVICE): QueuedPull {
+  pull(name: string, service = SERVICE): QueuedPull<string> {
     const action = actionOf(name);
     return {
       action,
@@ -54,8 +58,9 @@ class Bench {
       service,
       waitingSinceMs: 0,
       sizeBytes: null,
-      begin: (signal) => {
-        const hand = Promise.withResolvers<void>();
+      begin: (signal, isAwaited) => {
+        const hand = Promise.withResolvers<string>();
+        this.awaited.set(name, isAwaited);
         this.begun.push(name);
         this.hands.set(name, hand);
         signal.addEventListener('abort', () => hand.reject(new Error(`${name} was called off`)));
@@ -73,7 +78,10 @@ class Bench {
         { slots: slotsFor(concurrency), slowAfterMs: SLOW_AFTER_MS },
       )
       .then(
-        () => (state = 'goes on'),
+        (results) => {
+          state = 'goes on';
+          return this.results.push(results);
+        },
         (error: unknown) => (state = String(error)),
       );
     return { state: () => state };
@@ -81,7 +89,7 @@ class Bench {
 
   async end(name: string, error?: Error): Promise<void> {
     const hand = this.hands.get(name);
-    if (error === undefined) hand?.resolve();
+    if (error === undefined) hand?.resolve(name);
     else hand?.reject(error);
     await settled();
   }
@@ -114,6 +122,23 @@ afterEach(() => {
 });
 
 describe('a scheduler', () => {
+  it('gives a pass what became of its own pulls while it waited, and of no other', async () => {
+    const bench = new Bench(true);
+    const first = bench.run(['a/1', 'b/1']);
+    await bench.end('b/1');
+    expect(bench.awaited.get('a/1')?.()).toBe(true);
+    await timePasses();
+    expect(first.state()).toBe('goes on');
+    expect(bench.results).toEqual([['b/1']]);
+    expect(bench.awaited.get('a/1')?.()).toBe(false);
+    bench.run(['c/1']);
+    await settled();
+    expect([bench.awaited.get('a/1')?.(), bench.awaited.get('c/1')?.()]).toEqual([false, true]);
+    await bench.end('a/1');
+    await bench.end('c/1');
+    expect(bench.results).toEqual([['b/1'], ['c/1']]);
+  });
+
   it('goes on at once when there is nothing to do', async () => {
     const { state } = new Bench(false).run([]);
     await settled();
