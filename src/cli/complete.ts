@@ -12,7 +12,7 @@ import { manifestPaths } from '../mirror/store/inventory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { commandTree } from './command-tree.ts';
 import { keyIds } from './keys.ts';
-import { manualTopics } from './manual.ts';
+import { topicNames } from './chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';
 
 /** A shell that there is a completion for. */
@@ -33,7 +33,7 @@ export function completionFor(shell: Shell, program: Command): string {
 
 /** The tree with what `help` explains: its commands, and the topics of the manual. */
 function withHelpNames(tree: CommandNode): CommandNode {
-  const names = [...tree.children.map(({ name }) => name), ...manualTopics().map(({ name }) => name)];
+  const names = [...tree.children.map(({ name }) => name), ...topicNames()];
   const argument = { kind: 'choice', choices: [...new Set(names)] } as const;
   return {
     ...tree,

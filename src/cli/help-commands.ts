@@ -4,7 +4,6 @@ import { printable } from '../lib/text/humanize.ts';
 import { escapedLines, joinLines } from '../lib/text/terminal-text.ts';
 import { addAllPendingFlags, addPendingFlags, declare } from './declare.ts';
 import { showWhole } from './help-screen.ts';
-import { showTopic } from './manual.ts';
 import { printData } from './output.ts';
 import { packageVersion } from '../lib/process/version.ts';
 
@@ -30,6 +29,7 @@ export function addHelpCommands(program: Command): void {
       }
       const command = findCommand(program, names);
       if (command === undefined) {
+        const { showTopic } = await import('./manual.ts');
         printData(showTopic(names.join(' '), namesOf(program)));
         return;
       }

@@ -1,7 +1,7 @@
 import { type Command, Help, Option } from 'commander';
 
 import { ownCommand } from '../lib/text/own-command.ts';
-import { manualTopics } from './manual.ts';
+import { topicNames } from './chapters.ts';
 
 /** Commands by what people do with them, in the order of a first day. */
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -125,7 +125,7 @@ function programHelp(program: Command, helper: Help): string {
 }
 
 function topicsText(): string {
-  const topics = manualTopics();
+  const topics = topicNames();
   if (topics.length === 0) return '';
-  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map(({ name }) => `  ${name}\n`).join('')}`;
+  return `\nTopics of the manual, shown by \`help TOPIC\`:\n${topics.map((name) => `  ${name}\n`).join('')}`;
 }

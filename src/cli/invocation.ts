@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { settingDescriptors } from '../config/descriptors.ts';
 import { DEFAULT_CONFIG_FILE } from '../config/load.ts';
 import type { SettingSources } from '../config/resolve.ts';
-import type { Invocation } from '../lib/text/own-command.ts';
+import { type Environment, type Invocation, programOf } from '../lib/text/own-command.ts';
 
 /** What of the settings that were loaded tells how this process was called. */
 interface Called {
@@ -41,16 +41,4 @@ export function invocationOf(
     diskFlags: [...config, ...ofShell, ...ofDisk.flatMap(({ words }) => words)],
     passFlags: [...config, ...ofShell, ...repeated.flatMap(({ words }) => words)],
   };
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** What this program is called by. */
-export function programOf(env: Environment): string {
-  return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
-}
-
-/** Whether npm was asked for this program by its name, as it is in a clone (npm-exec(1)). */
-function isRunByNpx(env: Environment): boolean {
-  return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
 }

@@ -4,7 +4,8 @@ import { parseInline } from '../manual/inline.ts';
 import type { Block } from '../manual/markdown.ts';
 import { renderManualPage } from '../manual/roff.ts';
 import { isSettingFlag } from './command-tree.ts';
-import { CHAPTERS, readChapter } from './manual.ts';
+import { CHAPTERS } from './chapters.ts';
+import { readChapter } from './manual.ts';
 
 /** What a manual page holds of the manual; the other chapters are shown by `help`. */
 const OF_PAGE = ['commands', 'settings', 'on-disk', 'troubleshooting'] as const;

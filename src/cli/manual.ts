@@ -1,53 +1,23 @@
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { emphasised, say, type TerminalText } from '../lib/text/terminal-text.ts';
+import { CHAPTERS, CHAPTERS_FOLDER, chapterText, FIRST_STEPS } from './chapters.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
 import { findTopic, type Topic, topicsOf } from '../manual/topics.ts';
 import { type OutputStream, standardOutput } from '../lib/process/streams.ts';
-
-const README = new URL('../../README.md', import.meta.url);
-
-/** Where the chapters lie, beside the program's files, as sources and when compiled. */
-const CHAPTERS_FOLDER = new URL('../manual/', import.meta.url);
-
-/** The chapters, in their order; each is a file of that name. */
-export const CHAPTERS = [
-  'commands',
-  'settings',
-  'key-rotation',
-  'on-disk',
-  'backups',
-  'hooks',
-  'monitoring',
-  'troubleshooting',
-  'systemd',
-  'container',
-  'how-it-works',
-  'reliability',
-  'security',
-  'performance',
-  'server',
-  'replica',
-  'asking',
-] as const;
 
 /** What a terminal has where nobody says. */
 const USUAL_COLUMNS = 80;
 
 /** A chapter, its heading first, or the first steps of the README; null where its file was taken away. */
 export function readChapter(name: (typeof CHAPTERS)[number] | 'first-steps'): Block[] | null {
-  try {
-    if (name === 'first-steps') return firstSteps(parseMarkdown(readFileSync(README, 'utf8')));
-    const blocks = parseMarkdown(readFileSync(new URL(`${name}.md`, CHAPTERS_FOLDER), 'utf8'));
-    // A chapter is a section of the whole.
-    return blocks.map(lowered);
-  } catch {
-    return null;
-  }
+  const text = chapterText(name === 'first-steps' ? 'README' : name);
+  if (text === null) return null;
+  // A chapter is a section of the whole.
+  return name === 'first-steps' ? firstSteps(parseMarkdown(text)) : parseMarkdown(text).map(lowered);
 }
 
 function lowered(block: Block): Block {
@@ -59,7 +29,7 @@ function firstSteps(readme: readonly Block[]): Block[] {
   const starts = readme.flatMap((block, index) =>
     block.kind === 'heading' && block.level === 2 ? [index] : [],
   );
-  return readme.slice(starts[0], starts[2]);
+  return readme.slice(starts[0], starts[FIRST_STEPS]);
 }
 
 /** The sections of the manual that `help TOPIC` shows: first steps, and the chapters with theirs. */

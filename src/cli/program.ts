@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { ownCommand, rememberInvocation } from '../lib/text/own-command.ts';
+import { ownCommand, programOf, rememberInvocation } from '../lib/text/own-command.ts';
 import { escapedLines } from '../lib/text/terminal-text.ts';
 import { addConfigCommands } from './config-commands.ts';
 import { addPendingFlags } from './declare.ts';
@@ -9,7 +9,6 @@ import { completeOutput, tellFailure, watchEnding } from './failure.ts';
 import { addGuardCommands, addHistoryCommands, addRetryCommand } from './history-commands.ts';
 import { addHelpCommands } from './help-commands.ts';
 import { addHelpScreens, takeWholeHelp } from './help-screen.ts';
-import { programOf } from './invocation.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';

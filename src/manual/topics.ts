@@ -1,5 +1,6 @@
 import { likely } from '../lib/text/nearest.ts';
 import { plainText } from './inline.ts';
+import { topicName } from './topic-names.ts';
 import type { Block } from './markdown.ts';
 
 /** A section of the manual with everything below its heading. */
@@ -32,16 +33,9 @@ export function topicsOf(blocks: readonly Block[], file?: string): Topic[] {
     const title = plainText(block.spans);
     const own = end === -1 ? rest : rest.slice(0, end);
     const isChapter = block.level === 2;
-    const topic = { name: nameOf(title), title, level: block.level, blocks: [block, ...own] };
+    const topic = { name: topicName(title), title, level: block.level, blocks: [block, ...own] };
     return [{ ...topic, file: isChapter ? file : undefined }];
   });
-}
-
-function nameOf(title: string): string {
-  return title
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
-    .replaceAll(/^-|-$/g, '');
 }
 
 /**
@@ -53,7 +47,7 @@ export function findTopic(
   asked: string,
   others: readonly string[] = [],
 ): FoundTopic {
-  const name = nameOf(asked);
+  const name = topicName(asked);
   const exact = topics.find((topic) => topic.name === name || topic.file === name);
   if (exact !== undefined) return { topic: exact };
   const holding = topicsWith(topics, `-${name}-`);

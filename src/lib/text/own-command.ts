@@ -8,6 +8,19 @@ export interface Invocation {
   readonly passFlags: readonly string[];
 }
 
+/** The variables of an environment. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What this program is called by. */
+export function programOf(env: Environment): string {
+  return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
+}
+
+/** Whether npm was asked for this program by its name, as it is in a clone (npm-exec(1)). */
+function isRunByNpx(env: Environment): boolean {
+  return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
+}
+
 /** The commands that ask the service. */
 const OF_SERVICE: ReadonlySet<string> = new Set([
   'sync',

@@ -9,7 +9,8 @@ import { parseMarkdown } from '../../../src/manual/markdown.ts';
 import { renderManualPage } from '../../../src/manual/roff.ts';
 import { renderForTerminal } from '../../../src/manual/terminal.ts';
 import { findTopic, topicsOf } from '../../../src/manual/topics.ts';
-import { CHAPTERS, manualTopics } from '../../../src/cli/manual.ts';
+import { CHAPTERS, topicNames } from '../../../src/cli/chapters.ts';
+import { manualTopics } from '../../../src/cli/manual.ts';
 import { say } from '../../../src/lib/text/terminal-text.ts';
 
 const CHAPTERS_FOLDER = join(import.meta.dirname, '../../../src/manual');
@@ -142,6 +143,7 @@ describe('the topics of the manual', () => {
     const first = ['Try it', 'Five minutes to a mirror of your own service'];
     const titles = [...first, ...headings.map((line) => line.replace(/^#+ /, ''))];
     expect(topics.map(({ title }) => title)).toEqual(titles);
+    expect(topicNames()).toEqual(topics.map(({ name }) => name));
     expect(new Set(topics.map(({ name }) => name)).size).toBe(topics.length);
   });
 

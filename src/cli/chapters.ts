@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+
+import { titlesOf, topicName } from '../manual/topic-names.ts';
+
+const README = new URL('../../README.md', import.meta.url);
+
+/** Where the chapters lie, beside the program's files, as sources and when compiled. */
+export const CHAPTERS_FOLDER = new URL('../manual/', import.meta.url);
+
+/** The chapters of the manual, in their order; each is a file of that name. */
+export const CHAPTERS = [
+  'commands',
+  'settings',
+  'key-rotation',
+  'on-disk',
+  'backups',
+  'hooks',
+  'monitoring',
+  'troubleshooting',
+  'systemd',
+  'container',
+  'how-it-works',
+  'reliability',
+  'security',
+  'performance',
+  'server',
+  'replica',
+  'asking',
+] as const;
+
+/** The README's sections that the manual begins with: the one after them tells in short what chapters tell. */
+export const FIRST_STEPS = 2;
+
+/** The text of a chapter, or of the README; null where its file was taken away. */
+export function chapterText(name: (typeof CHAPTERS)[number] | 'README'): string | null {
+  try {
+    return readFileSync(name === 'README' ? README : new URL(`${name}.md`, CHAPTERS_FOLDER), 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+/** The names of all topics, in the order of the manual. */
+export function topicNames(): readonly string[] {
+  const first = titlesOf(chapterText('README') ?? '', 2).slice(0, FIRST_STEPS);
+  const others = CHAPTERS.flatMap((name) => titlesOf(chapterText(name) ?? '', 1, 2));
+  return [...first, ...others].map(topicName);
+}
