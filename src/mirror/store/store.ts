@@ -21,7 +21,7 @@ import { refuseForeignDirectory } from './first-start.ts';
 import { readDriftNote, writeDriftNote } from './verify/drift-note.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
-import { createGate, removeLinked, tryToPass } from './publish/gate.ts';
+import { createGate, removeLinked } from './publish/gate.ts';
 import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
 import { createInventory, type Inventory, type InventoryReading, treeToRemember } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
@@ -32,7 +32,7 @@ import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.t
 import { createExclusion, type PublishContext } from './publish/commit.ts';
 import { type PublishResult, publishStage, type Repair } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
-import { interruptedPublishes, type Recovered, recoverStages, stagesLeft } from './publish/recover.ts';
+import { recover } from './publish/recover.ts';
 import { readRetries, removeRetries } from './retries.ts';
 import { type ShowStage, showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
@@ -292,31 +292,6 @@ async function throughGate<T>(
 ): Promise<T> {
   await checkDirectory();
   return gate.pass(step, signal);
-}
-
-/**
- * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
- * publishing, it waits, and so does whatever else is to be published there.
- */
-function recover(context: PublishContext, signal?: AbortSignal): Promise<readonly string[]> {
-  return onDisk('recovering interrupted work', async () => {
-    await context.checkDirectory();
-    // What a publish that goes on beside this leaves behind meanwhile stays as it says.
-    const known = [...context.unrecovered.keys()];
-    const { completed, unrecovered } = await recoverBehindGate(context, signal);
-    for (const path of known) context.unrecovered.delete(path);
-    for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
-    return completed;
-  });
-}
-
-async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
-  const { gate, exclusively } = context;
-  if ((await stagesLeft(context)).length === 0) return { completed: [], unrecovered: new Map() };
-  const recovered = await tryToPass(gate, () => exclusively(() => recoverStages(context)), signal);
-  if ('done' in recovered) return recovered.done;
-  const paths = await interruptedPublishes(context);
-  return { completed: [], unrecovered: new Map(paths.map((path) => [path, recovered.obstacle])) };
 }
 
 /** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */

@@ -12,10 +12,10 @@ import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';
 import type { DedupCandidates } from './dedup.ts';
-import { finishIntent, type RecoveryContext, applyIntent, isApplied } from './recover.ts';
+import { applyIntent, finishIntent, type IntentContext, isApplied } from './apply-intent.ts';
 
 /** What publishing works with. */
-export interface PublishContext extends RecoveryContext {
+export interface PublishContext extends IntentContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
   /** Whether the history keeps trees that a newer state replaces. */
@@ -80,7 +80,7 @@ export async function commit(context: PublishContext, stage: string, intent: Int
 }
 
 /** A target whose last publish is still to be completed takes no other one. */
-export function refuseUnsettled(context: PublishContext, path: string): void {
+export function refuseUnrecovered(context: PublishContext, path: string): void {
   const cause = context.unrecovered.get(path);
   if (cause === undefined) return;
   if (cause instanceof LeasedError) throw cause;

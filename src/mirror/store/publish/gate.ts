@@ -128,7 +128,7 @@ export async function tryToPass<T>(
   }
 }
 
-/** Removes what holds links to published files. What is not let through now stays: it is settled before the next pass. */
+/** Removes what holds links to published files. What is not let through now stays: recovery removes it before the next pass. */
 export async function removeLinked(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
   await tryToPass(gate, remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS));
 }

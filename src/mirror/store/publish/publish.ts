@@ -6,7 +6,7 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
 import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { examinePublished, examineTree } from '../verify/examine.ts';
 import { type Intent, STAGED } from './intent.ts';
@@ -45,7 +45,7 @@ export async function publishStage(
   { rewritten, isDamaged, isApprovedDeletion = false }: Repair,
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
-    refuseUnsettled(context, path);
+    refuseUnrecovered(context, path);
     await refuseLinks(context.layout, [join('mirror', path)]);
     const { present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
     const differences = treeChanges(before, manifest.files);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
-import { commit, freeHistoryPath, type PublishContext, refuseUnsettled } from './commit.ts';
+import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
 import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
@@ -23,7 +23,7 @@ export async function moveTree(
   to: string,
   manifest: Manifest,
 ): Promise<void> {
-  for (const path of [from, to]) refuseUnsettled(context, path);
+  for (const path of [from, to]) refuseUnrecovered(context, path);
   if (from === to) {
     await commitAlone(context, { how: 'manifest', path: to }, manifest);
     return;
@@ -40,7 +40,7 @@ async function relocateTree(
   manifestTo: string,
   manifest: Manifest | null,
 ): Promise<void> {
-  refuseUnsettled(context, path);
+  refuseUnrecovered(context, path);
   await onDisk(`moving ${path}`, async () => {
     const tree = await unlessMissing(lstat(treePath(context.layout, path)));
     const present = await readManifest(manifestPath(context.layout, path));

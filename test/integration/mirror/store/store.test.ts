@@ -240,7 +240,7 @@ describe('recovery', () => {
       inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
     const { writeIntent, STAGED } = await import('../../../../src/mirror/store/publish/intent.ts');
     const { formatManifest } = await import('../../../../src/mirror/store/manifest-file.ts');
-    const { applyIntent } = await import('../../../../src/mirror/store/publish/recover.ts');
+    const { applyIntent } = await import('../../../../src/mirror/store/publish/apply-intent.ts');
     const { bindNativeCalls } = await import('../../../../src/lib/native/file-calls.ts');
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));
     const { ino } = await lstat(join(stage.folder, STAGED.tree));
