@@ -3,6 +3,7 @@ import { counted, roughSize } from '../lib/text/humanize.ts';
 import type { Action } from '../mirror/plan/actions.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
+import { readDriftNote } from '../mirror/store/verify/drifted-trees.ts';
 import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../daemon/start/open-mirror.ts';
 import { openReader } from '../daemon/start/open-reader.ts';
@@ -24,7 +25,8 @@ export async function plan(settings: SettingsFor<'service' | 'directory'>): Prom
   const { signal, stopListening } = abortOnSignal();
   try {
     const listing = await client.poll(signal, true);
-    const context = { store, state, emit: tellEvent, now: Date.now, drifted: new Set<string>() };
+    const drifted = new Set(await readDriftNote(store.layout));
+    const context = { store, state, emit: tellEvent, now: Date.now, drifted };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
     return { actions: planned.plan, selection: planned.selection };
   } finally {

@@ -126,7 +126,7 @@ async function pull(
   try {
     // What is lost with its manifest is new to the plan, and need not be noted as changed.
     const present = new Set(await manifestPaths(mirror.store.layout));
-    for (const path of paths) if (present.has(path)) mirror.context.drifted.add(path);
+    for (const path of paths) if (present.has(path)) mirror.store.drifted.add(path);
     await runPass(mirror.context, mirror.policy, 'command', signal);
     await mirror.rememberInstallation();
   } finally {

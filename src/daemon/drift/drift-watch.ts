@@ -73,7 +73,7 @@ export async function startDriftWatch(
     });
   return {
     repairAll: () => {
-      for (const target of notes.keys()) mirror.context.drifted.add(target);
+      for (const target of notes.keys()) store.drifted.add(target);
     },
     afterPass: () => {
       // What happened while nobody watched is found once by looking at everything.
@@ -97,7 +97,7 @@ function unseenReporter(emit: EventSink): (error: unknown) => void {
 function createReporter(
   repairNow: (() => void) | null,
   notes: Map<string, DriftNote>,
-  { state, context }: Mirror,
+  { store, state, context }: Mirror,
   emit: EventSink,
 ): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
   const repairedAtMs = new Map<string, number>();
@@ -115,7 +115,7 @@ function createReporter(
       notes.set(target, { ...summary, sinceMs: context.now() });
       await save();
       if (repairNow === null) return;
-      context.drifted.add(target);
+      store.drifted.add(target);
       const lastMs = repairedAtMs.get(target);
       repairedAtMs.set(target, performance.now());
       if (lastMs === undefined || performance.now() - lastMs > REPAIR_PAUSE_MS) repairNow();
@@ -123,7 +123,7 @@ function createReporter(
     onWhole: async (target) => {
       emit({ name: 'target.whole', target });
       notes.delete(target);
-      context.drifted.delete(target);
+      store.drifted.delete(target);
       await save();
     },
   };

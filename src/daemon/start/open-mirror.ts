@@ -138,7 +138,6 @@ export async function openMirror(
       emit: notes.emit,
       ...atStart(),
       scheduler,
-      drifted: new Set(store.drifted),
       monitor,
     };
     const setups = createSetups(await setUp(settings, state, emit, options, null), scheduler);

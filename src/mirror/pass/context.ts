@@ -39,6 +39,4 @@ export interface PassContext {
   readonly monitor: PullMonitor;
   /** Where pulls wait for their slots, and run. */
   readonly scheduler: PullScheduler<PullEnd>;
-  /** Paths of trees that were found to differ from their manifests: the next pass puts them right. */
-  readonly drifted: Set<string>;
 }

@@ -110,7 +110,7 @@ async function moveTree(execution: Execution, action: Action, from: string): Pro
     if (manifest === null) return null;
     await context.store.move(from, action.path, renamed(manifest, action.repository), execution.signal);
     // What is to be put right stands elsewhere now.
-    if (context.drifted.delete(from)) context.drifted.add(action.path);
+    context.store.drifted.move(from, action.path);
     context.emit({ name: 'target.moved', from, target: action.path });
     return null;
   } catch (error) {

@@ -52,13 +52,13 @@ export async function runPass(
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     await reportUpstream(context, listing);
     // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
-    const planContext = { ...context, drifted: new Set(stillToRepair(context)) };
+    const planContext = { ...context, drifted: new Set(context.store.drifted.paths()) };
     const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
     await context.store.withdrawRetries(planned.retries);
-    await context.store.noteDrifted(stillToRepair(context));
+    await context.store.drifted.save();
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
     await context.store.saveTargets(stillAwaited(lost, listing, results));
     await sweepTrees(context, listing, signal);
@@ -81,16 +81,12 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
   return new Map([...scheduler.running()].map(([key, { action }]) => [key, action]));
 }
 
-/** The trees that are to be put right, also those of which the pull that does it goes on. */
-function stillToRepair({ drifted, scheduler }: Pick<PassContext, 'drifted' | 'scheduler'>): string[] {
-  const repairs = [...scheduler.running().values()].filter(({ isRepair }) => isRepair);
-  return [...new Set([...drifted, ...repairs.map(({ action }) => action.published?.path ?? action.path)])];
-}
-
 /** The part of a pass's context that planning needs: nothing that writes. */
-export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'drifted'> {
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: Pick<MirrorStore, 'inventory' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records'>;
+  /** Paths of the trees that are to be put right. */
+  readonly drifted: ReadonlySet<string>;
 }
 
 /**
@@ -115,7 +111,6 @@ export async function planPass(
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
-  const { drifted } = context;
   const nowMs = context.now();
   const whole = makePlan({
     listing,
@@ -123,7 +118,7 @@ export async function planPass(
     unreadable: new Set(unreadable),
     records,
     approvals,
-    drifted,
+    drifted: context.drifted,
     policy,
     nowMs,
     urgent,

@@ -17,15 +17,12 @@ export interface QueuedPull<Result> extends Waiting {
 export interface BegunPull<Result> {
   /** Resolves once the outcome is recorded; rejected by what would end every other pull, too. */
   readonly ended: Promise<Result>;
-  /** Whether it is to put right a tree that differs from its manifest. */
-  readonly isRepair: boolean;
   /** Is called once, if it takes long. Never throws. */
   readonly onSlow: () => void;
 }
 
 /** A pull that goes on. */
-export interface RunningPull
-  extends Pick<QueuedPull<unknown>, 'action' | 'service'>, Pick<BegunPull<unknown>, 'isRepair'> {
+export interface RunningPull extends Pick<QueuedPull<unknown>, 'action' | 'service'> {
   /** Whether it has taken long, and counts as a prompt one no more. */
   readonly isSlow: boolean;
 }
@@ -175,7 +172,7 @@ export class PullScheduler<Result> {
     const endWork = this.#beginWork();
     const results = this.#results;
     const isAwaited = (): boolean => results !== null && this.#results === results;
-    const { ended, isRepair, onSlow } = begin(control.signal, isAwaited);
+    const { ended, onSlow } = begin(control.signal, isAwaited);
     const stopTimer = this.#startTimer(() => {
       entry.isSlow = true;
       onSlow();
@@ -196,7 +193,6 @@ export class PullScheduler<Result> {
     const entry: Entry = {
       action,
       service,
-      isRepair,
       isSlow: false,
       callOff: () => control.abort(),
       ended: end(),

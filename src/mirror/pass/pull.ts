@@ -97,14 +97,14 @@ async function lookAtPublished(
 
 /** What was done to a file that other targets have in common with this one was done to theirs: they are put right, too. */
 async function noteSharers(
-  { store, drifted, emit }: PassContext,
+  { store, emit }: PassContext,
   path: string,
   differences: readonly Difference[],
 ): Promise<void> {
   if (differences.length === 0) return;
   for (const target of await store.sharersOf(path, differences)) {
-    if (drifted.has(target)) continue;
-    drifted.add(target);
+    if (store.drifted.has(target)) continue;
+    store.drifted.add(target);
     const { modified, first } = summariseDrift(differences);
     emit({ name: 'target.drifted', target, added: 0, missing: 0, modified, first });
   }
@@ -161,14 +161,14 @@ async function askBefore(
 
 /** Says of a published tree that was changed through a view of it that it is to be put right. */
 async function noteDamage(
-  { store, drifted, emit }: PassContext,
+  { store, emit }: PassContext,
   { target, previous }: Omit<StagedState, 'folder'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (previous === null) return;
   const differences = (await store.examine(target, previous, 'facts', signal)) ?? [];
   if (differences.length === 0) return;
-  drifted.add(target);
+  store.drifted.add(target);
   emit({ name: 'target.drifted', target, ...summariseDrift(differences) });
 }
 

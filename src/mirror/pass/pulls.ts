@@ -123,21 +123,20 @@ function waitingSinceMs(record: TargetRecord | undefined): number {
  */
 function beginPull(work: PullWork, isAwaited: () => boolean, leaveSignals: () => void): BegunPull<PullEnd> {
   const { context, action } = work;
-  const { drifted, emit, now } = context;
+  const { store, emit, now } = context;
   const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
   // What was found to differ after the plan was made is looked at too shallowly here.
-  const isRepair = (action.depth === 'bytes' || action.published === null) && drifted.delete(path);
+  const isThorough = action.depth === 'bytes' || action.published === null;
+  const endRepair = isThorough ? store.drifted.beginRepair(path) : () => {};
   const startedAtMs = now();
   let isSlow = false;
   const onEnd = (result: string): void => {
     leaveSignals();
-    const isRight = result === 'pulled' || result === 'gone';
-    if (isRepair && !isRight) drifted.add(path);
+    endRepair(result === 'pulled' || result === 'gone');
     if (isSlow)
       emit({ name: 'target.slow_ended', target: action.path, result, durationMs: now() - startedAtMs });
   };
   return {
-    isRepair,
     onSlow: () => {
       isSlow = true;
       emit({ name: 'target.slow', target: action.path, startedAtMs });

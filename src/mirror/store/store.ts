@@ -18,7 +18,7 @@ import {
   usable,
 } from './directory.ts';
 import { refuseForeignDirectory } from './first-start.ts';
-import { readDriftNote, writeDriftNote } from './verify/drift-note.ts';
+import { DriftedTrees, readDriftNote } from './verify/drifted-trees.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
@@ -80,13 +80,8 @@ export interface MirrorStore {
   readonly sharersOf: DedupCandidates['sharersOf'];
   /** The target that a path below `mirror/` belongs to; null for none. */
   readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
-  /**
-   * Paths of trees that differ from their manifests: noted before, or found at opening in a directory that was copied or
-   * restored, as a backup taken while something was published may hold a tree and a manifest that do not belong together.
-   */
-  readonly drifted: readonly string[];
-  /** Notes the trees that are still to be put right, so that the next process knows. */
-  readonly noteDrifted: (paths: readonly string[]) => Promise<void>;
+  /** The trees that are to be put right. */
+  readonly drifted: DriftedTrees;
   readonly stage: (currentPath: string) => Promise<Stage>;
   /** See `showStage`. */
   readonly show: ShowStage;
@@ -209,15 +204,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
-): Pick<
-  MirrorStore,
-  'noteDrifted' | 'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals'
-> {
+): Pick<MirrorStore, 'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals'> {
   return {
-    noteDrifted: async (paths) => {
-      await lock.check();
-      await onDisk('noting what differs', () => writeDriftNote(layout, paths));
-    },
     noteHeldFiles: async (target, paths) => {
       await lock.check();
       await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));
@@ -294,7 +282,10 @@ async function throughGate<T>(
   return gate.pass(step, signal);
 }
 
-/** Finds out which directory this is, and what in it is to be put right, if it was copied or restored. */
+/**
+ * Finds out which directory this is, and what in it is to be put right. A directory that was copied or restored is looked at as a
+ * whole: a backup taken while something was published may hold a tree and a manifest that do not belong together.
+ */
 async function identify(
   context: PublishContext,
   inventory: Inventory,
@@ -305,8 +296,8 @@ async function identify(
   const noted = await usable(layout.root, () => readDriftNote(layout));
   const found =
     knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
-  const drifted = [...new Set([...noted, ...found])];
-  await usable(layout.root, () => writeDriftNote(layout, drifted));
+  const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
+  await usable(layout.root, () => drifted.save());
   return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
 }
 

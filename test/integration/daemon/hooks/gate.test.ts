@@ -140,7 +140,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
-    expect([...mirror.context.drifted]).toEqual(['Plan/main']);
+    expect(mirror.context.store.drifted.paths()).toEqual(['Plan/main']);
     expect(mirror.eventsOf('target.drifted')).toMatchObject([
       { target: 'Plan/main', modified: 1, first: 'b.xlsx' },
     ]);
@@ -156,7 +156,7 @@ describe('the command before publishing', () => {
     await mirror.pass();
     service.write(plan, 'main', 'a.xlsx', 'a2');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
-    expect([...mirror.context.drifted]).toEqual([]);
+    expect(mirror.context.store.drifted.paths()).toEqual([]);
   });
 
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
@@ -174,7 +174,7 @@ describe('the command before publishing', () => {
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
     await mirror.pass();
     await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');
-    mirror.context.drifted.add('Plan/main');
+    mirror.context.store.drifted.add('Plan/main');
     await mirror.pass();
     await mirror.expectExact();
     expect(await seen()).toBe('asked\n');

@@ -278,14 +278,14 @@ describe('a slow pull', () => {
       return [...note].filter(([name]) => name.includes('drift')).map(([, bytes]) => bytes.toString());
     };
     const before = await noted();
-    pair.mirror.context.drifted.add('Slow/main');
+    pair.mirror.context.store.drifted.add('Slow/main');
     pair.hold();
     await pair.pass();
     expect(String(await noted())).toContain('Slow/main');
     await pair.release();
     await pair.pass();
     expect(await noted()).toEqual(before);
-    expect([...pair.mirror.context.drifted]).toEqual([]);
+    expect(pair.mirror.context.store.drifted.paths()).toEqual([]);
   });
 
   it('that ends while the plan is made is still told as one that goes on', async () => {
@@ -388,14 +388,14 @@ describe('a slow pull whose target', () => {
       join(pair.mirror.directory, 'mirror', repository, 'main', 'huge.xlsx');
     await rm(file('Slow'));
     await writeFile(file('Slow'), 'edited by someone');
-    pair.mirror.context.drifted.add('Slow/main');
+    pair.mirror.context.store.drifted.add('Slow/main');
     pair.hold();
     await pair.pass();
     pair.service.renameRepository(pair.slow, 'Renamed');
     expect(resultsOf(await pair.pass())).toMatchObject({ 'Renamed/main': { reason: 'drift' } });
     await pair.release();
     await pair.mirror.expectExact();
-    expect([...pair.mirror.context.drifted]).toEqual([]);
+    expect(pair.mirror.context.store.drifted.paths()).toEqual([]);
   });
 
   it('is seen by the guard with all others', async () => {

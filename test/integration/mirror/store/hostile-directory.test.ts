@@ -202,7 +202,7 @@ describe('a directory that somebody else has written into', () => {
       for (const at of ['canary', 'not-there-yet'])
         await linkOver(join(root, 'outside', at), join(directory, '.workbook-mirror', name), async () => {
           const store = await openMirrorStore(settings).catch(onlyRefusal);
-          await store?.noteDrifted([]);
+          await store?.drifted.save();
           const state = store === undefined ? undefined : await openStateOf(settings, store, false, () => {});
           await state?.close();
           await store?.close();

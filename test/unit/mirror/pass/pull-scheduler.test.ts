@@ -64,7 +64,7 @@ class Bench {
         this.begun.push(name);
         this.hands.set(name, hand);
         signal.addEventListener('abort', () => hand.reject(new Error(`${name} was called off`)));
-        return { ended: hand.promise, isRepair: false, onSlow: () => this.slow.push(name) };
+        return { ended: hand.promise, onSlow: () => this.slow.push(name) };
       },
     };
   }

@@ -108,7 +108,7 @@ describe.skipIf(areCloned)('what someone does to a shared file', () => {
   it.each(edits)('%s: it is put right in all targets by the full check of one', async (_name, edit) => {
     const { service, mirror } = await twice();
     await edit(placeOf(mirror, BOTH[0]));
-    mirror.context.drifted.add('Plan/main');
+    mirror.context.store.drifted.add('Plan/main');
     await mirror.pass();
     expect(mirror.events).toContainEqual(
       expect.objectContaining({ name: 'target.drifted', target: 'Plan/copy' }),
@@ -123,7 +123,7 @@ describe.skipIf(areCloned)('what someone does to a shared file', () => {
     const { service, mirror } = await twice({ DEDUP: 'auto' });
     const { mode } = await lstat(placeOf(mirror, BOTH[0]));
     await chmod(placeOf(mirror, BOTH[0]), 0o666);
-    mirror.context.drifted.add('Plan/main');
+    mirror.context.store.drifted.add('Plan/main');
     const [plan] = service.repositories;
     if (plan !== undefined) service.fork(plan, 'main', 'third');
     await mirror.pass();
@@ -158,7 +158,7 @@ describe.skipIf(areCloned)('what someone does to a shared file', () => {
     service.fork(plan, 'main', 'copy');
     await mirror.pass();
     for (const name of ['a.xlsx', 'b.xlsx']) await writeFile(placeOf(mirror, `Plan/main/${name}`), 'edited');
-    mirror.context.drifted.add('Plan/main');
+    mirror.context.store.drifted.add('Plan/main');
     await mirror.pass();
     await mirror.pass();
     await mirror.expectExact();
