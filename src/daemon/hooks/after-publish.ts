@@ -1,4 +1,4 @@
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
 import {
   type ChangeSpan,
   type DueHook,

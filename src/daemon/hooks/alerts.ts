@@ -1,6 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
-import type { EventSink, MirrorEvent } from '../../mirror/pass/events.ts';
+import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import { readinessOf } from '../status/readiness.ts';
 import { NOT_LISTED, nextListed } from '../status/listed.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
 import type { Send } from './webhook.ts';
 
 /** What the heartbeat needs of the rest. */

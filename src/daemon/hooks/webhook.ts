@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
 import { type Notification } from './notifications.ts';
 import { isChosen } from '../../config/notification-types.ts';
 import { signatureOf } from './signature.ts';

@@ -2,9 +2,13 @@ import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } fr
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { type FileWatch, watchFiles } from './watch-files.ts';
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
+import {
+  eventFailure,
+  type EventFailure,
+  type EventSink,
+  type MirrorEvent,
+} from '../../mirror/pass/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
-import type { EventFailure, EventSink, MirrorEvent } from '../../mirror/pass/events.ts';
 import type { PreparedSettings } from '../start/open-mirror.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;

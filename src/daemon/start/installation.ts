@@ -7,8 +7,7 @@ import type { ReferenceMemory } from '../../mirror/upstream/references.ts';
 import { createTransport } from '../../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { Secret } from '../../config/secret.ts';
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
-import type { EventSink, MirrorEvent } from '../../mirror/pass/events.ts';
+import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import type { State } from '../../mirror/state/state.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 

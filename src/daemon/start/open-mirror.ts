@@ -8,6 +8,7 @@ import type { State } from '../../mirror/state/state.ts';
 import { type MirrorStore, openStore } from '../../mirror/store/store.ts';
 import type { PullEnd } from '../../mirror/pass/execution.ts';
 import { type BeginWork, PullScheduler } from '../../mirror/pass/pull-scheduler.ts';
+import { ReportedOnce } from '../../mirror/pass/reported-once.ts';
 import type { PassPolicy } from '../../mirror/pass/pass.ts';
 import type { PassContext } from '../../mirror/pass/context.ts';
 import { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
@@ -136,7 +137,9 @@ export async function openMirror(
       store,
       state,
       emit: notes.emit,
-      ...atStart(),
+      now: Date.now,
+      random: Math.random,
+      reported: new ReportedOnce(),
       scheduler,
       monitor,
     };
@@ -173,17 +176,6 @@ export async function openMirror(
     await store.close();
     throw error;
   }
-}
-
-/** Clock and chance, and that nothing was reported which is not said again while it stays as it is. */
-function atStart(): Pick<PassContext, 'now' | 'random' | 'knownProblems' | 'knownUnmatched' | 'knownLost'> {
-  return {
-    now: Date.now,
-    random: Math.random,
-    knownProblems: new Set(),
-    knownUnmatched: new Set(),
-    knownLost: new Set(),
-  };
 }
 
 /** Opens the state cache, and has the store know what that remembers. */

@@ -1,5 +1,4 @@
-import { eventFailure } from '../../mirror/pass/event-failure.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 
 /** Tells the log of answers that failed. */
 export interface FailureNotes {

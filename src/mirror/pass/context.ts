@@ -1,13 +1,14 @@
 import type { Archive } from '../archive/archive.ts';
 import type { ChangeSpan } from '../plan/due-hooks.ts';
 import type { State } from '../state/state.ts';
+import type { StagedState } from './staged-state.ts';
 import type { MirrorStore } from '../store/store.ts';
 import type { ServiceClient } from '../upstream/client.ts';
-import type { MirrorEvent } from './events.ts';
+import type { EventSink } from './events.ts';
+import type { ReportedOnce } from './reported-once.ts';
 import type { PullMonitor } from './pull-monitor.ts';
 import type { PullScheduler } from './pull-scheduler.ts';
 import type { PullEnd } from './execution.ts';
-import type { StagedState } from './staged-state.ts';
 
 /** The service, as far as passes ask it. */
 export type PassService = Pick<ServiceClient, 'poll' | 'download' | 'downloadFile' | 'exists'>;
@@ -22,19 +23,15 @@ export interface PassContext {
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
   /** Is told of every new state once it is durable and visible, and how it differs from the one before. */
   readonly onPublished: (target: string, span: ChangeSpan) => void;
-  readonly emit: (event: MirrorEvent) => void;
+  readonly emit: EventSink;
   /** Called whenever bytes were written for the pass. */
   readonly onProgress: () => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
-  /** What was wrong with the answers of the pass before, and is reported. */
-  readonly knownProblems: Set<string>;
-  /** What in the settings selected nothing in the pass before, and is reported. */
-  readonly knownUnmatched: Set<string>;
-  /** The paths of the lost targets that are reported. */
-  readonly knownLost: Set<string>;
+  /** What is reported once, for as long as it stays so. */
+  readonly reported: ReportedOnce;
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;
   /** Where pulls wait for their slots, and run. */

@@ -1,5 +1,5 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
-import type { ErrorCode } from '../../lib/errors/errors.ts';
+import { type ErrorCode, toMirrorError } from '../../lib/errors/errors.ts';
 import type { HeldDeletion } from '../plan/guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from '../plan/selection-check.ts';
 
@@ -17,6 +17,12 @@ export interface EventFailure {
   readonly code: ErrorCode;
   readonly message: string;
   readonly hint: string | null;
+}
+
+/** An error as events carry it. */
+export function eventFailure(error: unknown): EventFailure {
+  const { code, message, hint } = toMirrorError(error);
+  return { code, message, hint: hint ?? null };
 }
 
 /**

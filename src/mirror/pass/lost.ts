@@ -11,15 +11,14 @@ import type { MirrorStore } from '../store/store.ts';
 export async function reportLost({
   store,
   emit,
-  knownLost,
-}: Pick<PassContext, 'emit' | 'knownLost'> & {
+  reported,
+}: Pick<PassContext, 'emit' | 'reported'> & {
   readonly store: Pick<MirrorStore, 'lostTargets'>;
 }): Promise<readonly ListedTarget[]> {
   const { lost, problem } = await store.lostTargets();
   if (problem !== null) emit({ name: 'inventory.damaged', problem });
-  for (const { path } of lost) if (!knownLost.has(path)) emit({ name: 'target.lost', target: path });
-  knownLost.clear();
-  for (const { path } of lost) knownLost.add(path);
+  const paths = lost.map(({ path }) => path);
+  for (const target of reported.news('lost', paths)) emit({ name: 'target.lost', target });
   return lost;
 }
 

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure } from './event-failure.ts';
-import type { MirrorEvent, PassFinished, Trigger } from './events.ts';
+import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
 import { makePlan } from '../plan/plan.ts';
@@ -138,7 +137,8 @@ export async function planPass(
 }
 
 async function reportUpstream(context: PassContext, listing: Listing): Promise<void> {
-  reportProblems(context, listing.problems);
+  for (const problem of context.reported.news('problems', listing.problems))
+    context.emit({ name: 'listing.problem', problem });
   if (listing.workbooks === null) return;
   const { workbooks, workbooksComplete } = listing;
   await tolerateStateFailure(
@@ -153,23 +153,8 @@ async function reportUpstream(context: PassContext, listing: Listing): Promise<v
   );
 }
 
-/** Reports what was wrong with the answers, once for as long as it stays so. */
-function reportProblems(
-  { emit, knownProblems }: Pick<PassContext, 'emit' | 'knownProblems'>,
-  problems: readonly string[],
-): void {
-  for (const problem of problems) {
-    if (!knownProblems.has(problem)) emit({ name: 'listing.problem', problem });
-  }
-  knownProblems.clear();
-  for (const problem of problems) knownProblems.add(problem);
-}
-
-/** Reports what the settings select, and, once for as long as it stays so, what in them selects nothing. */
-function reportSelection(
-  { emit, knownUnmatched }: Pick<PassContext, 'emit' | 'knownUnmatched'>,
-  selection: SelectionCheck,
-): void {
+/** Reports what the settings select, and what in them selects nothing. */
+function reportSelection({ emit, reported }: PassContext, selection: SelectionCheck): void {
   emit({ name: 'selection.checked', ...selection });
   const found = new Map<string, MirrorEvent>(
     selection.unmatched.map((each) => [
@@ -179,9 +164,10 @@ function reportSelection(
   );
   const { repositories } = selection;
   if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories });
-  for (const [key, event] of found) if (!knownUnmatched.has(key)) emit(event);
-  knownUnmatched.clear();
-  for (const key of found.keys()) knownUnmatched.add(key);
+  for (const key of reported.news('unmatched', found.keys())) {
+    const event = found.get(key);
+    if (event !== undefined) emit(event);
+  }
 }
 
 /** Replaced trees that cannot be removed now are removed later: no reason to fail a pass whose work is done. */

@@ -1,4 +1,4 @@
-import { eventFailure } from './event-failure.ts';
+import { eventFailure } from './events.ts';
 import type { PassContext } from './context.ts';
 
 /**

@@ -70,10 +70,7 @@ async function recoverStages(context: IntentContext): Promise<Recovered> {
 }
 
 /** The names of the stages that were left behind. */
-async function stagesLeft({
-  layout,
-  inUse,
-}: Pick<IntentContext, 'layout' | 'inUse'>): Promise<string[]> {
+async function stagesLeft({ layout, inUse }: Pick<IntentContext, 'layout' | 'inUse'>): Promise<string[]> {
   const names = (await unlessMissing(readdir(layout.staging))) ?? [];
   return names.filter((name) => !inUse.has(name));
 }
