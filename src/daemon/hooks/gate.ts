@@ -1,6 +1,6 @@
 import { changedFiles, changeLines } from '../../mirror/plan/changed-files.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { StagedState } from '../../mirror/pass/staged-state.ts';
+import type { StagedState } from '../../mirror/pass/context.ts';
 import { type CommandEnd, runCommand, withLine } from './command.ts';
 import { hookEnvironment } from './environment.ts';
 import type { HookCommand, HookSurroundings } from './ports.ts';

@@ -1,7 +1,7 @@
 import type { Archive } from '../archive/archive.ts';
 import type { ChangeSpan } from '../plan/due-hooks.ts';
 import type { State } from '../state/state.ts';
-import type { StagedState } from './staged-state.ts';
+import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
 import type { ServiceClient } from '../upstream/client.ts';
 import type { EventSink } from './events.ts';
@@ -12,6 +12,18 @@ import type { PullEnd } from './execution.ts';
 
 /** The service, as far as passes ask it. */
 export type PassService = Pick<ServiceClient, 'poll' | 'download' | 'downloadFile' | 'exists'>;
+
+/** A new state of a target that waits for being published. */
+export interface StagedState {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly target: string;
+  /** The new inventory. */
+  readonly manifest: Manifest;
+  /** What is published now; null for nothing. */
+  readonly previous: Manifest | null;
+  /** Where the whole new tree can be read, absolute. */
+  readonly folder: string;
+}
 
 /** All that a pass works with. */
 export interface PassContext {

@@ -15,7 +15,7 @@ import {
 import { retireAll, type Retirement } from './gone.ts';
 import type { PassContext } from './context.ts';
 import { pullAll, unfinishedResult } from './pulls.ts';
-import { forget, record, withdraw } from './remember.ts';
+import { forget, recordAll, withdraw } from './remember.ts';
 
 /**
  * Carries a plan out: what needs no contents first, then the pulls, last what leaves the mirror. One target's failure is
@@ -41,7 +41,7 @@ export async function executePlan(
   const retired = await retireAll(execution, retirements);
   // Of a duplicate nothing is remembered: record and approval are those of the tree that counts.
   const counting = retired.filter((_, index) => retirements[index]?.reason !== 'duplicate');
-  await record(execution, counting);
+  await recordAll(execution, counting);
   const others = [...done, ...untouched, ...pulled];
   await forget(execution, [...others, ...retired]);
   await withdraw(execution, [...others, ...counting]);
@@ -93,7 +93,7 @@ async function doWithoutContents(execution: Execution): Promise<{
     else if (action.kind === 'hold') done.push(resultOf(action, outcomeOfHold(action)));
     else if (action.kind === 'pull') pulls.push(action);
   }
-  await record(execution, done);
+  await recordAll(execution, done);
   return { done, untouched, pulls };
 }
 

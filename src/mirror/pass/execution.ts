@@ -6,6 +6,7 @@ import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
+import type { PullMeter } from './pull-monitor.ts';
 
 /** What became of one action. */
 export interface ActionResult {
@@ -53,33 +54,34 @@ export interface PlannedPass {
   readonly approvals: Approvals;
 }
 
-/** What whoever works on targets needs of a pass. */
-export interface TargetWork {
+/** A plan on its way. */
+export interface Execution extends PlannedPass {
   readonly context: PassContext;
   readonly policy: ExecutePolicy;
-  readonly listing: Pick<Listing, 'takenAtMs'>;
-  readonly records: ReadonlyMap<string, TargetRecord>;
-  /** See `PlannedPass.trees`. */
-  readonly trees: ReadonlyMap<string, RememberedTree>;
-  readonly approvals: Approvals;
+  readonly listing: Listing;
   readonly signal: AbortSignal;
   /** Reports the lease that something waits for, once each. */
   readonly noteLease: (lease: Lease) => void;
 }
 
-/** A plan on its way. */
-export interface Execution extends TargetWork, PlannedPass {
-  readonly listing: Listing;
-}
-
 /** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
-export interface PullWork extends TargetWork {
+export interface Pull extends Pick<Execution, 'context' | 'policy' | 'approvals' | 'noteLease'> {
   readonly action: PullAction;
   readonly repository: Repository;
   /** Rows of the whole repository; null where the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
+  /** What is remembered of the target. */
+  readonly record: TargetRecord;
+  /** What is remembered of its published tree; null for nothing. */
+  readonly tree: RememberedTree | null;
+  /** When the service was asked for its lists. Milliseconds since the epoch. */
+  readonly listedAtMs: number;
+  /** Takes in how far it is. */
+  readonly meter: PullMeter;
+  /** Ends it. */
+  readonly signal: AbortSignal;
 }
 
 /** The result of an action that moved no bytes. */
@@ -98,7 +100,7 @@ export function leaseNoter(emit: PassContext['emit']): (lease: Lease) => void {
 
 /** An action that waits for the end of a lease. It says nothing about the target, and costs it nothing. */
 export function heldByLease(
-  { noteLease }: Pick<TargetWork, 'noteLease'>,
+  { noteLease }: Pick<Execution, 'noteLease'>,
   { target, repository, path, published, fingerprint, moveFrom }: Action,
   lease: Lease,
 ): EndedResult {
@@ -121,7 +123,7 @@ export function heldByLease(
 
 /** What an action that failed came to. @throws MirrorError what ends the whole pass */
 export function failed(
-  work: Pick<TargetWork, 'noteLease' | 'signal'>,
+  work: Pick<Execution, 'noteLease' | 'signal'>,
   action: Action,
   error: unknown,
 ): EndedResult {

@@ -4,7 +4,7 @@ import type { Action, PullAction, RetireReason } from '../plan/actions.ts';
 import { isRestored, mirroredTargets } from '../plan/retirements.ts';
 import { emptyRecord } from '../plan/record.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
-import { type EndedResult, type Execution, failed, type PullWork, resultOf } from './execution.ts';
+import { type EndedResult, type Execution, failed, type Pull, resultOf } from './execution.ts';
 
 /** A tree that is to leave the mirror. */
 export interface Retirement {
@@ -17,15 +17,14 @@ export interface Retirement {
  * The service has no contents for the target: what that means depends on what else it says.
  * @returns null when the target's time has come
  */
-export async function notFound(work: PullWork, isCertain: boolean): Promise<EndedResult | null> {
-  const { action } = work;
+export async function notFound(pull: Pull, isCertain: boolean): Promise<EndedResult | null> {
+  const { action, record, policy } = pull;
   switch (action.whenAbsent) {
     case 'accept':
       return resultOf(action, { kind: 'absent' });
     case 'count-as-missing': {
-      if (!isCertain || !(await isRepositoryReachable(work))) throw notFoundError(action);
-      const before = work.records.get(targetKey(action.target))?.missingPasses ?? 0;
-      const isDue = before + 1 >= work.policy.retireAfterPasses;
+      if (!isCertain || !(await isRepositoryReachable(pull))) throw notFoundError(action);
+      const isDue = record.missingPasses + 1 >= policy.retireAfterPasses;
       return isDue ? null : resultOf(action, { kind: 'missing' });
     }
     case 'fail':
@@ -40,7 +39,7 @@ async function isRepositoryReachable({
   repository,
   branches,
   signal,
-}: PullWork): Promise<boolean> {
+}: Pull): Promise<boolean> {
   const others = branches.filter((branch) => branch !== action.target.branch);
   for (const branch of [HEAD_BRANCH, ...others]) {
     if (await context.service.exists({ repository, branch, path: '', signal })) return true;

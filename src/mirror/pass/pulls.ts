@@ -1,25 +1,13 @@
-import type { Action, PullAction, PullReason } from '../plan/actions.ts';
+import type { Action, PullAction } from '../plan/actions.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import type { MirrorEvent } from './events.ts';
-import { lastLease } from '../store/leases/lease.ts';
-import type { TargetRecord } from '../plan/record.ts';
+import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { byRepository, targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
-import {
-  type ActionResult,
-  type EndedResult,
-  type Execution,
-  failed,
-  heldByLease,
-  type PullEnd,
-  type PullWork,
-  resultOf,
-} from './execution.ts';
-import { notFound } from './gone.ts';
+import { type ActionResult, type Execution, type Pull, type PullEnd, resultOf } from './execution.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
-import { record } from './remember.ts';
+import { recordPull } from './remember.ts';
 
 /** What became of the pulls of a pass. */
 export interface PulledAll {
@@ -64,33 +52,33 @@ function queuePulls(
   const rows = listing.workbooks === null ? null : byRepository(listing.workbooks);
   const branches = branchesOf(plan);
   return actions.map((action): QueuedPull<PullEnd> => {
-    const key = keyOf(action);
     const repository = repositories.get(action.target.repositoryId);
     if (repository === undefined)
       throw new MirrorError('internal.defect', `No repository for ${action.path}.`);
-    const workUntil = (end: AbortSignal): PullWork => ({
+    const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
+    const pull = {
       context,
       policy,
-      listing: { takenAtMs: listing.takenAtMs },
-      records: only(records, key),
-      trees: only(trees, action.published?.path ?? action.path),
-      approvals: only(approvals, key),
-      signal: end,
+      approvals,
       noteLease,
       action,
       repository,
+      record,
+      tree: trees.get(action.published?.path ?? action.path) ?? null,
       rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
       branches: branches.get(repository.id) ?? [],
-    });
+      listedAtMs: listing.takenAtMs,
+    };
     return {
       action,
       repositoryId: repository.id,
       service: context.service,
-      waitingSinceMs: waitingSinceMs(records.get(key)),
+      waitingSinceMs: waitingSinceMs(record),
       sizeBytes: action.byWorkbook !== 'no' ? 0 : (action.published?.archiveBytes ?? null),
       begin: (calledOff, isAwaited) => {
+        const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
         const either = joinSignals(signal, calledOff);
-        return beginPull(workUntil(either.signal), isAwaited, either.leave);
+        return beginPull({ ...pull, meter, signal: either.signal }, isAwaited, either.leave);
       },
     };
   });
@@ -107,111 +95,66 @@ function branchesOf(plan: readonly Action[]): Map<string, string[]> {
   return branches;
 }
 
-function only<Value>(values: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
-  const value = values.get(key);
-  return new Map(value === undefined ? [] : [[key, value]]);
-}
-
 /** Since when a target waits for its turn: since it was last found to be right, or tried. Milliseconds since the epoch. */
-function waitingSinceMs(record: TargetRecord | undefined): number {
-  return Math.max(record?.verifiedAtMs ?? 0, record?.failure?.lastAtMs ?? 0);
+function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
+  return Math.max(verifiedAtMs ?? 0, failure?.lastAtMs ?? 0);
 }
 
-/**
- * Begins a pull, and puts right with it what was known to differ in its tree. What is found to differ meanwhile waits for the
- * next pass, as the pull may have looked at it before.
- */
-function beginPull(work: PullWork, isAwaited: () => boolean, leaveSignals: () => void): BegunPull<PullEnd> {
-  const { context, action } = work;
-  const { store, emit, now } = context;
-  const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
-  // What was found to differ after the plan was made is looked at too shallowly here.
-  const isThorough = action.depth === 'bytes' || action.published === null;
-  const endRepair = isThorough ? store.drifted.beginRepair(path) : () => {};
+/** Begins a pull, and reports it where it takes long. */
+function beginPull(pull: Pull, isAwaited: () => boolean, leaveSignals: () => void): BegunPull<PullEnd> {
+  const { emit, now } = pull.context;
+  const target = pull.action.path;
   const startedAtMs = now();
   let isSlow = false;
   const onEnd = (result: string): void => {
     leaveSignals();
-    endRepair(result === 'pulled' || result === 'gone');
-    if (isSlow)
-      emit({ name: 'target.slow_ended', target: action.path, result, durationMs: now() - startedAtMs });
+    if (isSlow) emit({ name: 'target.slow_ended', target, result, durationMs: now() - startedAtMs });
   };
   return {
     onSlow: () => {
       isSlow = true;
-      emit({ name: 'target.slow', target: action.path, startedAtMs });
+      emit({ name: 'target.slow', target, startedAtMs });
     },
-    ended: pullAndRecord(work, isAwaited).then(
-      (end) => {
-        onEnd(end.kind === 'gone' ? 'gone' : end.result.outcome.kind);
-        return end;
-      },
-      (error: unknown) => {
-        const { code } = toMirrorError(error);
-        onEnd(code === 'pass.abandoned' ? 'called off' : code);
-        throw error;
-      },
-    ),
+    ended: pullAndRecord(pull, isAwaited, onEnd),
   };
 }
 
-/** Pulls a target and records what became of it; but for one that is gone, of which the pass that waits disposes. */
-async function pullAndRecord(work: PullWork, isAwaited: () => boolean): Promise<PullEnd> {
-  const news: MirrorEvent[] = [];
-  const result = await pullOne(work, (event) => news.push(event));
-  if (result === null && isAwaited()) return { kind: 'gone', action: work.action };
-  // Trees leave the mirror within a pass, where the guard sees all of them: the next one finds that the time has come.
-  const ended = result ?? resultOf(work.action, { kind: 'missing' });
-  await record(work, [ended]);
-  // Who looks at the records when it comes is to find there what it tells.
-  for (const event of news) work.context.emit(event);
-  return { kind: 'recorded', result: ended };
+/**
+ * Pulls a target and records what became of it; but for one that is gone, of which the pass that waits disposes. Puts right with it
+ * what was known to differ in its tree.
+ */
+async function pullAndRecord(
+  pull: Pull,
+  isAwaited: () => boolean,
+  onEnd: (result: string) => void,
+): Promise<PullEnd> {
+  const { action, context } = pull;
+  const endRepair = beginRepair(pull);
+  let became = '';
+  try {
+    const { result, news } = await pullTarget(pull);
+    became = result?.outcome.kind ?? 'gone';
+    if (result === null && isAwaited()) return { kind: 'gone', action };
+    // Trees leave the mirror within a pass, where the guard sees all of them: the next one finds that the time has come.
+    const ended = result ?? resultOf(action, { kind: 'missing' });
+    became = ended.outcome.kind;
+    await recordPull(pull, ended);
+    // Who looks at the records when it comes is to find there what it tells.
+    for (const event of news) context.emit(event);
+    return { kind: 'recorded', result: ended };
+  } catch (error) {
+    const { code } = toMirrorError(error);
+    became = code === 'pass.abandoned' ? 'called off' : code;
+    throw error;
+  } finally {
+    endRepair(became === 'pulled' || became === 'gone');
+    onEnd(became);
+  }
 }
 
-/** Pulls that most often find nothing to publish; the others are not downloaded while a lease keeps them from being published. */
-const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version-list', 'confirm-gone']);
-
-/**
- * Pulls a target; null when the service has it no longer, and its time has come.
- * @param tellLater takes what is to be reported once the result is recorded
- */
-async function pullOne(work: PullWork, tellLater: (event: MirrorEvent) => void): Promise<EndedResult | null> {
-  const { context, action, listing, repository, rows, approvals, policy, signal } = work;
-  try {
-    signal.throwIfAborted();
-    const lease = WORTH_A_LOOK.has(action.reason) ? null : lastLease(await context.store.leases());
-    if (lease !== null) return heldByLease(work, action, lease);
-    context.emit({ name: 'target.started', target: action.path, reason: action.reason });
-    const guard = policy.guard.files;
-    const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
-    const request = { action, repository, rows, listing, guard, approvals, meter, signal };
-    const pulled = await pullTarget(context, request).finally(() => meter.end());
-    if (pulled.kind === 'not-found') return await notFound(work, pulled.isCertain);
-    if (pulled.kind === 'guarded') {
-      const { held, downloadedBytes } = pulled;
-      const outcome = { kind: 'guarded', held, fingerprint: action.fingerprint } as const;
-      return { action, outcome, downloadedBytes, changedFiles: 0 };
-    }
-    const { facts, manifest, tree, isExamined, isWhole } = pulled;
-    const { skipped, publishedAtMs } = manifest;
-    const changedFiles = facts.added + facts.changed + facts.removed;
-    const [first] = skipped;
-    if (first !== undefined && changedFiles > 0) {
-      tellLater({
-        name: 'target.skipped_entries',
-        target: action.path,
-        count: skipped.length,
-        first: first.path,
-      });
-    }
-    tellLater({ name: 'target.pulled', ...facts });
-    return {
-      action,
-      outcome: { kind: 'pulled', changedFiles, publishedAtMs, tree, isExamined, isWhole },
-      downloadedBytes: facts.downloadedBytes,
-      changedFiles,
-    };
-  } catch (error) {
-    return failed(work, action, error);
-  }
+/** What is found to differ after the plan was made waits for the next pass: the pull looks too shallowly for it. */
+function beginRepair({ context: { store }, action }: Pull): (isRight: boolean) => void {
+  const isThorough = action.depth === 'bytes' || action.published === null;
+  const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;
+  return isThorough ? store.drifted.beginRepair(path) : () => {};
 }

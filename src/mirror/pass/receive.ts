@@ -1,13 +1,12 @@
-import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
 import { newVersions } from '../plan/new-versions.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
-import type { PassContext } from './context.ts';
+import type { Pull } from './execution.ts';
 import type { Stage } from '../store/publish/stage.ts';
-import type { PublishedState, PullRequest } from './pull-request.ts';
+import type { PublishedState } from './published-state.ts';
 import { timeOf, type Unpacked, unpack } from './unpack.ts';
 
 /** The new state of a target, as far as it is staged or published already. */
@@ -27,26 +26,25 @@ type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
 /** The new state from the whole contents, or, where the service says that nothing changed, from what is published. */
 export async function receiveWhole(
-  context: PassContext,
-  request: PullRequest,
+  pull: Pull,
   stage: Stage,
   before: PublishedState,
 ): Promise<Received | NotFound> {
-  const { action, repository, signal, listing, meter } = request;
+  const { context, action, repository, signal, listedAtMs, meter } = pull;
   meter.downloads();
   const answer = await context.service.download({
     repository,
     branch: action.target.branch,
-    etag: knownTag(action, before),
+    etag: knownTag(pull, before),
     destination: stage.archivePath,
     onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
     signal,
   });
   if (answer.kind === 'not-found') return answer;
-  const whole = { kind: 'received', isWhole: true, comparedAtMs: listing.takenAtMs } as const;
+  const whole = { kind: 'received', isWhole: true, comparedAtMs: listedAtMs } as const;
   if (answer.kind === 'archive') {
     const { etag, sizeBytes } = answer;
-    const unpacked = await unpackInto(context, request, stage, answer, before);
+    const unpacked = await unpackInto(pull, stage, answer, before);
     return { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
   }
   if (before.manifest === null) {
@@ -61,7 +59,7 @@ export async function receiveWhole(
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
 function knownTag(
-  { conditional, depth }: PullAction,
+  { action: { conditional, depth } }: Pull,
   { manifest, isDamaged }: PublishedState,
 ): string | null {
   if (!conditional || isDamaged || manifest === null) return null;
@@ -69,32 +67,15 @@ function knownTag(
 }
 
 async function unpackInto(
-  context: PassContext,
-  { action, repository, rows, meter, signal }: PullRequest,
+  pull: Pull,
   stage: Stage,
   { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
-  { manifest: previous, isTrusted }: PublishedState,
+  before: PublishedState,
 ): Promise<Unpacked> {
-  const { branch } = action.target;
+  const { context } = pull;
   const archive = await context.openArchive(stage.archivePath);
   try {
-    return await unpack({
-      archive,
-      stage,
-      branch,
-      rows: rows ?? [],
-      previous,
-      isTrusted,
-      isThorough: action.depth === 'bytes',
-      hasFileTimes,
-      exists: (path) => context.service.exists({ repository, branch, path, signal }),
-      onBegin: (totalBytes) => meter.unpacks(totalBytes),
-      onBytes: (bytes) => {
-        meter.unpacked(bytes);
-        context.onProgress();
-      },
-      signal,
-    });
+    return await unpack(pull, archive, stage, before, hasFileTimes);
   } finally {
     await archive.close();
     await stage.dropArchive();
@@ -108,20 +89,19 @@ const FILES_AT_ONCE = 4;
  * @returns null where that does not do, and the whole contents are needed
  */
 export async function receiveNewVersions(
-  context: PassContext,
-  request: PullRequest,
+  pull: Pull,
   stage: Stage,
   { manifest: previous, isDamaged }: PublishedState,
 ): Promise<Received | null> {
-  const { action, rows } = request;
+  const { action, rows, meter } = pull;
   if (action.byWorkbook === 'no' || previous === null || isDamaged || rows === null) return null;
   const hasOthers = previous.files.some((file) => file.workbook === undefined);
   if (hasOthers && action.byWorkbook === 'in-trees-of-workbooks') return null;
   const changed = newVersions(previous, rows, action.target.branch);
   if (changed === null) return null;
   const known = new Map(previous.files.map((file) => [file.path, file]));
-  request.meter.downloads();
-  const received = await receiveFiles(context, request, stage, changed, known);
+  meter.downloads();
+  const received = await receiveFiles(pull, stage, changed, known);
   if (received === null) {
     await stage.startAnew();
     return null;
@@ -149,8 +129,7 @@ const CONCERNS_ALL =
   /^(?:credentials|pass|disk|directory|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
 async function receiveFiles(
-  context: PassContext,
-  request: PullRequest,
+  pull: Pull,
   stage: Stage,
   rows: readonly WorkbookRow[],
   known: ReadonlyMap<string, ManifestFile>,
@@ -158,11 +137,11 @@ async function receiveFiles(
   const received = new Map<string, ManifestFile>();
   try {
     await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
-      const file = await receiveFile(context, request, stage, row, known.get(row.path));
+      const file = await receiveFile(pull, stage, row, known.get(row.path));
       if (file !== null) received.set(row.path, file);
     });
   } catch (error) {
-    request.signal.throwIfAborted();
+    pull.signal.throwIfAborted();
     if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
     return null;
   }
@@ -170,8 +149,7 @@ async function receiveFiles(
 }
 
 async function receiveFile(
-  { service }: PassContext,
-  { action, repository, meter, signal }: PullRequest,
+  { context: { service }, action, repository, meter, signal }: Pull,
   stage: Stage,
   row: WorkbookRow,
   known: ManifestFile | undefined,

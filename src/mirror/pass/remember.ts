@@ -2,7 +2,8 @@ import type { Action } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { ActionResult, EndedResult, Execution, TargetWork } from './execution.ts';
+import type { RememberedTree } from '../plan/targets.ts';
+import type { ActionResult, EndedResult, Execution, Pull } from './execution.ts';
 import type { PassContext } from './context.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 
@@ -47,13 +48,37 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
 }
 
 /** Remembers what became of actions, and reports it then. */
-export async function record(
-  { context, policy, listing, records, trees }: Omit<TargetWork, 'approvals' | 'signal' | 'noteLease'>,
+export function recordAll(
+  { context, policy, listing, records, trees }: Execution,
   results: readonly EndedResult[],
 ): Promise<void> {
+  const ends = results.map((result) => {
+    const { target, published, path } = result.action;
+    const before = records.get(targetKey(target)) ?? emptyRecord(target);
+    return { result, before, tree: trees.get(published?.path ?? path) ?? null };
+  });
+  return record({ context, policy, listedAtMs: listing.takenAtMs }, ends);
+}
+
+/** Remembers what became of a pull, and reports it then. */
+export function recordPull(pull: Pull, result: EndedResult): Promise<void> {
+  return record(pull, [{ result, before: pull.record, tree: pull.tree }]);
+}
+
+/** The end of an action, and what was remembered before. */
+interface ActionEnd {
+  readonly result: EndedResult;
+  readonly before: TargetRecord;
+  /** What is remembered of the published tree. */
+  readonly tree: RememberedTree | null;
+}
+
+async function record(
+  { context, policy, listedAtMs }: Pick<Pull, 'context' | 'policy' | 'listedAtMs'>,
+  ends: readonly ActionEnd[],
+): Promise<void> {
   const nowMs = context.now();
-  const steps = results.map(({ action, outcome }) => {
-    const before = records.get(targetKey(action.target)) ?? emptyRecord(action.target);
+  const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
     const { kind, reason } = action;
     const repository = action.path.slice(0, action.path.lastIndexOf('/'));
     const step = {
@@ -62,15 +87,14 @@ export async function record(
       reason,
       outcome,
       publishedAtMs: action.published?.publishedAtMs ?? null,
-      tree: trees.get(action.published?.path ?? action.path) ?? null,
-      listedAtMs: listing.takenAtMs,
+      tree,
+      listedAtMs,
       nowMs,
       random: context.random(),
       verdictDigest: policy.verdictDigest,
       deselection: action.deselection,
     };
-    const after = nextRecord(before, step, policy.retry);
-    return { action, outcome, before, after };
+    return { action, outcome, before, after: nextRecord(before, step, policy.retry) };
   });
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
   const next = steps.map(({ after }) => after);

@@ -1,37 +1,12 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { findLeadingFolder } from '../archive/leading-folder.ts';
-import { byCodeUnits, type Manifest, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
+import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
 import type { Extracted } from '../file-work/tasks.ts';
+import type { Pull } from './execution.ts';
+import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
-
-/** What unpacking works with. */
-export interface UnpackRequest {
-  readonly archive: Archive;
-  readonly stage: Stage;
-  readonly branch: string;
-  /** Rows of the whole repository; none where the service has no list of workbooks. */
-  readonly rows: readonly WorkbookRow[];
-  /** What is published, to find out what did not change; null when nothing is. */
-  readonly previous: Manifest | null;
-  /** Whether the published copy of a file may be taken for what its manifest says. */
-  readonly isTrusted: (path: string) => boolean;
-  /**
-   * Whether every byte is compared with what is published. Otherwise the same size and CRC-32 will do, except for workbooks that
-   * have a new version.
-   */
-  readonly isThorough: boolean;
-  /** Whether the archive's times are those that the files are to have, also where their bytes did not change. */
-  readonly hasFileTimes: boolean;
-  /** Asks the service whether a path exists in the contents. */
-  readonly exists: (path: string) => Promise<boolean>;
-  /** Is told how much there is to read or write, before any of it is. */
-  readonly onBegin: (totalBytes: number) => void;
-  /** Is told of bytes as they are read or written. */
-  readonly onBytes: (bytes: number) => void;
-  readonly signal: AbortSignal;
-}
 
 /** The new state of a target: staged where it differs from what is published. */
 export interface Unpacked {
@@ -44,13 +19,35 @@ export interface Unpacked {
   readonly isThorough: boolean;
 }
 
-/** Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. */
-export async function unpack(request: UnpackRequest): Promise<Unpacked> {
-  const { archive, stage, signal, onBytes } = request;
-  const strip = await leadingFolder(request);
-  refuseEmpty(request);
-  const orders = await ordersFor(request, strip);
-  request.onBegin(bytesToRead(orders));
+/**
+ * Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. The same size and CRC-32
+ * prove that, except for workbooks that have a new version; a thorough pull compares every byte.
+ * @param hasFileTimes whether the archive's times are those that the files are to have, also where their bytes did not change
+ */
+export async function unpack(
+  pull: Pull,
+  archive: Archive,
+  stage: Stage,
+  before: PublishedState,
+  hasFileTimes: boolean,
+): Promise<Unpacked> {
+  const { context, action, meter, signal } = pull;
+  const { branch } = action.target;
+  const strip = await leadingFolder(pull, archive);
+  const rows = (pull.rows ?? []).filter((row) => row.branch === branch);
+  if (archive.entries.length === 0 && rows.length > 0) throw emptyArchive(rows.length);
+  const orders = await ordersFor(archive, strip, {
+    rows: new Map(rows.map((row) => [row.path, row])),
+    stage,
+    before,
+    hasFileTimes,
+    isThorough: action.depth === 'bytes',
+  });
+  meter.unpacks(bytesToRead(orders));
+  const onBytes = (bytes: number): void => {
+    meter.unpacked(bytes);
+    context.onProgress();
+  };
   const extracted = await archive.extract(
     orders.map(({ order }) => order),
     { sharing: stage.sharing, signal, onBytes },
@@ -81,10 +78,8 @@ function bytesToRead(orders: readonly FileOrder[]): number {
   );
 }
 
-function refuseEmpty({ archive, rows, branch }: UnpackRequest): void {
-  const listed = rows.filter((row) => row.branch === branch).length;
-  if (archive.entries.length > 0 || listed === 0) return;
-  throw new MirrorError(
+function emptyArchive(listed: number): MirrorError {
+  return new MirrorError(
     'contents.empty',
     `The service gives an archive without files, although it lists ${listed} workbooks there.`,
     { hint: 'Nothing was replaced. It is tried again by itself.' },
@@ -99,18 +94,27 @@ interface FileOrder {
   readonly previous: ManifestFile | undefined;
 }
 
-async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrder[]> {
-  const { archive, stage, branch, rows, hasFileTimes } = request;
-  const rowsByPath = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
-  const published = new Map(request.previous?.files.map((file) => [file.path, file]));
+/** What decides about a file of the archive. */
+interface Comparison {
+  /** The rows of the branch, by path. */
+  readonly rows: ReadonlyMap<string, WorkbookRow>;
+  readonly stage: Stage;
+  readonly before: PublishedState;
+  readonly hasFileTimes: boolean;
+  readonly isThorough: boolean;
+}
+
+async function ordersFor(archive: Archive, strip: string, comparison: Comparison): Promise<FileOrder[]> {
+  const { rows, stage, before, hasFileTimes } = comparison;
+  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
   const candidates = await stage.candidatesOf(archive.entries);
   return archive.entries.map((entry, index) => {
     const path = entry.path.slice(strip.length);
-    const row = rowsByPath.get(path);
+    const row = rows.get(path);
     const previous = published.get(path);
     const mtimeMs = hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs);
     const known =
-      previous?.sizeBytes === entry.sizeBytes ? knownFile(request, entry, previous, row, mtimeMs) : null;
+      previous?.sizeBytes === entry.sizeBytes ? knownFile(comparison, entry, previous, row, mtimeMs) : null;
     const keptTimeMs = hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs);
     const destination = stage.placeOf(path);
     const own = stage.publishedPlaceOf(path);
@@ -121,7 +125,7 @@ async function ordersFor(request: UnpackRequest, strip: string): Promise<FileOrd
 }
 
 function knownFile(
-  { stage, isTrusted, isThorough, hasFileTimes }: UnpackRequest,
+  { stage, before, isThorough, hasFileTimes }: Comparison,
   entry: ArchiveEntry,
   previous: ManifestFile,
   row: WorkbookRow | undefined,
@@ -133,7 +137,7 @@ function knownFile(
     sha256: previous.sha256,
     mode: previous.mode,
     mtimeMs: previous.mtimeMs,
-    mayStay: isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs),
+    mayStay: before.isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs),
     isSameByChecksum: !isThorough && !isNewVersion && previous.crc32 === entry.crc32,
   };
 }
@@ -164,9 +168,15 @@ function fileOf(
  * The folder that the service put around everything, with its slash, or the empty text. The listing may be older than the
  * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file it knows.
  */
-async function leadingFolder({ archive, rows, exists }: UnpackRequest): Promise<string> {
+async function leadingFolder(
+  { context, repository, action, rows, signal }: Pull,
+  archive: Archive,
+): Promise<string> {
+  const { branch } = action.target;
+  const exists = (path: string): Promise<boolean> =>
+    context.service.exists({ repository, branch, path, signal });
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
-  const found = findLeadingFolder(paths, new Set(rows.map((row) => row.path)));
+  const found = findLeadingFolder(paths, new Set(rows?.map((row) => row.path)));
   const [sample] = archive.entries;
   if (found.kind === 'none' || sample === undefined) return '';
   const prefix = `${found.folder}/`;

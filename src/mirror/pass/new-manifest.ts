@@ -1,0 +1,81 @@
+import { fingerprintOfTree } from '../plan/fingerprint.ts';
+import { type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
+import type { Pull } from './execution.ts';
+import type { Received } from './receive.ts';
+
+/**
+ * The manifest of what a pull received.
+ * @param previous that of what is published; null for nothing
+ * @param nowMs milliseconds since the epoch
+ */
+export function newManifest(
+  { action, repository, rows, listedAtMs }: Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>,
+  received: Received,
+  previous: Manifest | null,
+  nowMs: number,
+): Manifest {
+  const { branch } = action.target;
+  const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
+  const paths = new Set(received.files.map((file) => file.path));
+  const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
+  const { id, name, fullName, url, createdAt } = repository;
+  return {
+    repository: { id, name, fullName, url, createdAt },
+    branch,
+    verifiedAtMs: listedAtMs,
+    comparedAtMs,
+    publishedAtMs: previous !== null && isSameTree(previous, received) ? previous.publishedAtMs : nowMs,
+    restoredAtMs: null,
+    fingerprint: fingerprint?.digest ?? null,
+    borrowed: fingerprint?.borrowed ?? [],
+    settled: action.settled,
+    etag,
+    ...(isThorough || isVouchedFor(etag, previous) ? {} : { isThorough }),
+    archiveBytes,
+    skipped,
+    files: withVersions(received.files, rows ?? [], branch),
+  };
+}
+
+/** Whether there is no tag that could vouch for contents, or one under which every byte was compared before. */
+function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
+  return etag === null || (previous?.etag === etag && previous.isThorough !== false);
+}
+
+/** The files with the versions of the workbooks among them, as listed now. */
+function withVersions(
+  files: readonly ManifestFile[],
+  rows: readonly WorkbookRow[],
+  branch: string,
+): ManifestFile[] {
+  const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
+  return files.map(({ workbook: _workbook, ...file }) => {
+    const row = own.get(file.path);
+    if (row === undefined) return file;
+    const { id, versionId, author, message, createdAt, action, parentId } = row;
+    const change = {
+      ...(action === undefined ? {} : { action }),
+      ...(parentId === undefined ? {} : { parentId }),
+    };
+    return { ...file, workbook: { id, versionId, author, message, createdAt, ...change } };
+  });
+}
+
+/** Whether two states hold the same files. */
+export function isSameTree(previous: Manifest, next: Pick<Manifest, 'files'>): boolean {
+  const { added, changed, removed } = treeChanges(previous.files, next.files);
+  return added.length + changed.length + removed.length === 0;
+}
+
+/** Whether anything differs but the times of verification. */
+export function needsPublishing(manifest: Manifest, previous: Manifest | null): boolean {
+  if (previous === null) return true;
+  const facts = (of: Manifest): Manifest => ({
+    ...of,
+    verifiedAtMs: 0,
+    comparedAtMs: 0,
+    archiveBytes: 0,
+  });
+  return !sameManifest(facts(manifest), facts(previous));
+}
