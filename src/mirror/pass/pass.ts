@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
@@ -12,6 +12,7 @@ import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';
 import { reportLost, stillAwaited } from './lost.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
+import { exitCodeOfPass, summarise } from './summary.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext } from './context.ts';
 import type { State } from '../state/state.ts';
@@ -185,54 +186,6 @@ async function sweepTrees(
     if (signal.aborted) return;
     emit({ name: 'publish.sweep_failed', ...eventFailure(error) });
   }
-}
-
-function summarise(
-  trigger: Trigger,
-  listing: Listing,
-  results: readonly ActionResult[],
-  durationMs: number,
-): PassFinished {
-  const count = (test: (result: ActionResult) => boolean): number => results.filter(test).length;
-  return {
-    trigger,
-    durationMs,
-    targets: results.length,
-    pulled: count(({ outcome }) => outcome.kind === 'pulled'),
-    changed: count(({ changedFiles }) => changedFiles > 0),
-    failed: count(({ outcome }) => outcome.kind === 'failed'),
-    held: count(({ action, outcome }) => HELD.has(outcome.kind) || action.deselection !== undefined),
-    downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
-    changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
-    pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
-    waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
-    processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
-  };
-}
-
-/** Outcomes that leave a target as it is, on purpose. */
-const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
-
-/** Holds that say nothing about a target that the operator wants. */
-const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
-
-/** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
-export function exitCodeOfPass(
-  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
-  selection: SelectionCheck,
-): ExitCode {
-  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
-    return EXIT_CODES.defect;
-  }
-  const isIncomplete = results.some(
-    ({ action, outcome }) =>
-      action.deselection !== undefined ||
-      outcome.kind === 'failed' ||
-      outcome.kind === 'missing' ||
-      outcome.kind === 'guarded' ||
-      (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
-  );
-  return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
 }
 
 async function reportFailure(

@@ -1,0 +1,54 @@
+import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
+import type { Listing } from '../upstream/listing.ts';
+import type { PassFinished, Trigger } from './events.ts';
+import type { ActionResult } from './execution.ts';
+
+/** What a pass came to, in numbers. @param durationMs milliseconds */
+export function summarise(
+  trigger: Trigger,
+  listing: Listing,
+  results: readonly ActionResult[],
+  durationMs: number,
+): PassFinished {
+  const count = (test: (result: ActionResult) => boolean): number => results.filter(test).length;
+  return {
+    trigger,
+    durationMs,
+    targets: results.length,
+    pulled: count(({ outcome }) => outcome.kind === 'pulled'),
+    changed: count(({ changedFiles }) => changedFiles > 0),
+    failed: count(({ outcome }) => outcome.kind === 'failed'),
+    held: count(({ action, outcome }) => HELD.has(outcome.kind) || action.deselection !== undefined),
+    downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
+    changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
+    pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
+    waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
+    processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
+  };
+}
+
+/** Outcomes that leave a target as it is, on purpose. */
+const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
+
+/** Holds that say nothing about a target that the operator wants. */
+const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
+
+/** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
+export function exitCodeOfPass(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+): ExitCode {
+  if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
+    return EXIT_CODES.defect;
+  }
+  const isIncomplete = results.some(
+    ({ action, outcome }) =>
+      action.deselection !== undefined ||
+      outcome.kind === 'failed' ||
+      outcome.kind === 'missing' ||
+      outcome.kind === 'guarded' ||
+      (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
+  );
+  return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+}
