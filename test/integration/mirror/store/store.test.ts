@@ -9,7 +9,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
-import { type MirrorStore, openStore } from '../../../../src/mirror/store/store.ts';
+import { openStore } from '../../../../src/mirror/store/open-store.ts';
+import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';

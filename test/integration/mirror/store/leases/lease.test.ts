@@ -17,7 +17,7 @@ import { acquireLease, releaseLease, watchLease } from '../../../../../src/mirro
 import { readLeases, sweepLeases, writeLease } from '../../../../../src/mirror/store/leases/lease-files.ts';
 import { checkEntry, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { readStore } from '../../../../../src/mirror/store/read-store.ts';
-import { openStore } from '../../../../../src/mirror/store/store.ts';
+import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';

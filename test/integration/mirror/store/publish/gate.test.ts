@@ -23,7 +23,7 @@ import { createExclusion } from '../../../../../src/mirror/store/publish/commit.
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../../../../../src/mirror/store/leases/acquire.ts';
-import { openStore } from '../../../../../src/mirror/store/store.ts';
+import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
