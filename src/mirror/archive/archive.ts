@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 
 import { DamagedEntryError, StoppedError } from '../file-work/failures.ts';
-import { BULK_THREADS, extractInBulk, stopFlagOf } from '../file-work/pool.ts';
+import { BULK_THREADS, doInThread, stopFlagOf } from '../file-work/pool.ts';
 import type { Extracted, ExtractEntry, Sharing, StopFlag } from '../file-work/tasks.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
@@ -146,7 +146,7 @@ async function extractPart(
   onBytes: (bytes: number) => void,
 ): Promise<readonly Extracted[]> {
   try {
-    return await extractInBulk(request, onBytes);
+    return await doInThread('extract', request, onBytes);
   } catch (error) {
     Atomics.store(request.stop, 0, 1);
     throw error instanceof StoppedError ? new MirrorError('pass.abandoned', error.message) : error;

@@ -3,9 +3,8 @@ import { closeSync, fstatSync, futimesSync, lstatSync, openSync, writeSync } fro
 
 import { PERMISSION_BITS } from '../store/manifest.ts';
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
-import { makingFolder } from './folders.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
-import { shareContent } from './share.ts';
+import { makingFolder, shareContent } from './share.ts';
 import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */

@@ -1,5 +1,5 @@
-import { diskError, systemCode } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
+import { diskError } from '../../lib/errors/disk-errors.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 
 /** An entry of an archive is not what its directory says. */
 export class DamagedEntryError extends Error {
@@ -32,50 +32,29 @@ export class DoingError extends Error {
 export type WireFailure =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'damaged'; readonly index: number; readonly fault: string }
-  | {
-      readonly kind: 'system';
-      readonly doing: string;
-      readonly message: string;
-      readonly code: string;
-      readonly errno: number | undefined;
-      readonly syscall: string | undefined;
-    }
-  | { readonly kind: 'defect'; readonly message: string; readonly stack: string };
-
-function asSystemError(error: Error): NodeJS.ErrnoException {
-  return error;
-}
+  | (Pick<MirrorError, 'code' | 'message' | 'hint'> & { readonly kind: 'failed'; readonly stack: string });
 
 /** Prepares a failure for its way. @param doing what failed where the error does not say */
 export function toWire(error: unknown, doing: string): WireFailure {
   if (error instanceof StoppedError) return { kind: 'stopped' };
-  if (error instanceof DamagedEntryError) {
-    return { kind: 'damaged', index: error.index, fault: error.fault };
-  }
+  if (error instanceof DamagedEntryError) return { kind: 'damaged', index: error.index, fault: error.fault };
   if (error instanceof DoingError) return toWire(error.cause, error.doing);
-  if (error instanceof Error && 'syscall' in error && systemCode(error) !== undefined) {
-    const { message, code, errno, syscall } = asSystemError(error);
-    return { kind: 'system', doing, message, code: code ?? '', errno, syscall };
-  }
-  const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { kind: 'defect', message, stack: stack ?? '' };
+  const isOfSystem = error instanceof Error && 'syscall' in error;
+  const { code, message, hint } = toMirrorError(isOfSystem ? diskError(error, doing) : error);
+  return {
+    kind: 'failed',
+    code,
+    message,
+    hint,
+    stack: (error instanceof Error ? error.stack : undefined) ?? '',
+  };
 }
 
 /** The error that a failure is, after its way. */
 export function fromWire(failure: WireFailure): Error {
-  switch (failure.kind) {
-    case 'stopped':
-      return new StoppedError('The work was given up.');
-    case 'damaged':
-      return new DamagedEntryError(failure.index, failure.fault);
-    case 'system': {
-      const { doing, message, code, errno, syscall } = failure;
-      const error = diskError(Object.assign(new Error(message), { code, errno, syscall }), doing);
-      return error instanceof Error ? error : new Error(message);
-    }
-    case 'defect':
-      return new MirrorError('internal.defect', failure.message, {
-        cause: Object.assign(new Error(failure.message), { stack: failure.stack }),
-      });
-  }
+  if (failure.kind === 'stopped') return new StoppedError('The work was given up.');
+  if (failure.kind === 'damaged') return new DamagedEntryError(failure.index, failure.fault);
+  const { code, message, hint, stack } = failure;
+  const cause = Object.assign(new Error(message), { stack });
+  return new MirrorError(code, message, { ...(hint === undefined ? {} : { hint }), cause });
 }

@@ -3,16 +3,7 @@ import { Worker } from 'node:worker_threads';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { fromWire } from './failures.ts';
-import type {
-  Extracted,
-  ExtractRequest,
-  LinkRequest,
-  Question,
-  Reply,
-  StopFlag,
-  Walked,
-  WalkRequest,
-} from './tasks.ts';
+import type { Question, StopFlag, Tasks } from './tasks.ts';
 import type { Answer } from './thread.ts';
 
 /** More threads than this get in each other's way in the file system. */
@@ -27,49 +18,30 @@ const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thr
 interface Job {
   readonly question: Question;
   readonly onBytes: (bytes: number) => void;
-  readonly resolve: (reply: Reply) => void;
+  /** Takes the result of its own kind of task. */
+  readonly resolve: (result: never) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** One for the process, as its cores are: threads that start with the first task, and keep no program from ending. */
+/** One pool for the process, as its cores are: threads start with the first task, and keep no program from ending. */
 const waiting: Job[] = [];
 const idle: Worker[] = [];
 let threads = 0;
 
 /**
- * Brings entries of an archive to files.
+ * Has a task done in a thread, in turn with others.
  * @param onBytes is told of bytes as they are written
  * @throws MirrorError `disk.*`, `internal.defect`; DamagedEntryError, StoppedError
  */
-export async function extractInBulk(
-  request: ExtractRequest,
-  onBytes: (bytes: number) => void,
-): Promise<readonly Extracted[]> {
-  const reply = await ask({ kind: 'extract', request }, onBytes);
-  return reply.kind === 'extract' ? reply.extracted : misunderstood();
-}
-
-/** Gives files of one tree names in another one. @throws MirrorError `disk.*`, `internal.defect` */
-export async function linkInBulk(request: LinkRequest): Promise<void> {
-  await ask({ kind: 'link', request });
-}
-
-/** Looks at everything below a folder. @throws MirrorError `internal.defect`; StoppedError */
-export async function walkInBulk(request: WalkRequest): Promise<Walked> {
-  const reply = await ask({ kind: 'walk', request });
-  return reply.kind === 'walk' ? reply.walked : misunderstood();
-}
-
-function misunderstood(): never {
-  throw new MirrorError('internal.defect', 'A thread for file work answered something else.');
-}
-
-/** Has something done in a thread, in turn with others. */
-function ask(question: Question, onBytes: (bytes: number) => void = () => {}): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    waiting.push({ question, onBytes, resolve, reject });
-    assign();
-  });
+export function doInThread<Kind extends keyof Tasks>(
+  kind: Kind,
+  request: Tasks[Kind]['request'],
+  onBytes: (bytes: number) => void = () => {},
+): Promise<Tasks[Kind]['result']> {
+  const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
+  waiting.push({ question: { kind, request }, onBytes, resolve, reject });
+  assign();
+  return promise;
 }
 
 /** Makes a flag that ends tasks when a signal is aborted. */
@@ -114,14 +86,14 @@ function give(worker: Worker, { question, onBytes, resolve, reject }: Job): void
     worker.off('message', onMessage).off('error', onError).off('exit', onExit);
     worker.unref();
   };
-  const onMessage = (answer: Answer): void => {
+  const onMessage = (answer: Answer<never>): void => {
     if (answer.kind === 'bytes') {
       onBytes(answer.bytes);
       return;
     }
     finish();
     idle.push(worker);
-    if (answer.kind === 'done') resolve(answer.reply);
+    if (answer.kind === 'done') resolve(answer.result);
     else reject(fromWire(answer.failure));
     assign();
   };

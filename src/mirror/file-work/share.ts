@@ -6,14 +6,49 @@ import {
   fstatSync,
   futimesSync,
   linkSync,
+  lstatSync,
+  mkdirSync,
   openSync,
   readSync,
   unlinkSync,
+  utimesSync,
 } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
-import { makingFolder } from './folders.ts';
-import type { Sharing } from './tasks.ts';
+import type { LinkRequest, Sharing } from './tasks.ts';
+
+/** Makes something at a path, and the folders around it where they are missing. */
+export function makingFolder<T>(path: string, make: (path: string) => T): T {
+  try {
+    return make(path);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error;
+    mkdirSync(dirname(path), { recursive: true });
+    return make(path);
+  }
+}
+
+/** Links files of one tree into another; one that has as many names as it may have is copied. @throws Error of the disk */
+export function linkAll({ from, to, paths }: LinkRequest): void {
+  for (const path of paths) {
+    const source = join(from, path);
+    makingFolder(join(to, path), (destination) => {
+      try {
+        linkSync(source, destination);
+      } catch (error) {
+        if (systemCode(error) !== 'EMLINK') throw error;
+        copy(source, destination);
+      }
+    });
+  }
+}
+
+function copy(source: string, destination: string): void {
+  const { atime, mtime } = lstatSync(source);
+  copyFileSync(source, destination, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  utimesSync(destination, atime, mtime);
+}
 
 /** What a shared file must come to. */
 interface Wanted {

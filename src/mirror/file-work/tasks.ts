@@ -2,16 +2,17 @@
  * Work on many files at a time. It is done in threads of its own by synchronous calls, which cost a fraction of asynchronous
  * ones where a file takes microseconds, and leave the main thread free where a disk hangs.
  */
-export type Question =
-  | { readonly kind: 'extract'; readonly request: ExtractRequest }
-  | { readonly kind: 'link'; readonly request: LinkRequest }
-  | { readonly kind: 'walk'; readonly request: WalkRequest };
+export interface Tasks {
+  readonly extract: { readonly request: ExtractRequest; readonly result: readonly Extracted[] };
+  readonly link: { readonly request: LinkRequest; readonly result: void };
+  readonly walk: { readonly request: WalkRequest; readonly result: Walked };
+}
 
-/** What comes of a question. */
-export type Reply =
-  | { readonly kind: 'extract'; readonly extracted: readonly Extracted[] }
-  | { readonly kind: 'link' }
-  | { readonly kind: 'walk'; readonly walked: Walked };
+/** A task on its way to a thread. */
+export interface Question<Kind extends keyof Tasks = keyof Tasks> {
+  readonly kind: Kind;
+  readonly request: Tasks[Kind]['request'];
+}
 
 /** Shared with a thread; a number other than 0 asks it to give its work up. */
 export type StopFlag = Int32Array<SharedArrayBuffer>;
@@ -51,7 +52,7 @@ export interface DedupCandidate {
 /** How files may be stored once: not at all, by shared blocks alone, or else as hard links, too. */
 export type Sharing = 'none' | 'blocks' | 'blocks-or-links';
 
-/** What is to become of an entry. Times in whole milliseconds since the epoch. */
+/** An entry and the file that it is to become. Times in whole milliseconds since the epoch. */
 export interface ExtractEntry {
   readonly packed: PackedEntry;
   /** Absolute path of the file that is made, unless the known one is the same. */
@@ -74,7 +75,7 @@ export interface ExtractRequest {
   readonly stop: StopFlag;
 }
 
-/** What became of an entry: the known file holds it, or a file was made. */
+/** The end of an entry: the known file holds it, or a file was made. */
 export type Extracted =
   /** `isRead`: its bytes were compared, and not just its size and CRC-32. */
   | { readonly kind: 'kept'; readonly isRead: boolean }
@@ -103,9 +104,9 @@ export interface WalkRequest {
   readonly stop: StopFlag;
 }
 
-/** What a walk found, in columns: as objects it would take longer to hand over than to find. */
+/** The findings of a walk, in columns: as objects it would take longer to hand over than to find. */
 export interface Walked {
-  /** What cannot be said of the folder itself; null where it is one. */
+  /** Why there is nothing to tell of the folder itself; null where it is one. */
   readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
@@ -116,7 +117,7 @@ export interface Walked {
   readonly modes: Uint16Array;
   /** Whole milliseconds since the epoch. */
   readonly mtimesMs: Float64Array;
-  /** What could not be looked at, with the system's reason. */
+  /** Paths that could not be looked at, with the system's reason. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }
 

@@ -2,26 +2,40 @@ import { parentPort } from 'node:worker_threads';
 
 import { extract } from './extract.ts';
 import { toWire, type WireFailure } from './failures.ts';
-import { linkAll } from './link.ts';
-import type { Question, Reply } from './tasks.ts';
+import { linkAll } from './share.ts';
+import type { Question, Tasks } from './tasks.ts';
 import { walk } from './walk.ts';
 
-/** What a thread answers; `bytes` tells that it moves on. */
-export type Answer =
-  | { readonly kind: 'done'; readonly reply: Reply }
+/** A message of a thread at work; `bytes` tells that it moves on. */
+export type Answer<Result> =
+  | { readonly kind: 'done'; readonly result: Result }
   | { readonly kind: 'failed'; readonly failure: WireFailure }
   | { readonly kind: 'bytes'; readonly bytes: number };
+
+type OnBytes = (bytes: number) => void;
+
+const TASKS: {
+  readonly [Kind in keyof Tasks]: {
+    /** Said of a failure that does not say it itself. */
+    readonly doing: string;
+    readonly work: (
+      request: Tasks[Kind]['request'],
+      onBytes: OnBytes,
+    ) => Tasks[Kind]['result'] | Promise<Tasks[Kind]['result']>;
+  };
+} = {
+  extract: { doing: 'unpacking the archive', work: extract },
+  link: { doing: 'linking unchanged files', work: linkAll },
+  walk: { doing: 'looking at a tree', work: walk },
+};
 
 /** Bytes that are told of together. */
 const TOLD_BYTES = 16 * 1024 * 1024;
 
-const DOING: Readonly<Record<Question['kind'], string>> = {
-  extract: 'unpacking the archive',
-  link: 'linking unchanged files',
-  walk: 'looking at a tree',
-};
-
-async function answer(question: Question, tell: (answer: Answer) => void): Promise<void> {
+async function answer<Kind extends keyof Tasks>(
+  { kind, request }: Question<Kind>,
+  tell: (answer: Answer<Tasks[Kind]['result']>) => void,
+): Promise<void> {
   let bytes = 0;
   const onBytes = (more: number): void => {
     bytes += more;
@@ -30,23 +44,11 @@ async function answer(question: Question, tell: (answer: Answer) => void): Promi
     bytes = 0;
   };
   try {
-    const reply = await replyTo(question, onBytes);
+    const result = await TASKS[kind].work(request, onBytes);
     tell({ kind: 'bytes', bytes });
-    tell({ kind: 'done', reply });
+    tell({ kind: 'done', result });
   } catch (error) {
-    tell({ kind: 'failed', failure: toWire(error, DOING[question.kind]) });
-  }
-}
-
-async function replyTo(question: Question, onBytes: (bytes: number) => void): Promise<Reply> {
-  switch (question.kind) {
-    case 'extract':
-      return { kind: 'extract', extracted: await extract(question.request, onBytes) };
-    case 'link':
-      linkAll(question.request);
-      return { kind: 'link' };
-    case 'walk':
-      return { kind: 'walk', walked: walk(question.request) };
+    tell({ kind: 'failed', failure: toWire(error, TASKS[kind].doing) });
   }
 }
 

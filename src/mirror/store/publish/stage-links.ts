@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { BULK_THREADS, linkInBulk } from '../../file-work/pool.ts';
+import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { STAGED } from './intent.ts';
@@ -34,7 +34,7 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
   const linkAll = async (from: string, paths: readonly string[]): Promise<void> => {
     areMade = true;
     await forEachConcurrently(partsOf(paths), BULK_THREADS, async (part) => {
-      await linkInBulk({ from, to: tree, paths: part });
+      await doInThread('link', { from, to: tree, paths: part });
       onProgress();
     });
   };

@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { stopFlagOf, walkInBulk } from '../../file-work/pool.ts';
+import { doInThread, stopFlagOf } from '../../file-work/pool.ts';
 import { WALKED_KINDS, type Walked } from '../../file-work/tasks.ts';
 import { kindOf, problemOf } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -87,7 +87,7 @@ async function entriesBelow(
 ): Promise<{ root: Walked['root']; found: FoundEntry[] }> {
   const { stop, release } = stopFlagOf(signal);
   try {
-    const walked = await walkInBulk({ tree, stop });
+    const walked = await doInThread('walk', { tree, stop });
     return { root: walked.root, found: [...foundIn(walked)] };
   } catch (error) {
     signal.throwIfAborted();
