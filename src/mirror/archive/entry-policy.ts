@@ -1,21 +1,12 @@
 import { nameFault } from '../../lib/paths/file-name.ts';
+import { ENCRYPTION_FLAGS, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 
-/** What an archive's directory says of an entry, as far as the policy needs it. */
-export interface RawEntry {
-  /** The decoded name; where it cannot be decoded, something like it for messages. */
-  readonly name: string;
-  /** False where the bytes of the name are not in the encoding that the archive says. */
-  readonly isDecodable: boolean;
-  /** The Unix file mode, or 0 where the archive has none. */
-  readonly unixMode: number;
-  /** General purpose bit flag (APPNOTE 6.3.10, section 4.4.4). */
-  readonly flags: number;
-  /** 0 is stored, 8 is deflated (APPNOTE 6.3.10, section 4.4.5). */
-  readonly compressionMethod: number;
-  /** Bytes of the content once unpacked, as the archive claims. */
-  readonly sizeBytes: number;
-}
+/** What the policy goes by. */
+export type RawEntry = Pick<
+  ZipEntry,
+  'name' | 'isDecodable' | 'unixMode' | 'flags' | 'compressionMethod' | 'sizeBytes'
+>;
 
 /** What becomes of an entry. Paths have no slash at either end. */
 export type EntryVerdict =
@@ -30,15 +21,8 @@ const S_IFREG = 0o100000;
 const S_IFDIR = 0o040000;
 const S_IFLNK = 0o120000;
 
-/** Bits 0, 6 and 13: encrypted, strongly encrypted, local header masked (APPNOTE 6.3.10, section 4.4.4). */
-export const ENCRYPTION_FLAGS = 0x2041;
 /** Bit 5: the content is a patch to another file (APPNOTE 6.3.10, section 4.4.4). */
 const PATCH_FLAG = 0x20;
-
-/** Stored (APPNOTE 6.3.10, section 4.4.5). */
-export const METHOD_STORED = 0;
-/** Deflated (APPNOTE 6.3.10, section 4.4.5). */
-const METHOD_DEFLATED = 8;
 
 /**
  * Decides about one entry. Links and special files are left out and named in the manifest: nothing in the mirror ever
@@ -63,7 +47,7 @@ function judgeKind(entry: RawEntry, path: string): EntryVerdict {
   }
   if (type !== 0 && type !== S_IFREG) return judgeSpecial(type === S_IFLNK, entry.sizeBytes, path);
   const { compressionMethod } = entry;
-  return compressionMethod === METHOD_STORED || compressionMethod === METHOD_DEFLATED
+  return compressionMethod === METHODS.stored || compressionMethod === METHODS.deflated
     ? { kind: 'file', path }
     : { kind: 'refuse', fault: `is compressed with the unknown method ${compressionMethod}` };
 }

@@ -1,9 +1,9 @@
 import { parseExtraFields } from 'yauzl';
 
-import { type DirectoryPlace, uint64 } from './end-record.ts';
-import { ENCRYPTION_FLAGS } from './entry-policy.ts';
+import { ENCRYPTION_FLAGS, type LocalHeader, readLocalHeader } from '../../lib/zip/directory.ts';
+import { type DirectoryPlace, uint64 } from '../../lib/zip/end-record.ts';
+import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
-import { FileWindow } from './reader.ts';
 import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './refusals.ts';
 
 /** An entry and where its content starts. */
@@ -16,9 +16,6 @@ export interface PlacedEntry {
 const AHEAD_BYTES = 256 * 1024;
 /** Enough for one local header: of what follows a great entry nothing is at hand. */
 const HEADER_BYTES = 1024;
-/** The fixed part of a local header (APPNOTE 6.3.10, section 4.3.7). */
-const LOCAL_BYTES = 30;
-const LOCAL_SIGNATURE = 0x04034b50;
 const DESCRIPTOR_SIGNATURE = 0x08074b50;
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
 const DESCRIPTOR_FLAG = 0x8;
@@ -30,18 +27,15 @@ const IN_ZIP64 = 0xffffffff;
  * Reads the local headers in the order of the file and holds them against the directory. Every byte before the directory
  * must belong to one entry, and to one only: then nothing is read twice, which the worst zip bombs live on, and nothing is
  * hidden from the directory.
- * @param fileBytes the size of the archive
  * @returns the entries in the order of the file
  * @throws MirrorError `archive.damaged`; what overlaps or has another name at its content is collected instead
  */
 export async function locate(
-  fd: number,
-  fileBytes: number,
+  bytes: ZipBytes,
   entries: readonly ListedEntry[],
   directory: Pick<DirectoryPlace, 'offset'>,
   refusals: Refusals,
 ): Promise<PlacedEntry[]> {
-  const window = new FileWindow(fd, AHEAD_BYTES);
   const sorted = [...entries].sort((a, b) => a.headerOffset - b.headerOffset);
   const start = sorted[0]?.headerOffset ?? directory.offset;
   if (start > 0) throw damaged('The archive does not start with an entry: something is before it.');
@@ -49,7 +43,7 @@ export async function locate(
   if (last !== undefined && last.headerOffset >= directory.offset) throw misplaced(last.name);
   const placed: PlacedEntry[] = [];
   for (const [index, entry] of sorted.entries()) {
-    const local = await readLocal(window, entry, fileBytes);
+    const local = await readLocal(bytes, entry);
     const next = sorted[index + 1];
     const end = Math.min(next?.headerOffset ?? directory.offset, directory.offset);
     placed.push({ entry, dataOffset: local.dataOffset });
@@ -60,14 +54,14 @@ export async function locate(
       const what = next === undefined ? "the archive's directory" : quoted(next.name);
       refusals.add(entryRefusal(entry.name, `overlaps ${what}`));
     } else {
-      await checkBehind(window, entry, local, end);
+      await checkBehind(bytes, entry, local, end);
     }
   }
   return placed;
 }
 
-/** What stands in front of an entry's content. */
-interface LocalHeader {
+/** Where an entry's content is, by its local header. */
+interface LocalPlace {
   readonly nameBytes: string;
   readonly dataOffset: number;
   readonly hasDescriptor: boolean;
@@ -75,46 +69,45 @@ interface LocalHeader {
   readonly agrees: boolean;
 }
 
-async function readLocal(window: FileWindow, entry: ListedEntry, fileBytes: number): Promise<LocalHeader> {
+async function readLocal(bytes: ZipBytes, entry: ListedEntry): Promise<LocalPlace> {
   const { headerOffset, name } = entry;
-  window.aheadBytes = entry.compressedBytes < AHEAD_BYTES / 4 ? AHEAD_BYTES : HEADER_BYTES;
-  const isWithin = headerOffset + LOCAL_BYTES <= fileBytes;
-  const header = isWithin ? Buffer.from(await window.view(headerOffset, LOCAL_BYTES)) : null;
-  if (header?.readUInt32LE(0) !== LOCAL_SIGNATURE) throw misplaced(name);
-  const nameBytes = header.readUInt16LE(26);
-  const extraBytes = header.readUInt16LE(28);
-  const dataOffset = headerOffset + LOCAL_BYTES + nameBytes + extraBytes;
-  if (dataOffset + entry.compressedBytes > fileBytes)
+  const header = await readLocalHeader(bytes, headerOffset, aheadFor(entry));
+  if (header === null) throw misplaced(name);
+  const { nameBytes, dataOffset, flags } = header;
+  if (dataOffset + entry.compressedBytes > bytes.sizeBytes)
     throw damagedEntry(name, 'goes on behind the end of the archive');
-  const rest = await window.view(headerOffset + LOCAL_BYTES, nameBytes + extraBytes);
-  const flags = header.readUInt16LE(6);
-  if (header.readUInt16LE(8) !== entry.compressionMethod || (flags & ENCRYPTION_FLAGS) !== 0) {
+  if (header.compressionMethod !== entry.compressionMethod || (flags & ENCRYPTION_FLAGS) !== 0) {
     throw damagedEntry(name, 'is packed in another way than the directory says');
   }
   const hasDescriptor = ((flags | entry.flags) & DESCRIPTOR_FLAG) !== 0;
-  const agrees = isAgreed(header, rest.subarray(nameBytes), entry);
+  const sizes = sizesOf(header);
+  const agrees =
+    header.crc32 === entry.crc32 &&
+    sizes.compressedBytes === entry.compressedBytes &&
+    sizes.sizeBytes === entry.sizeBytes;
   if (!hasDescriptor && !agrees) throw contradicted(name);
-  return { nameBytes: rest.toString('latin1', 0, nameBytes), dataOffset, hasDescriptor, agrees };
+  return { nameBytes, dataOffset, hasDescriptor, agrees };
 }
 
-function isAgreed(header: Buffer, extra: Buffer, { crc, compressedBytes, sizeBytes }: ListedEntry): boolean {
-  const compressed = header.readUInt32LE(18);
-  const size = header.readUInt32LE(22);
-  const sizes =
-    compressed === IN_ZIP64 || size === IN_ZIP64 ? zip64Sizes(extra, compressed, size) : { compressed, size };
-  return header.readUInt32LE(14) === crc && sizes.compressed === compressedBytes && sizes.size === sizeBytes;
+/** Of what follows a great entry nothing is at hand: reading ahead from before it would be in vain. */
+function aheadFor({ compressedBytes }: ListedEntry): number {
+  return compressedBytes < AHEAD_BYTES / 4 ? AHEAD_BYTES : HEADER_BYTES;
 }
 
-/** The sizes of a local header under zip64: the original one is the first (APPNOTE 6.3.10, section 4.5.3). */
-function zip64Sizes(extra: Buffer, compressed: number, size: number): { compressed: number; size: number } {
+/** The sizes of a local header, of 64 bits where it has such: the original one is the first (APPNOTE 6.3.10, section 4.5.3). */
+function sizesOf({ compressedBytes, sizeBytes, extra }: LocalHeader): {
+  readonly compressedBytes: number;
+  readonly sizeBytes: number;
+} {
+  if (compressedBytes !== IN_ZIP64 && sizeBytes !== IN_ZIP64) return { compressedBytes, sizeBytes };
   const field = parseExtraFields(extra).find(({ id }) => id === ZIP64_EXTRA)?.data ?? Buffer.alloc(0);
   const numbers = Array.from({ length: Math.floor(field.length / 8) }, (_, index) =>
     uint64(field, index * 8),
   );
-  const realSize = size === IN_ZIP64 ? (numbers.shift() ?? size) : size;
+  const realSize = sizeBytes === IN_ZIP64 ? (numbers.shift() ?? sizeBytes) : sizeBytes;
   return {
-    size: realSize,
-    compressed: compressed === IN_ZIP64 ? (numbers.shift() ?? compressed) : compressed,
+    sizeBytes: realSize,
+    compressedBytes: compressedBytes === IN_ZIP64 ? (numbers.shift() ?? compressedBytes) : compressedBytes,
   };
 }
 
@@ -123,9 +116,9 @@ const DESCRIPTOR_BYTES: ReadonlySet<number> = new Set([12, 16, 20, 24]);
 
 /** Checks that behind an entry's content there is its data descriptor, if it has one, and nothing else. */
 async function checkBehind(
-  window: FileWindow,
+  bytes: ZipBytes,
   entry: ListedEntry,
-  local: LocalHeader,
+  local: LocalPlace,
   end: number,
 ): Promise<void> {
   const dataEnd = local.dataOffset + entry.compressedBytes;
@@ -137,10 +130,11 @@ async function checkBehind(
   if (!local.hasDescriptor || !DESCRIPTOR_BYTES.has(behindBytes)) {
     throw damagedEntry(entry.name, 'is followed by bytes that belong to no entry');
   }
-  if (!isDescriptorOf(entry, await window.view(dataEnd, behindBytes))) throw contradicted(entry.name);
+  const behind = await bytes.view(dataEnd, behindBytes, aheadFor(entry));
+  if (!isDescriptorOf(entry, behind)) throw contradicted(entry.name);
 }
 
-function isDescriptorOf({ crc, compressedBytes, sizeBytes }: ListedEntry, bytes: Buffer): boolean {
+function isDescriptorOf({ crc32, compressedBytes, sizeBytes }: ListedEntry, bytes: Buffer): boolean {
   const hasSignature = bytes.length === 16 || bytes.length === 24;
   const start = hasSignature ? 4 : 0;
   if (hasSignature && bytes.readUInt32LE(0) !== DESCRIPTOR_SIGNATURE) return false;
@@ -148,7 +142,7 @@ function isDescriptorOf({ crc, compressedBytes, sizeBytes }: ListedEntry, bytes:
     bytes.length - start === 12
       ? [bytes.readUInt32LE(start + 4), bytes.readUInt32LE(start + 8)]
       : [uint64(bytes, start + 4), uint64(bytes, start + 12)];
-  return bytes.readUInt32LE(start) === crc && compressed === compressedBytes && size === sizeBytes;
+  return bytes.readUInt32LE(start) === crc32 && compressed === compressedBytes && size === sizeBytes;
 }
 
 function misplaced(name: string): Error {

@@ -1,5 +1,7 @@
-import { damaged } from './refusals.ts';
-import { readExactly } from './reader.ts';
+import type { ZipBytes } from './zip-bytes.ts';
+
+/** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
+export class ZipFault extends Error {}
 
 /** Where an archive's central directory lies, and what it is said to hold. Positions and sizes in bytes. */
 export interface DirectoryPlace {
@@ -18,9 +20,9 @@ const END_SIGNATURE = 0x06054b50;
 const LOCATOR_SIGNATURE = 0x07064b50;
 const ZIP64_END_SIGNATURE = 0x06064b50;
 /** The fixed part of an entry of the directory (APPNOTE 6.3.10, section 4.3.12). */
-const DIRECTORY_ENTRY_BYTES = 46;
+export const DIRECTORY_ENTRY_BYTES = 46;
 
-/** The end record's own words, of 16 and 32 bits or, under zip64, of 32 and 64. */
+/** An end record, with fields of 16 and 32 bits or, under zip64, of 32 and 64. */
 interface EndRecord {
   readonly disks: readonly number[];
   readonly entriesHere: number;
@@ -33,12 +35,12 @@ interface EndRecord {
  * Reads the end of an archive (APPNOTE 6.3.10, sections 4.3.14 to 4.3.16): the last end record counts, and directory,
  * zip64 records, end record and comment must follow each other and end where the file ends. So there is one reading of an
  * archive, whatever its comment or something before or behind it looks like.
- * @throws MirrorError `archive.damaged`
+ * @throws ZipFault; Error where the archive cannot be read
  */
-export async function readEnd(fd: number, fileBytes: number): Promise<DirectoryPlace> {
-  const tailBytes = Math.min(fileBytes, LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES);
-  const tailStart = fileBytes - tailBytes;
-  const tail = await readExactly(fd, tailBytes, tailStart);
+export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
+  const tailBytes = Math.min(bytes.sizeBytes, LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES);
+  const tailStart = bytes.sizeBytes - tailBytes;
+  const tail = await bytes.view(tailStart, tailBytes);
   const at = findEnd(tail);
   const end = parseEnd(tail.subarray(at));
   const locatorAt = at - LOCATOR_BYTES;
@@ -48,7 +50,7 @@ export async function readEnd(fd: number, fileBytes: number): Promise<DirectoryP
   const locatorPosition = tailStart + locatorAt;
   const zip64Position = uint64(locator, 8);
   if (zip64Position + ZIP64_END_BYTES > locatorPosition) throw disagreeing();
-  const record = await readExactly(fd, ZIP64_END_BYTES, zip64Position);
+  const record = await bytes.view(zip64Position, ZIP64_END_BYTES);
   if (record.readUInt32LE(0) !== ZIP64_END_SIGNATURE) throw disagreeing();
   if (zip64Position + 12 + uint64(record, 4) !== locatorPosition) throw disagreeing();
   const zip64 = parseZip64End(record);
@@ -61,11 +63,11 @@ function findEnd(tail: Buffer): number {
   for (let at = tail.length - END_BYTES; at >= 0; at -= 1) {
     if (tail.readUInt32LE(at) !== END_SIGNATURE) continue;
     if (tail.readUInt16LE(at + 20) === tail.length - at - END_BYTES) return at;
-    throw damaged(
+    throw new ZipFault(
       'The archive does not end where its end record says: it is cut off, or something is behind it.',
     );
   }
-  throw damaged('The archive has no end record: it is no zip archive, or it is cut off.');
+  throw new ZipFault('The archive has no end record: it is no zip archive, or it is cut off.');
 }
 
 function parseEnd(record: Buffer): EndRecord {
@@ -107,20 +109,20 @@ function placeOf(record: EndRecord, recordPosition: number, isMultiDisk: boolean
   }
   if (entriesHere !== entryCount) throw disagreeing();
   if (directoryOffset + directoryBytes !== recordPosition) {
-    throw damaged(
+    throw new ZipFault(
       "The archive's directory is not where its end record says: a part is missing, or something is before it.",
     );
   }
   if (entryCount * DIRECTORY_ENTRY_BYTES > directoryBytes) {
-    throw damaged(
+    throw new ZipFault(
       `The archive's directory has no room for the ${entryCount} entries that its end record claims.`,
     );
   }
   return { offset: directoryOffset, end: recordPosition, entryCount, isMultiDisk };
 }
 
-function disagreeing(): Error {
-  return damaged("The archive's end records contradict each other.");
+function disagreeing(): ZipFault {
+  return new ZipFault("The archive's end records contradict each other.");
 }
 
 /** A number of 64 bits; beyond 2^53 it is not exact, and no file is as great as that. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
-import { batchesOf } from '../../../../src/mirror/archive/batches.ts';
+import { batchesOf } from '../../../../src/mirror/archive/extraction.ts';
 
 const MIB = 2 ** 20;
 

@@ -1,0 +1,101 @@
+import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { DamagedEntryError, StoppedError } from '../file-work/failures.ts';
+import { BULK_THREADS, doInThread, stopFlagOf } from '../file-work/pool.ts';
+import type { Extracted, ExtractEntry, ExtractRequest, PackedEntry, Sharing } from '../file-work/tasks.ts';
+import { damagedEntry } from './refusals.ts';
+
+/** A file in an archive, and what its bytes are held against. */
+export interface ArchiveEntry extends PackedEntry {
+  /** As the archive has it, with slashes, under the entry policy. */
+  readonly path: string;
+  /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
+  readonly modifiedAtMs: number;
+}
+
+/** What is to become of an entry; see `ExtractEntry`. */
+export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: ArchiveEntry };
+
+/** How entries are brought to files. */
+export interface ExtractionOptions {
+  readonly sharing: Sharing;
+  readonly signal: AbortSignal;
+  /** Is told of bytes as they are read or written. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Items that are handed to a thread together: handing them over one by one would take longer than most of them. */
+const MOST_ITEMS = 64;
+
+/** Bytes at which a batch is full, so that threads share the work evenly. */
+const FULL_BYTES = 4 * 1024 * 1024;
+
+/** Batches of one archive on their way: while one is worked at, the next is at hand, and other archives have their turn. */
+const BATCHES_AT_ONCE = BULK_THREADS + 1;
+
+/** A run of items, and where it starts. */
+interface Batch<T> {
+  readonly start: number;
+  readonly items: readonly T[];
+}
+
+/** Cuts items into batches, in their order; one alone may be greater than a batch should be. */
+export function* batchesOf<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<Batch<T>> {
+  let start = 0;
+  let bytes = 0;
+  for (const [index, item] of items.entries()) {
+    const itemBytes = bytesOf(item);
+    const isFull = index - start === MOST_ITEMS || bytes + itemBytes > FULL_BYTES;
+    if (isFull && index > start) {
+      yield { start, items: items.slice(start, index) };
+      start = index;
+      bytes = 0;
+    }
+    bytes += itemBytes;
+  }
+  if (start < items.length) yield { start, items: items.slice(start) };
+}
+
+/**
+ * Brings entries of an open archive to files, as `Archive.extract` says.
+ * @param fd stays open
+ */
+export async function extractAll(
+  fd: number,
+  orders: readonly ExtractionOrder[],
+  { sharing, signal, onBytes }: ExtractionOptions,
+): Promise<readonly Extracted[]> {
+  const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: entry }));
+  const extracted: Extracted[] = [];
+  const { stop, release } = stopFlagOf(signal);
+  const batches = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
+  try {
+    await forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
+      const done = await extractBatch({ fd, sharing, entries: items, stop }, onBytes);
+      done.forEach((each, index) => {
+        extracted[start + index] = each;
+      });
+    });
+    return extracted;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+/** Has a batch extracted; a failure ends the other batches, too. */
+async function extractBatch(
+  request: ExtractRequest & { readonly entries: readonly { readonly packed: ArchiveEntry }[] },
+  onBytes: (bytes: number) => void,
+): Promise<readonly Extracted[]> {
+  try {
+    return await doInThread('extract', request, onBytes);
+  } catch (error) {
+    Atomics.store(request.stop, 0, 1);
+    if (error instanceof StoppedError) throw new MirrorError('pass.abandoned', error.message);
+    if (!(error instanceof DamagedEntryError)) throw error;
+    throw damagedEntry(request.entries[error.index]?.packed.path ?? '', error.fault);
+  }
+}
