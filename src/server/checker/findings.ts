@@ -2,19 +2,6 @@ import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 
 import { type Finding, isLastingFinding } from './workbook-check.ts';
 
-/** What was found, remembered across restarts. */
-export interface StoredFindings {
-  readonly size: number;
-  /** @param contentKey blob id, space and kind of file; neither holds a space */
-  readonly get: (contentKey: string) => Finding | undefined;
-  /** What depends on the machine and the moment is remembered until the end of the process only. */
-  readonly set: (contentKey: string, finding: Finding) => void;
-  /** Forgets all others. */
-  readonly keepOnly: (contentKeys: ReadonlySet<string>) => void;
-  /** Waits until everything is written. */
-  readonly close: () => Promise<void>;
-}
-
 /** The first line. It names the rules: findings by other ones are forgotten. */
 const HEADER = 'workbook-mirror findings 2';
 const LINE = /^([0-9a-f]{40,64} [a-z]+) ([a-z]+)$/;
@@ -47,7 +34,7 @@ export function formatFindings(findings: Iterable<readonly [string, Finding]>): 
  * Opens the file in which findings are remembered: one line each, added at the end. It is a cache: what cannot be read or written
  * costs time, and nothing else.
  */
-export async function openFindings(path: string): Promise<StoredFindings> {
+export async function openFindings(path: string) {
   const text = await readFile(path, 'utf8').catch(() => '');
   let findings = parseFindings(text);
   let lines: string[] = [];
@@ -82,22 +69,26 @@ export async function openFindings(path: string): Promise<StoredFindings> {
   }
 
   return {
-    get size() {
+    get size(): number {
       return findings.size;
     },
-    get: (contentKey) => findings.get(contentKey),
-    set(contentKey, finding) {
+    /** @param contentKey blob id, space and kind of file; neither holds a space */
+    get: (contentKey: string): Finding | undefined => findings.get(contentKey),
+    /** What depends on the machine and the moment is remembered until the end of the process only. */
+    set(contentKey: string, finding: Finding): void {
       findings.set(contentKey, finding);
       const line = lineOf(contentKey, finding);
       if (line === '') return;
       lines.push(line);
       write();
     },
-    keepOnly(contentKeys) {
+    /** Forgets all others. */
+    keepOnly(contentKeys: ReadonlySet<string>): void {
       findings = new Map([...findings].filter(([contentKey]) => contentKeys.has(contentKey)));
       isToBeReplaced = true;
       write();
     },
-    close: () => written,
+    /** Waits until everything is written. */
+    close: (): Promise<void> => written,
   };
 }

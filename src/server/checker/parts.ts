@@ -1,15 +1,59 @@
+import { setImmediate } from 'node:timers/promises';
 import { crc32, createInflateRaw } from 'node:zlib';
 
-import { compressedBytesOf, type ZipEntry } from './zip-directory.ts';
+import {
+  ENCRYPTION_FLAGS,
+  entriesOf,
+  METHODS,
+  readLocalHeader,
+  type ZipEntry,
+} from '../../lib/zip/directory.ts';
+import { readEnd } from '../../lib/zip/end-record.ts';
+import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
-const STORED = 0;
-const DEFLATED = 8;
+/** The fixed part of a local header, which stands in front of a part's bytes (APPNOTE 6.3.10, section 4.3.7). */
+const LOCAL_HEADER_BYTES = 30;
+
+/** After so many parts of a file that is in memory others have their turn: a million of them take seconds. */
+const ENTRIES_A_TURN = 2000;
+
+/**
+ * Lists the parts of a package by its directory.
+ * @param bytes the whole file, or its end: with the directory, and 66 kB at least
+ * @returns null where the directory is not sound: cut off, contradictory, or of more than one disk
+ * @throws the reason of `signal`
+ */
+export async function listParts(bytes: ZipBytes, signal: AbortSignal): Promise<ZipEntry[] | null> {
+  const entries: ZipEntry[] = [];
+  try {
+    const end = await readEnd(bytes);
+    if (end.isMultiDisk) return null;
+    for await (const entry of entriesOf(bytes, end)) {
+      signal.throwIfAborted();
+      if (entries.push(entry) % ENTRIES_A_TURN === 0) await setImmediate();
+    }
+    return doNotOverlap(entries, end.offset) ? entries : null;
+  } catch {
+    signal.throwIfAborted();
+    return null;
+  }
+}
+
+/** Whether every entry lies before the directory, and none within another: a bomb lets many share the same bytes. */
+function doNotOverlap(entries: readonly ZipEntry[], directoryOffset: number): boolean {
+  let free = 0;
+  for (const entry of [...entries].sort((left, right) => left.headerOffset - right.headerOffset)) {
+    if (entry.headerOffset < free) return false;
+    free = entry.headerOffset + LOCAL_HEADER_BYTES + entry.compressedBytes;
+  }
+  return free <= directoryOffset;
+}
 
 /** Of a part that is kept, so much is kept whole; of a greater one, its ends. */
 const KEPT_BYTES = 1024 * 1024;
 const KEPT_END_BYTES = 4096;
 
-/** What was unpacked of a part. */
+/** A part that was unpacked. */
 export interface Part {
   readonly name: string;
   /** All of it, or its two ends, one after the other. */
@@ -21,15 +65,22 @@ export interface Part {
  * @returns what is kept of it, or null for one that is damaged
  * @throws the reason of `signal`
  */
-export async function unpackPart(file: Buffer, entry: ZipEntry, signal: AbortSignal): Promise<Part | null> {
-  const packed = compressedBytesOf(file, entry);
-  if (packed === null || entry.isEncrypted) return null;
-  if (entry.method !== STORED && entry.method !== DEFLATED) return null;
+export async function unpackPart(
+  bytes: ZipBytes,
+  entry: ZipEntry,
+  signal: AbortSignal,
+): Promise<Part | null> {
+  const isStored = entry.compressionMethod === METHODS.stored;
+  if (!isStored && entry.compressionMethod !== METHODS.deflated) return null;
+  if ((entry.flags & ENCRYPTION_FLAGS) !== 0) return null;
   const keeper = createKeeper();
   let sizeBytes = 0;
   let checksum = 0;
   try {
-    const pieces = entry.method === STORED ? [packed] : inflated(packed);
+    const local = await readLocalHeader(bytes, entry.headerOffset);
+    if (local === null) return null;
+    const packed = await bytes.view(local.dataOffset, entry.compressedBytes);
+    const pieces = isStored ? [packed] : inflated(packed);
     for await (const piece of pieces) {
       signal.throwIfAborted();
       sizeBytes += piece.length;
@@ -51,7 +102,7 @@ function inflated(packed: Buffer): AsyncIterable<Buffer> {
   return inflate;
 }
 
-/** Keeps of a stream what {@link Part} has. */
+/** Keeps the ends of a stream, as {@link Part} has them. */
 function createKeeper(): { readonly take: (piece: Buffer) => void; readonly kept: () => Buffer } {
   const whole: Buffer[] = [];
   let wholeBytes = 0;

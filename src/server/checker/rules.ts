@@ -1,6 +1,6 @@
 import type { WorkbookKind } from './workbook-check.ts';
 import type { Container } from './sniff.ts';
-import type { ZipEntry } from './zip-directory.ts';
+import type { ZipEntry } from '../../lib/zip/directory.ts';
 
 /** How a file is examined. */
 export type Method =
@@ -51,7 +51,7 @@ const RATIO_FREE_BYTES = 32 * 1024 * 1024;
 const PARTS_LIMIT = 20_000;
 
 /** Whether the parts of a package are few and small enough to be unpacked. */
-export function isOpenable(entries: readonly ZipEntry[]): boolean {
+export function isOpenable(entries: readonly Pick<ZipEntry, 'sizeBytes' | 'compressedBytes'>[]): boolean {
   const unpackedBytes = entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const packedBytes = entries.reduce((sum, { compressedBytes }) => sum + compressedBytes, 0);
   return (

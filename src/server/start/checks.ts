@@ -41,7 +41,7 @@ export async function openChecks(directory: string): Promise<ServeChecks> {
   return {
     checks: { checker, findings, onFailure: tellFailure },
     async close() {
-      await checker.close();
+      checker.close();
       await findings.close();
     },
   };
