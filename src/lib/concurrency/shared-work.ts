@@ -16,8 +16,8 @@ interface Round<Value> {
  */
 export function shareWork<Value>(
   work: () => Promise<Value>,
-  maxAgeMs: number,
-  now: () => number,
+  maxAgeMs = 0,
+  now: () => number = () => performance.now(),
 ): SharedWork<Value> {
   let latest: Round<Value> | null = null;
   let following: Promise<Value> | null = null;

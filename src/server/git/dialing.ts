@@ -5,6 +5,7 @@ import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { type NetworkRules, refusalOf } from '../../lib/net/networks.ts';
 import { type Destination, operatorsProxy } from '../../lib/net/operators-proxy.ts';
@@ -40,20 +41,6 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 1080, 'https:
 
 function reasonOf(error: unknown): string {
   return systemCode(error) ?? (error instanceof Error ? error.message : 'unknown');
-}
-
-/** Settles as a promise does, or rejects when a signal is aborted first. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const over = new AbortController();
-  const aborted = once(signal, 'abort', { signal: over.signal }).then((): never => {
-    throw signal.reason;
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    over.abort();
-  }
 }
 
 function formatHost(host: string): string {

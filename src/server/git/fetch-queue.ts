@@ -1,5 +1,6 @@
+import { Places } from '../../lib/concurrency/places.ts';
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
-import { createLimit, createYieldingLimit, type Limit } from './limit.ts';
 
 /** What a piece of work was like. */
 export interface FetchWork {
@@ -104,14 +105,32 @@ export function createFetchQueue(
 }
 
 /** Gives work a place at its server first, so that what waits for one server takes no place from others. */
-function createPlaces(count: number): (host: string) => Limit {
-  const inCount = createYieldingLimit(count, PATIENCE_MS);
-  const hosts = new Map<string, Limit>();
-  return (host) => {
-    const atHost = hosts.get(host) ?? createLimit(AT_ONCE_PER_HOST);
+function createPlaces(count: number) {
+  const all = new Places(count);
+  const hosts = new Map<string, Places>();
+  return (host: string, work: () => Promise<void>): Promise<void> => {
+    const atHost = hosts.get(host) ?? new Places(AT_ONCE_PER_HOST);
     hosts.set(host, atHost);
-    return (work) => atHost(() => inCount(work));
+    return atHost.run(() => runYielding(all, PATIENCE_MS, work));
   };
+}
+
+/** Does work in a place, which the next one gets when it takes longer than this; it goes on outside the count then. */
+export async function runYielding<T>(
+  places: Places,
+  patienceMs: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const running = await places.run(async () => {
+    const result = work();
+    await waitAtMost(
+      result.catch(() => undefined),
+      patienceMs,
+    );
+    // Wrapped: a promise that is given back is waited for.
+    return { result };
+  });
+  return running.result;
 }
 
 function createRunner(
@@ -154,8 +173,8 @@ function createRunner(
     if (entry.retry !== null) clearTimeout(entry.retry);
     entry.retry = null;
     entry.state = 'waiting';
-    const inTurn = (isLong(id) ? places.long : places.short)(hostOf(id));
-    entry.done = inTurn(() => work(id, entry));
+    const inPlace = isLong(id) ? places.long : places.short;
+    entry.done = inPlace(hostOf(id), () => work(id, entry));
   }
 
   return {

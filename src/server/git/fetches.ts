@@ -1,9 +1,9 @@
+import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { DamagedError } from './damage.ts';
 import type { Oversize } from './download.ts';
 import { createDoubts } from './doubts.ts';
 import { createFetchQueue, type FetchFailure } from './fetch-queue.ts';
-import { createLimit, type Limit } from './limit.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 import type { Pulled, PullOptions } from './remote.ts';
 
@@ -66,7 +66,7 @@ export function createFetches(
   onEvent: (event: FetchEvent) => void,
   ways: FetchWays,
 ): Fetches {
-  const turns = new Map<string, Limit>();
+  const turns = new Map<string, Places>();
   const problems = new Map<string, FetchProblem>();
   const doubts = createDoubts();
   const fetchOnce = createFetchOnce(index, onEvent, ways, doubts);
@@ -77,9 +77,9 @@ export function createFetches(
 
   /** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
   function fetch(id: string): Promise<void> {
-    const inTurn = turns.get(id) ?? createLimit(1);
-    turns.set(id, inTurn);
-    return inTurn(async () => {
+    const turn = turns.get(id) ?? new Places(1);
+    turns.set(id, turn);
+    return turn.run(async () => {
       await fetchOnce.fetch(id);
       problems.delete(id);
     });

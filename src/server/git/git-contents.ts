@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 
+import { CrowdedError, Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { partOf } from '../http/byte-ranges.ts';
 import type { Bytes, Content } from '../http/library.ts';
@@ -7,7 +8,6 @@ import { RequestError } from '../http/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';
 import type { Git, GitProcess } from './git.ts';
 import { commitOfFolder, findObject } from './objects.ts';
-import type { Readers } from './readers.ts';
 import type { Branches } from './refs.ts';
 
 /** A zip without entries is its end record alone: 22 bytes. */
@@ -69,6 +69,34 @@ export async function* outputOf(start: () => GitProcess): Bytes {
     // A pipe that nobody empties would keep the program, or what is left of it, from ever being done.
     stdout.destroy();
   }
+}
+
+/** Each program takes some megabytes, and keeps them for as long as its reader takes. */
+const READERS_AT_ONCE = 64;
+const READERS_WAITING = 256;
+
+/**
+ * Gives bytes that a program of its own makes, when there is a place for it.
+ * @param open starts the program; called when it has a place, which is free again when its bytes have ended or are given up
+ * @throws RequestError 503 when as many wait as may, and the reason of `signal`, before the first bytes
+ */
+export type Readers = (signal: AbortSignal, open: () => Bytes) => Bytes;
+
+/** Makes a limit on how many read at once. */
+export function createReaders(count = READERS_AT_ONCE, seats = READERS_WAITING): Readers {
+  const places = new Places(count, seats);
+  return async function* read(signal, open) {
+    const leave = await places.take(signal).catch((error: unknown) => {
+      if (!(error instanceof CrowdedError)) throw error;
+      // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
+      throw new RequestError(503, 'busy', 'too many are reading at the moment: try again soon');
+    });
+    try {
+      yield* open();
+    } finally {
+      leave();
+    }
+  };
 }
 
 async function* nothingButAnEmptyZip(): Bytes {

@@ -2,9 +2,9 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 
+import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { cleanEnvironment, FIXED_SETTINGS } from './git-environment.ts';
-import { createLimit } from './limit.ts';
 import { splitTokens } from './tokens.ts';
 
 /** How a git program ended. */
@@ -275,7 +275,7 @@ async function takeOutput(
 /** Makes a runner of git programs. */
 export function createGit(): Git {
   const children = new Map<Child, Promise<GitExit>>();
-  const inTurn = createLimit(SHORT_COMMANDS_AT_ONCE);
+  const short = new Places(SHORT_COMMANDS_AT_ONCE);
   let stopped = false;
 
   function start(
@@ -323,10 +323,10 @@ export function createGit(): Git {
         await consume(gitDirectory, args, options, (chunk) => chunks.push(chunk));
         return Buffer.concat(chunks);
       };
-      return options.isLong === true ? collect() : inTurn(collect);
+      return options.isLong === true ? collect() : short.run(collect);
     },
     tokens: (gitDirectory, args, onToken, limitBytes) =>
-      inTurn(() => consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes))),
+      short.run(() => consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes))),
     async stop() {
       stopped = true;
       for (const child of children.keys()) {

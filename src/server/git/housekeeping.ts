@@ -1,5 +1,5 @@
+import { Places } from '../../lib/concurrency/places.ts';
 import type { Git } from './git.ts';
-import { createLimit } from './limit.ts';
 
 /** When a repository is packed anew, and what of it is thrown away then (git-gc(1)). */
 export interface HousekeepingLimits {
@@ -32,7 +32,7 @@ export function createHousekeeping(
   gitDirectory: (repositoryId: string) => string,
   { looseObjects, packs }: HousekeepingLimits = USUAL_LIMITS,
 ): Housekeeping {
-  const inTurn = createLimit(1);
+  const turns = new Places(1);
   const waiting = new Set<string>();
   const settings = [
     `gc.auto=${looseObjects}`,
@@ -51,11 +51,11 @@ export function createHousekeeping(
       if (waiting.has(repositoryId)) return;
       waiting.add(repositoryId);
       // What fails, or is stopped, loses nothing, and is tried again after the next change.
-      inTurn(() => pack(repositoryId)).catch(() => undefined);
+      turns.run(() => pack(repositoryId)).catch(() => undefined);
     },
     idle: async () => {
       // Its turn comes after everything that waits.
-      await inTurn(() => Promise.resolve());
+      await turns.run(() => Promise.resolve());
     },
   };
 }

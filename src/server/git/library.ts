@@ -10,13 +10,12 @@ import type {
   Workbooks,
 } from '../http/library.ts';
 import { createBranchReader } from './branch-reader.ts';
-import { contentAt, createArchiveWay } from './git-contents.ts';
+import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
 import { createConversations } from './smart-http.ts';
 import { createGit } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { presentDirectory } from './present.ts';
-import { createReaders } from './readers.ts';
 import { createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
 import {

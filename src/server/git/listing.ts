@@ -1,5 +1,6 @@
 import { setImmediate as othersFirst } from 'node:timers/promises';
 
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import type { WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import { type BranchReader, createBranchReader, type Heads } from './branch-reader.ts';
@@ -9,7 +10,6 @@ import { mergeRows, type Piece } from './merge-rows.ts';
 import type { Registry } from './registry.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 import { readRows } from './repository-rows.ts';
-import { createShared } from './share.ts';
 
 /** The workbooks of all repositories. */
 export interface WorkbookListing {
@@ -95,7 +95,7 @@ export function createWorkbookListing(
     return latest.rows;
   }
 
-  return { rows: createShared(readAll), unreadable: tolerant.unreadable };
+  return { rows: shareWork(readAll), unreadable: tolerant.unreadable };
 }
 
 /** Reads repositories one of which may be damaged, without a harm to the list of all others. */

@@ -1,10 +1,10 @@
+import { CrowdedError } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import type { ExternalRepository, Registrar } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import { readAddress } from './addresses.ts';
 import type { Credentials } from './credentials.ts';
-import { CrowdedError } from './limit.ts';
 import { checkRepositoryName } from './names.ts';
 import { type Registry, TakenError } from './registry.ts';
 import { RemoteError, type RemoteTrouble } from './remote-errors.ts';

@@ -1,12 +1,12 @@
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { Places } from '../../lib/concurrency/places.ts';
 import { repositorySchema } from '../../lib/api/schemas.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import type { Repository } from '../http/library.ts';
-import { createLimit } from './limit.ts';
 
 /** A repository as the registry keeps it. */
 export interface RegisteredRepository extends Repository {
@@ -110,9 +110,9 @@ export async function openIndex(directory: string): Promise<RegistryIndex> {
     await writeIndex(directory, []);
   }
   await sweep(directory);
-  const inTurn = createLimit(1);
+  const turns = new Places(1);
   const change = (make: () => readonly RegisteredRepository[]): Promise<void> =>
-    inTurn(async () => {
+    turns.run(async () => {
       const next = make();
       await writeIndex(directory, next);
       rows = next;

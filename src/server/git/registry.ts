@@ -1,6 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
+import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources } from './addresses.ts';
 import { initialise } from './bare.ts';
@@ -9,7 +10,6 @@ import { createCredentialStore, type Credentials, type CredentialStore } from '.
 import { createFetches, type Fetches, type FetchEvent, type FetchWays } from './fetches.ts';
 import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
 import { createGit, type Git } from './git.ts';
-import { createLimitWithSeats } from './limit.ts';
 import { checkRepositoryName, formatCreatedAt } from './names.ts';
 import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
 import { type Remote, RemoteError } from './remote-errors.ts';
@@ -132,7 +132,7 @@ function createRegistry(parts: Parts): Registry {
   const git = createGit();
   // Addresses that do not answer must not keep others from their turn.
   const questions = createGit();
-  const inQuestionTurn = createLimitWithSeats(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
+  const questionPlaces = new Places(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
   const add = createAdding(parts);
   const { onFetch, onFetched } = createAnnouncer(onEvent);
   const remoteFor = createRemotes(parts);
@@ -165,7 +165,7 @@ function createRegistry(parts: Parts): Registry {
       const added = await add(row, async (path) => {
         if (given !== null) await credentials.write(row.id, given);
         const remote = await remoteFor(row);
-        await inQuestionTurn(() => askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS));
+        await questionPlaces.run(() => askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS));
         await initialise(git, path);
       }).catch(async (error: unknown) => {
         await credentials.remove(row.id);

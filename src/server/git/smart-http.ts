@@ -1,12 +1,11 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Bytes, Conversations, GitProgram } from '../http/library.ts';
-import { outputOf } from './git-contents.ts';
+import { outputOf, type Readers } from './git-contents.ts';
 import { settleDefaultBranch } from './default-branch.ts';
 import type { Git, GitProcess } from './git.ts';
 import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
 import { presentDirectory } from './present.ts';
 import { createQuarantines } from './push-quarantines.ts';
-import type { Readers } from './readers.ts';
 import type { Registry } from './registry.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { Places } from '../../lib/concurrency/places.ts';
 import type { Bytes, Upload, Uploads } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import { outputOf } from './git-contents.ts';
@@ -8,7 +9,6 @@ import { settleDefaultBranch } from './default-branch.ts';
 import { readFolder } from './folders.ts';
 import type { Git } from './git.ts';
 import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
-import { createLimit } from './limit.ts';
 import { findObject } from './objects.ts';
 import { presentDirectory } from './present.ts';
 import { readBranches } from './refs.ts';
@@ -35,7 +35,7 @@ const BLOB_SETTINGS: readonly string[] = [
  * @param maxUploadBytes the greatest file that is received
  */
 export function createUploads(git: Git, registry: Registry, maxUploadBytes: number): Uploads {
-  const inTurn = createLimit(FILES_WRITTEN_AT_ONCE);
+  const places = new Places(FILES_WRITTEN_AT_ONCE);
   return {
     maxUploadBytes,
     async branches(repositoryId) {
@@ -54,7 +54,7 @@ export function createUploads(git: Git, registry: Registry, maxUploadBytes: numb
         // Git sees the file only when it is whole, and need not hold it in memory as it would from a pipe.
         const path = join(folder, 'file');
         await writeFile(path, limited(bytes, maxUploadBytes));
-        return inTurn(() => writeBlob(git, gitDirectory, path));
+        return places.run(() => writeBlob(git, gitDirectory, path));
       }),
     commit: async (repositoryId, upload) => commit(git, presentDirectory(registry, repositoryId), upload),
   };

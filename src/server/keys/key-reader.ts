@@ -75,5 +75,5 @@ export function createKeyReader(
     }
     return keys;
   };
-  return shareWork(look, 0, nowMs);
+  return shareWork(look);
 }

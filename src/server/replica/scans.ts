@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import {
@@ -61,7 +62,6 @@ export function createScanner(port: MirrorPort): Scanner {
   let lastAtMs = -Infinity;
   let lastTookMs = 0;
   let running: Promise<Scan> | null = null;
-  let next: Promise<Scan> | null = null;
 
   /** Trees that were found without a manifest for so long that they are not being published. */
   let lasting: ReadonlySet<string> = new Set();
@@ -86,26 +86,13 @@ export function createScanner(port: MirrorPort): Scanner {
     while (!(await look(performance.now() >= untilMs))) await sleep(PUBLISH_LOOK_MS);
     return last ?? scan();
   };
-  const begin = (): Promise<Scan> => {
-    const begun = scan();
-    running = begun;
-    const end = (): void => {
-      if (running === begun) running = null;
-    };
-    begun.then(end, end);
-    return begun;
-  };
-  const fresh = (): Promise<Scan> => {
-    if (running === null) return begin();
-    // The one that runs may have passed by what changed before it was asked for: all who ask meanwhile share the one after it.
-    next ??= running
-      .catch(() => {})
-      .then(() => {
-        next = null;
-        return begin();
-      });
-    return next;
-  };
+  // A scan that runs may have passed by what changed before it was asked for: all who ask meanwhile share the one after it.
+  const fresh = shareWork(() => {
+    running = scan().finally(() => {
+      running = null;
+    });
+    return running;
+  });
   return {
     fresh,
     recent: () => {

@@ -72,6 +72,33 @@ describe('work that is shared', () => {
     rounds[1]?.resolve(2);
     expect(await late).toBe(2);
   });
+
+  it('without an age began no earlier than whoever gets its outcome asked, and runs one at a time', async () => {
+    const ends: Array<(fails: boolean) => void> = [];
+    let begun = 0;
+    const shared = shareWork(() => {
+      begun += 1;
+      const number = begun;
+      return new Promise<number>((resolve, reject) => {
+        ends.push((fails) => (fails ? reject(new Error(String(number))) : resolve(number)));
+      });
+    });
+    const first = shared();
+    const second = shared();
+    const third = shared();
+    expect(begun).toBe(1);
+    ends[0]?.(false);
+    expect(await first).toBe(1);
+    await expect.poll(() => ends.length).toBe(2);
+    const fourth = shared();
+    ends[1]?.(true);
+    await expect(second).rejects.toThrow('2');
+    await expect(third).rejects.toThrow('2');
+    await expect.poll(() => ends.length).toBe(3);
+    ends[2]?.(false);
+    expect(await fourth).toBe(3);
+    expect(begun).toBe(3);
+  });
 });
 
 describe('waiting', () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { Places } from '../../../../src/lib/concurrency/places.ts';
 import { isDamagedExit } from '../../../../src/server/git/damage.ts';
 import { createDoubts } from '../../../../src/server/git/doubts.ts';
-import { CrowdedError, createLimitWithSeats, createYieldingLimit } from '../../../../src/server/git/limit.ts';
+import { runYielding } from '../../../../src/server/git/fetch-queue.ts';
 import { orderOfArrival } from '../../../../src/server/git/quarantine.ts';
 
 describe('an end of git fsck', () => {
@@ -57,25 +58,13 @@ describe('a doubt', () => {
   });
 });
 
-describe('a limit', () => {
-  it('with seats refuses who finds none, and no other', async () => {
-    const gate = Promise.withResolvers<string>();
-    const limit = createLimitWithSeats(1, 2);
-    const work = [1, 2, 3].map(() => limit(() => gate.promise));
-    await expect(limit(() => gate.promise)).rejects.toBeInstanceOf(CrowdedError);
-    gate.resolve('done');
-    expect(await Promise.all(work)).toEqual(['done', 'done', 'done']);
-    expect(await limit(() => Promise.resolve('again'))).toBe('again');
-    await expect(limit(() => Promise.reject(new Error('x')))).rejects.toThrow('x');
-    expect(await limit(() => Promise.resolve('again'))).toBe('again');
-  });
-
-  it('that yields gives the result of what went on outside', async () => {
+describe('slow work', () => {
+  it('gives its place to the next one, and its result in the end', async () => {
     vi.useFakeTimers();
     const slow = Promise.withResolvers<string>();
-    const limit = createYieldingLimit(1, 1000);
-    const first = limit(() => slow.promise);
-    const second = limit(() => Promise.reject(new Error('second')));
+    const places = new Places(1);
+    const first = runYielding(places, 1000, () => slow.promise);
+    const second = runYielding(places, 1000, () => Promise.reject(new Error('second')));
     const ending = expect(second).rejects.toThrow('second');
     await vi.advanceTimersByTimeAsync(1000);
     await ending;

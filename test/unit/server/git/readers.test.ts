@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createReaders } from '../../../../src/server/git/readers.ts';
+import { createReaders } from '../../../../src/server/git/git-contents.ts';
 import type { Bytes } from '../../../../src/server/http/library.ts';
 
 const FOREVER = new AbortController().signal;
@@ -55,8 +55,8 @@ describe('those who read', () => {
     await chunks.next();
     const gone = new AbortController();
     const waiting = read(readers(gone.signal, gate().open));
-    gone.abort();
-    await expect(waiting).rejects.toThrow('the client is gone');
+    gone.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
     await chunks.return?.();
 
     const last = gate();

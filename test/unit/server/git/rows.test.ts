@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { compareRows, mergeRows } from '../../../../src/server/git/merge-rows.ts';
 import { pendingChecks, putBack, takeBatch } from '../../../../src/server/git/pending-checks.ts';
 import { isSettled, type Stamp } from '../../../../src/server/git/ref-files.ts';
-import { createShared } from '../../../../src/server/git/share.ts';
 import type { WorkbookRow } from '../../../../src/server/http/library.ts';
 
 function row(
@@ -53,35 +52,6 @@ describe('the rows of all repositories', () => {
         },
       ),
     );
-  });
-});
-
-describe('shared work', () => {
-  it('began no earlier than whoever gets its outcome asked, and runs one at a time', async () => {
-    const ends: Array<(fails: boolean) => void> = [];
-    let begun = 0;
-    const shared = createShared(() => {
-      begun += 1;
-      const number = begun;
-      return new Promise<number>((resolve, reject) => {
-        ends.push((fails) => (fails ? reject(new Error(String(number))) : resolve(number)));
-      });
-    });
-    const first = shared();
-    const second = shared();
-    const third = shared();
-    expect(begun).toBe(1);
-    ends[0]?.(false);
-    expect(await first).toBe(1);
-    await expect.poll(() => ends.length).toBe(2);
-    const fourth = shared();
-    ends[1]?.(true);
-    await expect(second).rejects.toThrow('2');
-    await expect(third).rejects.toThrow('2');
-    await expect.poll(() => ends.length).toBe(3);
-    ends[2]?.(false);
-    expect(await fourth).toBe(3);
-    expect(begun).toBe(3);
   });
 });
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 
-import { createLimit } from '../../../../src/server/git/limit.ts';
 import { splitTokens } from '../../../../src/server/git/tokens.ts';
 
 describe('tokens', () => {
@@ -30,30 +29,5 @@ describe('tokens', () => {
         ['', false],
       ]);
     }
-  });
-});
-
-describe('a limit', () => {
-  it('lets so many in at once, and the others in their order, also after a failure', async () => {
-    const limit = createLimit(2);
-    const order: number[] = [];
-    let inside = 0;
-    let most = 0;
-    const work = [0, 1, 2, 3, 4].map((number) =>
-      limit(async () => {
-        inside += 1;
-        most = Math.max(most, inside);
-        order.push(number);
-        await new Promise((resolve) => {
-          setImmediate(resolve);
-        });
-        inside -= 1;
-        if (number === 1) throw new Error('failed');
-        return number;
-      }).catch(() => -1),
-    );
-    expect(await Promise.all(work)).toEqual([0, -1, 2, 3, 4]);
-    expect(order).toEqual([0, 1, 2, 3, 4]);
-    expect(most).toBe(2);
   });
 });
