@@ -14,9 +14,16 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. Where that fails nothing stays of it. */
-export async function writeNewFile(path: string, data: string | Iterable<string>): Promise<void> {
-  const handle = await open(path, 'wx');
+/**
+ * Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. Where that fails nothing stays of it.
+ * @param mode permission bits, of which the process's own mask takes some away
+ */
+export async function writeNewFile(
+  path: string,
+  data: string | Iterable<string>,
+  mode = 0o666,
+): Promise<void> {
+  const handle = await open(path, 'wx', mode);
   try {
     try {
       await writeFile(handle, data);

@@ -1,9 +1,10 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { syncDirectory } from '../../lib/disk/durable.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import type { Git } from './git.ts';
 import { syncFile, syncFolders } from './lasting.ts';
-import { syncDirectory } from './registry-index.ts';
 
 /**
  * Attributes that win over every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out
@@ -42,7 +43,7 @@ export async function keepExact(gitDirectory: string): Promise<void> {
   const present = await readFile(path, 'utf8').catch(() => null);
   if (present === EXACT_ATTRIBUTES) return;
   await mkdir(folder).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (systemCode(error) !== 'EEXIST') throw error;
   });
   await writeFile(path, EXACT_ATTRIBUTES, { flush: true });
   await syncDirectory(folder);

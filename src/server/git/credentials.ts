@@ -1,8 +1,8 @@
-import { chmod, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { SHORTEST_SECRET } from '../../lib/text/scrub.ts';
-import { syncDirectory } from './registry-index.ts';
 
 /** What an external repository is read with. */
 export interface Credentials {
@@ -34,13 +34,7 @@ export function createCredentialStore(folder: string): CredentialStore {
     async write(id, credentials) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await chmod(folder, 0o700);
-      const file = await open(pathOf(id), 'wx', 0o600);
-      try {
-        await file.writeFile(formatCredentials(credentials));
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      await writeNewFile(pathOf(id), formatCredentials(credentials), 0o600);
       await syncDirectory(folder);
     },
     remove: (id) => rm(pathOf(id), { force: true }),

@@ -116,11 +116,7 @@ function createPlaces(count: number) {
 }
 
 /** Does work in a place, which the next one gets when it takes longer than this; it goes on outside the count then. */
-export async function runYielding<T>(
-  places: Places,
-  patienceMs: number,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function runYielding<T>(places: Places, patienceMs: number, work: () => Promise<T>): Promise<T> {
   const running = await places.run(async () => {
     const result = work();
     await waitAtMost(

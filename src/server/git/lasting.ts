@@ -1,13 +1,17 @@
-import { open, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { syncDirectory } from './registry-index.ts';
+import { syncDirectory } from '../../lib/disk/durable.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 
 /**
  * Settings with which git writes everything through to the disk before it goes on (git-config(1), `core.fsync`): what was
  * answered is there after a power cut.
  */
 export const LASTING_SETTINGS: readonly string[] = ['-c', 'core.fsync=all', '-c', 'core.fsyncMethod=fsync'];
+
+/** For whole files: fsync(2) tells them and directories not apart. */
+export const syncFile = syncDirectory;
 
 /** The folders in a folder; none where it has vanished. */
 async function foldersIn(folder: string): Promise<string[]> {
@@ -31,25 +35,8 @@ export async function syncFolders(gitDirectory: string): Promise<void> {
   const references = await foldersBelow(join(gitDirectory, 'refs'));
   // What is named goes first.
   await syncFile(join(gitDirectory, 'HEAD'));
+  // Git removes folders that have become empty at any time.
+  const syncIfThere = (folder: string): Promise<unknown> => unlessMissing(syncDirectory(folder));
   await Promise.all(objects.map(syncIfThere));
   await Promise.all([...references, gitDirectory].map(syncIfThere));
-}
-
-/** Makes the content of a file last across a power cut, whoever wrote it. */
-export async function syncFile(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** Git removes folders that have become empty at any time. */
-async function syncIfThere(folder: string): Promise<void> {
-  try {
-    await syncDirectory(folder);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-  }
 }

@@ -1,9 +1,10 @@
-import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { Places } from '../../lib/concurrency/places.ts';
 import { repositorySchema } from '../../lib/api/schemas.ts';
-import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
+import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import type { Repository } from '../http/library.ts';
@@ -54,7 +55,7 @@ async function readIndex(directory: string): Promise<RegisteredRepository[] | nu
     if (!Array.isArray(rows)) throw new Error('it is not a list');
     return rows.map(readRow);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (systemCode(error) === 'ENOENT') return null;
     const why = error instanceof Error ? error.message : String(error);
     throw new MirrorError('directory.unusable', `the repository index ${path} cannot be read: ${why}`, {
       cause: error,
@@ -138,28 +139,12 @@ function asDamaged(repository: RegisteredRepository): RegisteredRepository {
 async function writeIndex(directory: string, repositories: readonly RegisteredRepository[]): Promise<void> {
   const path = join(directory, INDEX_NAME);
   const temporary = `${path}.${crypto.randomUUID()}${TEMPORARY_ENDING}`;
+  await writeNewFile(temporary, `${JSON.stringify(repositories, null, 2)}\n`);
   try {
-    const file = await open(temporary, 'wx');
-    try {
-      await file.writeFile(`${JSON.stringify(repositories, null, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  await syncDirectory(dirname(path));
-}
-
-/** Makes renames in a directory last across a power cut. */
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+  await syncDirectory(directory);
 }

@@ -2,6 +2,8 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { Places } from '../../lib/concurrency/places.ts';
+import { syncDirectory } from '../../lib/disk/durable.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources } from './addresses.ts';
 import { initialise } from './bare.ts';
@@ -13,7 +15,7 @@ import { createGit, type Git } from './git.ts';
 import { checkRepositoryName, formatCreatedAt } from './names.ts';
 import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
 import { type Remote, RemoteError } from './remote-errors.ts';
-import { openIndex, type RegisteredRepository, type RegistryIndex, syncDirectory } from './registry-index.ts';
+import { openIndex, type RegisteredRepository, type RegistryIndex } from './registry-index.ts';
 import { askRemote, pull, remoteOf } from './remote.ts';
 
 /** An external repository to connect. */
@@ -284,7 +286,7 @@ async function makeAside<Result>(
   try {
     const result = await make(incoming);
     await rename(gitDirectory, outgoing).catch((error: unknown) => {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      if (systemCode(error) !== 'ENOENT') throw error;
     });
     await rename(incoming, gitDirectory);
     await syncDirectory(shelf);

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
+import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { parseKeyFile, renderKeyFile, type StoredKey } from './stored-key.ts';
@@ -123,19 +124,13 @@ export async function addKey(folder: string, key: StoredKey, nowMs: number): Pro
     const path = join(folder, `${key.id}${ENDING}`);
     const temporary = `${path}${TEMPORARY_ENDING}`;
     try {
-      const handle = await open(temporary, 'wx', 0o600);
-      try {
-        await handle.writeFile(renderKeyFile(key));
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await writeNewFile(temporary, renderKeyFile(key), 0o600);
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
     }
-    await syncFolder(folder);
+    await syncDirectory(folder);
   });
 }
 
@@ -156,7 +151,7 @@ export async function removeKey(folder: string, id: string): Promise<boolean> {
       if (systemCode(error) === 'ENOENT') return false;
       throw error;
     }
-    await syncFolder(folder);
+    await syncDirectory(folder);
     return true;
   });
 }
@@ -176,7 +171,7 @@ async function makeFolder(folder: string): Promise<void> {
     if (systemCode(error) === 'EEXIST') return;
     throw error;
   }
-  await syncFolder(parent);
+  await syncDirectory(parent);
 }
 
 /** Removes what a power cut left behind: it may hold a secret for signed webhooks. */
@@ -186,15 +181,6 @@ async function sweep(folder: string, nowMs: number): Promise<void> {
     const path = join(folder, name);
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: nowMs }));
     if (nowMs - mtimeMs > ABANDONED_AFTER_MS) await rm(path, { force: true });
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 
