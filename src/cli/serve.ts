@@ -4,7 +4,7 @@ import { pageFolders } from '../lib/http/page-folders.ts';
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../server/demo/samples.ts';
-import { createFetching } from '../server/git/fetching.ts';
+import { createFetching } from '../server/git/fetch-queue.ts';
 import { createGitLibrary } from '../server/git/library.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../server/git/registry.ts';
 import { counted } from '../lib/text/humanize.ts';
@@ -16,12 +16,11 @@ import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
 import { checkAhead, openChecks } from '../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
-import { tellFetch } from '../server/start/fetching.ts';
+import { tellFetch, tellOpening, tellReading } from '../server/start/notices.ts';
 import { openServedKeys } from '../server/start/keys.ts';
 import { lockServiceDirectory } from '../server/start/lock.ts';
 import { log, openServeLog } from '../server/start/log.ts';
 import { closeServeDirectory } from '../server/start/privacy.ts';
-import { tellOpening, tellReading } from '../server/start/notices.ts';
 import {
   createTroubleTeller,
   listenForStop,

@@ -7,7 +7,7 @@ import { createGit, type Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/registry.ts';
 import type { Repository } from '../http/library.ts';
-import { listTree } from './tree.ts';
+import { listTree } from '../git/objects.ts';
 
 /** What a comparison found. */
 export interface Comparison {

@@ -1,7 +1,4 @@
-import writeExcelFile, { type Row } from 'write-excel-file/node';
-
-import { day, headings, money, moneyFormula, percent, percentFormula } from './cells.ts';
-import { createFigures, type Figures } from './figures.ts';
+import writeExcelFile, { type CellObject, type Row } from 'write-excel-file/node';
 
 /** A sheet of a workbook. */
 interface SampleSheet {
@@ -144,4 +141,70 @@ export async function makeWorkbook(path: string, { seed, asOf }: Edition): Promi
   if (/forecast|pipeline|scenario/i.test(path)) sheets = forecastSheets;
   else if (/ledger|invoice|umsätze/i.test(path)) sheets = ledgerSheets;
   return writeExcelFile(sheets(figures, asOf)).toBuffer();
+}
+
+/** A source of plausible numbers: the same ones for the same seed. */
+export interface Figures {
+  /** An amount of money with cents, evenly spread between two limits. */
+  readonly amount: (low: number, high: number) => number;
+  /** A rate with four decimals, evenly spread between two limits. */
+  readonly rate: (low: number, high: number) => number;
+  /** A whole number from zero up to and without the limit. */
+  readonly below: (limit: number) => number;
+}
+
+/** Makes a source of numbers from a seed (the generator "mulberry32"). */
+export function createFigures(seed: number): Figures {
+  let state = Math.trunc(seed) | 0;
+  /** The next number from 0 up to and without 1. */
+  function next(): number {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  }
+  return {
+    amount: (low, high) => Math.round((low + next() * (high - low)) * 100) / 100,
+    rate: (low, high) => Math.round((low + next() * (high - low)) * 10_000) / 10_000,
+    below: (limit) => Math.floor(next() * limit),
+  };
+}
+
+const MONEY_FORMAT = '#,##0.00';
+const PERCENT_FORMAT = '0.0%';
+const DATE_FORMAT = 'yyyy-mm-dd';
+const HEADER_COLOR = '#DDEBF7';
+
+/** A row of column headings. */
+function headings(...titles: readonly string[]): Row {
+  return titles.map((value) => ({ value, fontWeight: 'bold', backgroundColor: HEADER_COLOR }));
+}
+
+/** An amount of money. */
+function money(value: number): CellObject {
+  return { value, type: Number, format: MONEY_FORMAT };
+}
+
+/** A share, 1 for the whole. */
+function percent(value: number): CellObject {
+  return { value, type: Number, format: PERCENT_FORMAT };
+}
+
+/** A day, taken in UTC. */
+function day(value: Date): CellObject {
+  const midnight = new Date(Date.UTC(value.getUTCFullYear(), value.getUTCMonth(), value.getUTCDate()));
+  return { value: midnight, type: Date, format: DATE_FORMAT };
+}
+
+/**
+ * A formula that gives an amount of money.
+ * @param expression without an equals sign, as the file format has it
+ */
+function moneyFormula(expression: string): CellObject {
+  return { value: expression, type: 'Formula', format: MONEY_FORMAT };
+}
+
+/** A formula that gives a share. */
+function percentFormula(expression: string): CellObject {
+  return { value: expression, type: 'Formula', format: PERCENT_FORMAT };
 }

@@ -15,8 +15,7 @@ import { createConversations } from './smart-http.ts';
 import { createGit } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createHousekeeping } from './housekeeping.ts';
-import { presentDirectory } from './present.ts';
-import { createRegistrar } from './registrar.ts';
+import { presentDirectory, createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
 import {
   BEING_FETCHED,
@@ -24,7 +23,6 @@ import {
   type ProcessingStatusesOptions,
 } from './processing-status.ts';
 import { createUploads } from './uploads.ts';
-import { watchedChanges } from './watched-changes.ts';
 
 /** The repositories of a registry, as the service reads and changes them. */
 export interface GitLibrary extends Library {
@@ -146,4 +144,27 @@ function watched(content: Content, doubt: (error: unknown) => never): Content {
         ...content,
         open: (signal: AbortSignal, range?: ByteRange) => heard(content.open(signal, range), signal),
       };
+}
+
+/**
+ * Tells of every upload and push once it has ended.
+ * @param onChange is given the id of the repository; neither throws nor keeps the client waiting
+ */
+function watchedChanges(changes: Changes, onChange: (repositoryId: string) => void): Changes {
+  return {
+    ...changes,
+    async commit(repositoryId, upload) {
+      const commitId = await changes.commit(repositoryId, upload);
+      onChange(repositoryId);
+      return commitId;
+    },
+    async *converse(...conversation) {
+      const [repositoryId, program] = conversation;
+      try {
+        yield* changes.converse(...conversation);
+      } finally {
+        if (program === 'git-receive-pack') onChange(repositoryId);
+      }
+    },
+  };
 }

@@ -6,10 +6,9 @@ import { RequestError } from '../http/request-error.ts';
 import { type BranchReader, createBranchReader, type Heads } from './branch-reader.ts';
 import type { Git } from './git.ts';
 import { createHistoryReader, type HistoryReader } from './history.ts';
-import { mergeRows, type Piece } from './merge-rows.ts';
+import { mergeRows, type Piece, readRows } from './rows.ts';
 import type { Registry } from './registry.ts';
 import type { RegisteredRepository } from './registry-index.ts';
-import { readRows } from './repository-rows.ts';
 
 /** The workbooks of all repositories. */
 export interface WorkbookListing {

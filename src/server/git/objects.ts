@@ -1,4 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { FolderEntry } from '../http/library.ts';
 import type { Git } from './git.ts';
 
 /** What a path names in a commit. */
@@ -72,4 +73,61 @@ export async function commitOfFolder(
     },
   });
   return output.toString('utf8').trim();
+}
+
+/**
+ * Reads one record of `ls-tree -l -z` on a folder.
+ * @returns null for what is neither a file nor a folder: a submodule has no content in this repository
+ * @throws MirrorError `service.failed` for anything but a record
+ */
+export function parseFolderRecord(record: string): FolderEntry | null {
+  const object = parseTreeRecord(record);
+  if (object === null) throw new MirrorError('service.failed', 'git gave an empty record of a folder');
+  if (object.type === 'commit') return null;
+  const name = record.slice(record.indexOf('\t') + 1);
+  return object.type === 'tree'
+    ? { name, kind: 'folder', sizeBytes: 0 }
+    : { name, kind: 'file', sizeBytes: object.sizeBytes };
+}
+
+/**
+ * Reads what a folder holds, in the order of Git.
+ * @param treeId of a commit or a tree that exists
+ * @throws MirrorError `service.failed` when git cannot
+ */
+export async function readFolder(git: Git, gitDirectory: string, treeId: string): Promise<FolderEntry[]> {
+  const entries: FolderEntry[] = [];
+  await git.tokens(gitDirectory, ['ls-tree', '-l', '-z', '--full-tree', treeId], (record) => {
+    const entry = parseFolderRecord(record);
+    if (entry !== null) entries.push(entry);
+  });
+  return entries;
+}
+
+/** An entry of a commit's tree that is no folder. */
+export interface TreeEntry {
+  readonly path: string;
+  /** `file`, or what a mirror leaves out: symbolic links and submodules. */
+  readonly kind: 'file' | 'link' | 'submodule';
+  /** The id of the content, which follows from its bytes. */
+  readonly id: string;
+}
+
+const LINK_MODE = '120000';
+const SUBMODULE_MODE = '160000';
+
+function kindOf(mode: string): TreeEntry['kind'] {
+  if (mode === LINK_MODE) return 'link';
+  return mode === SUBMODULE_MODE ? 'submodule' : 'file';
+}
+
+/** Lists everything in a commit, with whole paths in Git's order. */
+export async function listTree(git: Git, gitDirectory: string, commitId: string): Promise<TreeEntry[]> {
+  const entries: TreeEntry[] = [];
+  await git.tokens(gitDirectory, ['ls-tree', '-r', '-z', '--full-tree', commitId], (token) => {
+    const tab = token.indexOf('\t');
+    const [mode = '', , id = ''] = token.slice(0, tab).split(' ');
+    entries.push({ path: token.slice(tab + 1), kind: kindOf(mode), id });
+  });
+  return entries;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { clearAway, keepExact } from './bare.ts';
-import { settleAfterCrash } from './default-branch.ts';
+import { settleAfterCrash } from './refs.ts';
 import { createGit, type Git } from './git.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 

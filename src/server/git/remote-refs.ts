@@ -1,4 +1,4 @@
-import { chooseDefaultBranch } from './default-branch.ts';
+import { chooseDefaultBranch } from './refs.ts';
 
 /** The references of a repository at one moment. */
 export interface References {

@@ -1,11 +1,10 @@
 import { isAbsolute } from 'node:path';
 
 import { readAddress, type Sources } from './addresses.ts';
-import { blameRepository } from './damage.ts';
+import { blameRepository, LASTING_SETTINGS, syncFolders } from './bare.ts';
 import { download, type Oversize, serverOf } from './download.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import type { Git } from './git.ts';
-import { LASTING_SETTINGS, syncFolders } from './lasting.ts';
 import { isTooLarge, reach, type Remote, REMOTE_HINTS, RemoteError } from './remote-errors.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 import {

@@ -11,9 +11,8 @@ import {
   rowsOf,
   targetOf,
 } from './catalogue.ts';
-import { type ListedTargets, listTargets, readStamped } from './manifests.ts';
+import { type ListedTargets, listTargets, readStamped, findUnclaimed } from './manifests.ts';
 import type { MirrorPort } from './ports.ts';
-import { findUnclaimed } from './unclaimed.ts';
 
 /** What a mirror held at a moment. */
 export interface Scan {

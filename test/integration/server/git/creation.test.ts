@@ -8,7 +8,7 @@ import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createFetching } from '../../../../src/server/git/fetching.ts';
+import { createFetching } from '../../../../src/server/git/fetch-queue.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createGit } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';

@@ -9,11 +9,10 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
-import { initialise, keepExact } from '../../../../src/server/git/bare.ts';
+import { initialise, keepExact, LASTING_SETTINGS } from '../../../../src/server/git/bare.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
 import { createGit, type Git } from '../../../../src/server/git/git.ts';
-import { LASTING_SETTINGS } from '../../../../src/server/git/lasting.ts';
 import type { Remote } from '../../../../src/server/git/remote-errors.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { describeFetch } from '../../../../src/server/start/fetching.ts';
+import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import type { Lookup } from '../../../../src/server/git/dialing.ts';

@@ -6,7 +6,7 @@ import { createDeflate, deflateSync } from 'node:zlib';
 
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeFetch } from '../../../../src/server/start/fetching.ts';
+import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';

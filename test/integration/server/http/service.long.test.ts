@@ -19,7 +19,7 @@ import {
   workbookSchema,
 } from '../../../../src/lib/api/schemas.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
-import { createFigures } from '../../../../src/server/demo/figures.ts';
+import { createFigures } from '../../../../src/server/demo/workbook-files.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { createGit, type Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';

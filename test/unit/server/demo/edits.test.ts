@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { writeImport } from '../../../../src/server/demo/commits.ts';
-import { EDIT_KINDS, type EditPlan, planEdit } from '../../../../src/server/demo/edits.ts';
+import { EDIT_KINDS, type EditPlan, planEdit } from '../../../../src/server/demo/writer.ts';
 
 function apply(workbooks: readonly string[], { change }: EditPlan): string[] {
   const rest = new Set(workbooks);

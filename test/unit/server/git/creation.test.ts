@@ -2,11 +2,15 @@ import { array, assert, constantFrom, jsonValue, option, property, record, strin
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { repositoryOf } from '../../../../src/cli/repos-create.ts';
-import { describeFetch } from '../../../../src/server/start/fetching.ts';
+import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/git/credentials.ts';
-import { createFetchQueue, type FetchQueue } from '../../../../src/server/git/fetch-queue.ts';
-import { createFetching, nextTurn } from '../../../../src/server/git/fetching.ts';
+import {
+  createFetchQueue,
+  type FetchQueue,
+  createFetching,
+  nextTurn,
+} from '../../../../src/server/git/fetch-queue.ts';
 import { networkEnvironment } from '../../../../src/server/git/git-environment.ts';
 import { credentialsOf } from '../../../../src/server/git/registrar.ts';
 import type { RegisteredRepository } from '../../../../src/server/git/registry-index.ts';

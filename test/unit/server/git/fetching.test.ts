@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { Places } from '../../../../src/lib/concurrency/places.ts';
-import { isDamagedExit } from '../../../../src/server/git/damage.ts';
-import { createDoubts } from '../../../../src/server/git/doubts.ts';
+import { isDamagedExit } from '../../../../src/server/git/bare.ts';
+import { createDoubts } from '../../../../src/server/git/fetches.ts';
 import { runYielding } from '../../../../src/server/git/fetch-queue.ts';
-import { orderOfArrival } from '../../../../src/server/git/quarantine.ts';
+import { orderOfArrival } from '../../../../src/server/git/download.ts';
 
 describe('an end of git fsck', () => {
   it.each<[number | null, string, boolean]>([

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import { createFold, type History } from '../../../../src/server/git/history.ts';
-import { type Commit, createLogReader, type PathChange } from '../../../../src/server/git/log.ts';
+import {
+  createFold,
+  type History,
+  type Commit,
+  createLogReader,
+  type PathChange,
+} from '../../../../src/server/git/history.ts';
 
 const ZERO = '0'.repeat(40);
 const BLOB = '1'.repeat(40);

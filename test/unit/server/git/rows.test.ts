@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { compareRows, mergeRows } from '../../../../src/server/git/merge-rows.ts';
+import { compareRows, mergeRows } from '../../../../src/server/git/rows.ts';
 import { pendingChecks, putBack, takeBatch } from '../../../../src/server/git/pending-checks.ts';
 import { isSettled, type Stamp } from '../../../../src/server/git/ref-files.ts';
 import type { WorkbookRow } from '../../../../src/server/http/library.ts';

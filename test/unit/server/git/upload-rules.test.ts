@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseDefaultBranch } from '../../../../src/server/git/default-branch.ts';
-import { parseFolderRecord } from '../../../../src/server/git/folders.ts';
+import { chooseDefaultBranch } from '../../../../src/server/git/refs.ts';
+import { parseFolderRecord } from '../../../../src/server/git/objects.ts';
 import {
   authorName,
   branchInTheWay,

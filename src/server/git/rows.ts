@@ -1,0 +1,109 @@
+import type { Version, WorkbookRow } from '../http/library.ts';
+import { workbookKindOf } from '../checker/workbook-check.ts';
+import type { Heads } from './branch-reader.ts';
+import type { Commit, HistoryReader, LastChange } from './history.ts';
+import { formatVersionTime } from './names.ts';
+
+/** The rows of one repository. */
+export interface Piece {
+  /** What the id of each row begins with: the repository's full name and a slash. */
+  readonly prefix: string;
+  /** Sorted by {@link compareRows}. */
+  readonly rows: readonly WorkbookRow[];
+}
+
+/** Compares by code unit: the same order everywhere, whatever the language of the machine. */
+function compare(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
+
+/** Orders rows by id, and those of one workbook by branch. */
+export function compareRows(left: WorkbookRow, right: WorkbookRow): number {
+  return compare(left.id, right.id) || compare(left.branch, right.branch);
+}
+
+/**
+ * Joins the rows of repositories into one list, sorted by {@link compareRows}.
+ *
+ * Ids with the same beginning stand together in that order, so that sorted pieces only have to be put one behind the other.
+ * Where the beginning of one is the beginning of another (`a/` and `a/b.git/`), their rows may mingle, and these are sorted.
+ */
+export function mergeRows(pieces: readonly Piece[]): WorkbookRow[] {
+  const merged: WorkbookRow[] = [];
+  let start = 0;
+  let first: Piece | undefined;
+  let isMingled = false;
+  const close = (): void => {
+    if (!isMingled) return;
+    const tail = merged.splice(start).sort(compareRows);
+    for (const row of tail) merged.push(row);
+  };
+  for (const piece of [...pieces].sort((left, right) => compare(left.prefix, right.prefix))) {
+    if (first !== undefined && piece.prefix.startsWith(first.prefix)) {
+      isMingled = true;
+    } else {
+      close();
+      start = merged.length;
+      first = piece;
+      isMingled = false;
+    }
+    for (const row of piece.rows) merged.push(row);
+  }
+  close();
+  return merged;
+}
+
+function versionOf(commit: Commit, action: Version['action']): Version {
+  return {
+    id: commit.id,
+    author: commit.author,
+    action,
+    createdAt: formatVersionTime(commit.committedAtSeconds),
+    message: commit.message,
+    parentId: commit.parentId,
+  };
+}
+
+/** Makes versions that are shared by all the workbooks of a commit. */
+function createVersions(): (change: LastChange) => Version {
+  const versions = { add: new Map<Commit, Version>(), modify: new Map<Commit, Version>() };
+  return ({ commit, action }) => {
+    const known = versions[action];
+    const version = known.get(commit) ?? versionOf(commit, action);
+    known.set(commit, version);
+    return version;
+  };
+}
+
+/**
+ * Makes the rows of one repository, sorted by id and branch.
+ * @param integration full name of the repository
+ * @throws MirrorError `service.failed` when its histories cannot be read
+ */
+export async function readRows(
+  histories: HistoryReader,
+  integration: string,
+  heads: Heads,
+): Promise<WorkbookRow[]> {
+  const reads = [...heads].map(async ([branch, head]) => ({
+    branch,
+    history: await histories.of(branch, head),
+  }));
+  const versionFor = createVersions();
+  const rows: WorkbookRow[] = [];
+  for (const { branch, history } of await Promise.all(reads)) {
+    for (const [path, change] of history) {
+      rows.push({
+        id: `${integration}/${path}`,
+        integration,
+        branch,
+        path,
+        version: versionFor(change),
+        contentKey: `${change.blobId} ${workbookKindOf(path) ?? ''}`,
+      });
+    }
+  }
+  histories.keepOnly(heads);
+  return rows.sort(compareRows);
+}
