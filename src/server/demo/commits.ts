@@ -93,10 +93,10 @@ export async function makeCommits(
   gitDirectory: string,
   plans: readonly CommitPlan[],
 ): Promise<string[]> {
-  const output = await git.run(gitDirectory, ['fast-import', '--quiet', '--done'], {
+  const output = await git.text(gitDirectory, ['fast-import', '--quiet', '--done'], {
     input: writeImport(plans),
   });
-  const ids = output.toString('utf8').trim().split('\n');
+  const ids = output.split('\n');
   if (ids.length !== plans.length)
     throw new MirrorError('service.failed', 'git did not name every new commit');
   return ids;

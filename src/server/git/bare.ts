@@ -5,6 +5,7 @@ import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from './git.ts';
+import { settingArguments } from './git-process.ts';
 
 /**
  * Attributes that win over every .gitattributes in a tree, so that archives hold the committed bytes: nothing left out
@@ -78,7 +79,10 @@ export async function clearAway(gitDirectory: string): Promise<void> {
  * Settings with which git writes everything through to the disk before it goes on (git-config(1), `core.fsync`): what was
  * answered is there after a power cut.
  */
-export const LASTING_SETTINGS: readonly string[] = ['-c', 'core.fsync=all', '-c', 'core.fsyncMethod=fsync'];
+export const LASTING_SETTINGS: readonly string[] = settingArguments(
+  'core.fsync=all',
+  'core.fsyncMethod=fsync',
+);
 
 /** For whole files: fsync(2) tells them and directories not apart. */
 const syncFile = syncDirectory;

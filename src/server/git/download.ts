@@ -4,15 +4,10 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Git } from './git.ts';
+import { settingArguments } from './git-process.ts';
 import { LASTING_SETTINGS } from './bare.ts';
-import {
-  isTooLarge,
-  OversizeError,
-  reach,
-  type Remote,
-  type RemoteError,
-  type Room,
-} from './remote-errors.ts';
+import { isTooLarge, OversizeError, type RemoteError } from './remote-errors.ts';
+import { reach, type Remote, type Room } from './reach.ts';
 
 /**
  * What answers for a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not
@@ -33,11 +28,11 @@ export function serverOf({ protocol }: Remote): string[] {
 const MAX_UNPACKING_KIB = 4 * 1024 ** 2;
 
 /** Settings that keep git below that on machines with many processors, and beside large packs (git-config(1)). */
-const THRIFTY_SETTINGS: readonly string[] = [
+const THRIFTY_SETTINGS = settingArguments(
   'pack.threads=2',
   'core.packedGitWindowSize=32m',
   'core.packedGitLimit=256m',
-].flatMap((setting) => ['-c', setting]);
+);
 
 /** What could not be taken, as it is too large: it is not downloaded again and again. */
 export interface Oversize {

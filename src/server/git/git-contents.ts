@@ -6,7 +6,8 @@ import { partOf } from '../http/byte-ranges.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';
-import type { Git, GitProcess } from './git.ts';
+import type { Git } from './git.ts';
+import type { GitProcess } from './git-process.ts';
 import { commitOfFolder, findObject } from './objects.ts';
 import type { Branches } from './refs.ts';
 

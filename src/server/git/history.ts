@@ -1,6 +1,5 @@
 import { isWorkbookName } from '../../lib/api/media-types.ts';
-import type { Git } from './git.ts';
-import { textUpTo } from './tokens.ts';
+import { type Git, textUpTo } from './git.ts';
 
 /** The last change of a workbook on a branch: the commit after which its content is what it is. */
 export interface LastChange {

@@ -1,5 +1,6 @@
 import { Places } from '../../lib/concurrency/places.ts';
 import type { Git } from './git.ts';
+import { settingArguments } from './git-process.ts';
 
 /** When a repository is packed anew, and what of it is thrown away then (git-gc(1)). */
 export interface HousekeepingLimits {
@@ -34,12 +35,12 @@ export function createHousekeeping(
 ): Housekeeping {
   const turns = new Places(1);
   const waiting = new Set<string>();
-  const settings = [
+  const settings = settingArguments(
     `gc.auto=${looseObjects}`,
     `gc.autoPackLimit=${packs}`,
     `gc.pruneExpire=${KEPT_UNREACHABLE}`,
     'gc.autoDetach=false',
-  ].flatMap((setting) => ['-c', setting]);
+  );
 
   async function pack(repositoryId: string): Promise<void> {
     waiting.delete(repositoryId);

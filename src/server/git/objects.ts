@@ -61,8 +61,8 @@ export async function commitOfFolder(
   treeId: string,
 ): Promise<string> {
   const format = ['show', '--no-patch', '--format=%ct', commitId, '--'];
-  const seconds = (await git.run(gitDirectory, format)).toString('utf8').trim();
-  const output = await git.run(gitDirectory, ['commit-tree', '-m', 'folder', treeId], {
+  const seconds = await git.text(gitDirectory, format);
+  return git.text(gitDirectory, ['commit-tree', '-m', 'folder', treeId], {
     environment: {
       GIT_AUTHOR_NAME: FOLDER_AUTHOR.name,
       GIT_AUTHOR_EMAIL: FOLDER_AUTHOR.email,
@@ -72,7 +72,6 @@ export async function commitOfFolder(
       GIT_COMMITTER_DATE: `@${seconds} +0000`,
     },
   });
-  return output.toString('utf8').trim();
 }
 
 /**

@@ -41,8 +41,7 @@ export function parseHeads(output: string): HeadsRead {
 
 /** Reads the commit id of every branch of a bare repository, and whether the branches alone decide about them. */
 export async function readHeadsWhole(git: Git, gitDirectory: string): Promise<HeadsRead> {
-  const output = await git.run(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]);
-  return parseHeads(output.toString('utf8'));
+  return parseHeads(await git.text(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]));
 }
 
 /** Reads the commit id of every branch of a bare repository, by branch name. */
@@ -65,8 +64,7 @@ export async function readBranches(git: Git, gitDirectory: string): Promise<Bran
 /** Reads which branch HEAD names, whether it exists or not; null where it names a commit. */
 export async function readDefaultBranch(git: Git, gitDirectory: string): Promise<string | null> {
   // It ends with 1 where HEAD names a commit instead of a branch.
-  const output = await git.run(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 });
-  const name = output.toString('utf8').trim();
+  const name = await git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 });
   return name.startsWith(BRANCH_PREFIX) ? name.slice(BRANCH_PREFIX.length) : null;
 }
 

@@ -13,7 +13,8 @@ import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from 
 import { createGit, type Git } from './git.ts';
 import { checkRepositoryName, formatCreatedAt } from './names.ts';
 import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
-import { type Remote, RemoteError } from './remote-errors.ts';
+import type { Remote } from './reach.ts';
+import { RemoteError } from './remote-errors.ts';
 import { openIndex, type RegisteredRepository, type RegistryIndex } from './registry-index.ts';
 import { askRemote, pull, remoteOf } from './remote.ts';
 

@@ -1,19 +1,8 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { formatSize } from '../../lib/text/units.ts';
-import { lacksCredentials, lacksMemory, lacksRoom, reasonIn } from './stderr.ts';
-import { allSecrets, type CredentialSecrets, readSecrets } from './credentials.ts';
-import { type Git, GitBoundError, type GitBounds } from './git.ts';
-import type { ForwardProxy } from './forward-proxy.ts';
-import { type Access, networkEnvironment } from './git-environment.ts';
-
-/** A repository elsewhere, as Git reaches it. */
-export interface Remote extends Access {
-  /** An address, or an absolute path. */
-  readonly source: string;
-  /** What connections to it are made through. */
-  readonly proxy: ForwardProxy;
-}
+import type { CredentialSecrets } from './credentials.ts';
+import type { GitBoundError, GitBounds } from './git.ts';
 
 /** What is wrong with a repository elsewhere. */
 export type RemoteTrouble = 'credentials' | 'too-large' | 'unreachable' | 'unsupported';
@@ -91,7 +80,11 @@ export function describeComplaint(said: string, known: CredentialSecrets): Remot
   );
 }
 
-function boundError({ bound }: GitBoundError, { limitMs = 0, maxOutputBytes = 0 }: GitBounds): RemoteError {
+/** The error for a git program that was ended at one of its bounds. */
+export function boundError(
+  { bound }: GitBoundError,
+  { limitMs = 0, maxOutputBytes = 0 }: GitBounds,
+): RemoteError {
   const message =
     bound === 'time'
       ? `the repository did not answer within ${limitMs / 1000} seconds`
@@ -103,59 +96,52 @@ function boundError({ bound }: GitBoundError, { limitMs = 0, maxOutputBytes = 0 
  * The one answer where no connection is made, whatever the reason: by what is refused, does not answer or has no name, a client could
  * tell what there is in a network that is closed to it.
  */
-function unconnected(why: string): RemoteError {
+export function unconnected(why: string): RemoteError {
   const message = 'the repository cannot be read: no connection to its server can be made';
   return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable, why);
 }
 
-/** How much of what comes from elsewhere there is room for. */
-export interface Room {
-  /** What the repository may take in all, in bytes. */
-  readonly maxBytes: number;
-  /** What is left of that. */
-  readonly leftBytes: number;
-  /** Aborted when that is used up. */
-  readonly used: AbortSignal;
+/** What git says at the end of every failure to reach a repository, whatever the reason. */
+const GENERIC =
+  /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
+
+/** What git puts before the lines that say why it ends (LC_ALL=C). */
+const ENDING = /^(?:fatal|error): /;
+
+/** Git's words where it has no user name or password to send (LC_ALL=C; git 2.39 to 2.51). */
+const UNASKED = /could not read (?:Username|Password)/;
+
+/** Whether a server asked for a user name and password, and there was none. */
+export function lacksCredentials(said: string): boolean {
+  return UNASKED.test(said);
 }
 
-/** How git is run on a repository elsewhere. */
-export interface ReachOptions extends GitBounds {
-  /** Not bounded if left out. */
-  readonly room?: Room | undefined;
-  readonly input?: string;
-  /** Variables for git besides those that reaching out needs. */
-  readonly environment?: Readonly<Record<string, string>>;
+/**
+ * The reason in what a git program said that failed, in one line: the first one that says why it ends, else the first one.
+ * @param said lines, also joined by semicolons, behind the program's name and how it ended
+ */
+export function reasonIn(said: string): string {
+  const lines = said
+    .replace(/^git \S+ (?:ended with \d+|was ended early)(?:: )?/, '')
+    .split(/\s*[;\n]\s+|\n/)
+    .filter((line) => line.trim() !== '' && !GENERIC.test(line.replace(ENDING, '')));
+  const reason = lines.find((line) => ENDING.test(line)) ?? lines[0] ?? 'git gives no reason';
+  return reason
+    .replace(/^(?:fatal|error|remote|warning): /, '')
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .trim();
 }
 
-function boundsOf({ room, ...options }: ReachOptions) {
-  return room === undefined ? options : { ...options, maxFileBytes: room.leftBytes, signal: room.used };
+/** The system's words where a program wants more than its bound lets it have (strerror(3), LC_ALL=C), in those of git. */
+const OUT_OF_MEMORY = /out of memory|cannot allocate memory/i;
+const FILE_TOO_LARGE = /File too large/;
+
+/** Whether git ended because it may take no more memory; `said` as for {@link reasonIn}, so that a server's own words do not count. */
+export function lacksMemory(said: string): boolean {
+  return OUT_OF_MEMORY.test(reasonIn(said));
 }
 
-/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError, OversizeError where the room does not do */
-export async function reach(
-  git: Git,
-  remote: Remote,
-  gitDirectory: string | null,
-  args: readonly string[],
-  options: ReachOptions,
-): Promise<string> {
-  // Somebody may replace the file meanwhile, after git has read it.
-  const before = await readSecrets(remote.credentialFile);
-  const passage = remote.protocol === 'file' ? null : await remote.proxy.open();
-  const environment = { ...networkEnvironment(remote, passage?.url ?? null), ...options.environment };
-  try {
-    const output = await git.run(gitDirectory, args, { ...boundsOf(options), environment, isLong: true });
-    return output.toString('utf8');
-  } catch (error) {
-    if (!(error instanceof MirrorError)) throw error;
-    const { room } = options;
-    if (room !== undefined && (room.used.aborted || lacksRoom(error.message)))
-      throw new OversizeError(room.maxBytes);
-    const why = passage?.trouble() ?? null;
-    if (why !== null) throw unconnected(why);
-    if (error instanceof GitBoundError) throw boundError(error, options);
-    throw describeComplaint(error.message, allSecrets(before, await readSecrets(remote.credentialFile)));
-  } finally {
-    passage?.close();
-  }
+/** Whether git ended because a file may not become larger. */
+export function lacksRoom(said: string): boolean {
+  return FILE_TOO_LARGE.test(said);
 }

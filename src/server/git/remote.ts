@@ -5,7 +5,8 @@ import { blameRepository, LASTING_SETTINGS, syncFolders } from './bare.ts';
 import { download, type Oversize, serverOf } from './download.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import type { Git } from './git.ts';
-import { isTooLarge, reach, type Remote, REMOTE_HINTS, RemoteError } from './remote-errors.ts';
+import { isTooLarge, REMOTE_HINTS, RemoteError } from './remote-errors.ts';
+import { reach, type Remote } from './reach.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 import {
   isInStep,
@@ -84,12 +85,11 @@ const OWN_FORMAT = '--format=%(objectname) %(refname)%(if)%(objecttype)%(then)%(
 /** @throws DamagedError when references or what they name cannot be read */
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const [ids, head] = await Promise.all([
-    git.run(gitDirectory, ['for-each-ref', OWN_FORMAT]),
+    git.text(gitDirectory, ['for-each-ref', OWN_FORMAT]),
     // It ends with 1 where HEAD names a commit instead of a branch.
-    git.run(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
+    git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
   ]).catch(blameRepository);
-  const name = head.toString('utf8').trim();
-  return { ids: parseOwnReferences(ids.toString('utf8')), head: name === '' ? null : name };
+  return { ids: parseOwnReferences(ids), head: head === '' ? null : head };
 }
 
 /** Changes references, all of them or none. */

@@ -5,7 +5,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Bytes, Conversations, GitProgram } from '../http/library.ts';
 import { outputOf, type Readers } from './git-contents.ts';
 import { settleDefaultBranch } from './refs.ts';
-import type { Git, GitProcess } from './git.ts';
+import type { Git } from './git.ts';
+import { type GitProcess, settingArguments } from './git-process.ts';
 import { LASTING_SETTINGS, syncFolders } from './bare.ts';
 import { presentDirectory } from './registrar.ts';
 import type { Registry } from './registry.ts';
@@ -15,7 +16,7 @@ import type { Registry } from './registry.ts';
  * that old tools left in many a history and that harm nobody are only told of (git-config(1), `receive.fsck.<msg-id>`).
  */
 function receiveSettings(maxUploadBytes: number): string[] {
-  const settings = [
+  const settings = settingArguments(
     'receive.hideRefs=refs',
     'receive.hideRefs=!refs/heads',
     'receive.hideRefs=!refs/tags',
@@ -27,12 +28,12 @@ function receiveSettings(maxUploadBytes: number): string[] {
     'receive.fsck.zeroPaddedFilemode=warn',
     `receive.maxInputSize=${maxUploadBytes}`,
     'receive.autogc=false',
-  ];
-  return [...LASTING_SETTINGS, ...settings.flatMap((setting) => ['-c', setting])];
+  );
+  return [...LASTING_SETTINGS, ...settings];
 }
 
 /** Clients may leave out what they do not need yet (git-clone(1), `--filter`). */
-const SEND_SETTINGS: readonly string[] = ['-c', 'uploadpack.allowFilter=true'];
+const SEND_SETTINGS = settingArguments('uploadpack.allowFilter=true');
 
 /** Time for a push that broke off to clear away: what git has received of it may be much. */
 const PUSH_GRACE_MS = 10_000;

@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path';
 import { Places } from '../../lib/concurrency/places.ts';
 import type { Bytes, Upload, Uploads } from '../http/library.ts';
 import { RequestError } from '../http/request-error.ts';
-import { outputOf } from './git-contents.ts';
 import { settleDefaultBranch, readBranches } from './refs.ts';
 import { readFolder, findObject } from './objects.ts';
 import type { Git } from './git.ts';
+import { settingArguments } from './git-process.ts';
 import { LASTING_SETTINGS, syncFolders } from './bare.ts';
 import { presentDirectory } from './registrar.ts';
 import type { Registry } from './registry.ts';
@@ -20,12 +20,12 @@ const NO_COMMIT = '0'.repeat(40);
 const FILES_WRITTEN_AT_ONCE = 4;
 const BLOB_SETTINGS: readonly string[] = [
   ...LASTING_SETTINGS,
-  // Workbooks are compressed already; more effort would not make them smaller.
-  '-c',
-  'core.compression=1',
-  // Else each file above our threshold would become a pack of its own.
-  '-c',
-  'core.bigFileThreshold=512m',
+  ...settingArguments(
+    // Workbooks are compressed already; more effort would not make them smaller.
+    'core.compression=1',
+    // Else each file above our threshold would become a pack of its own.
+    'core.bigFileThreshold=512m',
+  ),
 ];
 
 /**
@@ -84,11 +84,9 @@ function tooLarge(limitBytes: number): RequestError {
   return new RequestError(413, 'too_large', `a file may have ${limitBytes} bytes`, { connection: 'close' });
 }
 
-async function writeBlob(git: Git, gitDirectory: string, path: string): Promise<string> {
+function writeBlob(git: Git, gitDirectory: string, path: string): Promise<string> {
   const args = [...BLOB_SETTINGS, 'hash-object', '-w', '--no-filters', '--', path];
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of outputOf(() => git.start(gitDirectory, args))) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8').trim();
+  return git.text(gitDirectory, args, { isLong: true });
 }
 
 async function folderAt(
@@ -113,16 +111,11 @@ async function typesOf(
   gitDirectory: string,
   objectIds: readonly string[],
 ): Promise<Map<string, string>> {
-  const output = await git.run(gitDirectory, ['cat-file', '--batch-check=%(objectname) %(objecttype)'], {
+  const output = await git.text(gitDirectory, ['cat-file', '--batch-check=%(objectname) %(objecttype)'], {
     input: objectIds.map((id) => `${id}\n`).join(''),
   });
-  const lines = output.toString('utf8').trim().split('\n');
-  return new Map(
-    lines.map((line): [string, string] => [
-      line.slice(0, line.indexOf(' ')),
-      line.slice(line.indexOf(' ') + 1),
-    ]),
-  );
+  const pairs = output.split('\n').map((line) => line.split(' '));
+  return new Map(pairs.map(([id = '', type = '']) => [id, type]));
 }
 
 /** Refuses what is wrong with an upload besides its names. */
@@ -147,7 +140,7 @@ async function commit(git: Git, gitDirectory: string, upload: Upload): Promise<s
       'unchanged',
       'nothing would change: the files are there already, byte for byte',
     );
-  const commitId = await writeCommit(git, gitDirectory, { treeId, parent, upload });
+  const commitId = await writeCommit(git, gitDirectory, treeId, parent, upload);
   await moveBranch(git, gitDirectory, upload, commitId);
   await settleDefaultBranch(git, gitDirectory);
   await syncFolders(gitDirectory);
@@ -175,24 +168,20 @@ function writeTree(
     await git.run(gitDirectory, ['read-tree', parent ?? '--empty'], { environment });
     const input = files.map(({ path, blobId }) => `100644 ${blobId}\t${path}\0`).join('');
     await git.run(gitDirectory, ['update-index', '-z', '--index-info'], { environment, input });
-    const output = await git.run(gitDirectory, [...LASTING_SETTINGS, 'write-tree'], { environment });
-    return output.toString('utf8').trim();
+    return git.text(gitDirectory, [...LASTING_SETTINGS, 'write-tree'], { environment });
   });
 }
 
-async function treeOf(git: Git, gitDirectory: string, commitId: string): Promise<string> {
-  const output = await git.run(gitDirectory, ['rev-parse', '--verify', `${commitId}^{tree}`]);
-  return output.toString('utf8').trim();
+function treeOf(git: Git, gitDirectory: string, commitId: string): Promise<string> {
+  return git.text(gitDirectory, ['rev-parse', '--verify', `${commitId}^{tree}`]);
 }
 
-async function writeCommit(
+function writeCommit(
   git: Git,
   gitDirectory: string,
-  {
-    treeId,
-    parent,
-    upload,
-  }: { readonly treeId: string; readonly parent: string | null; readonly upload: Upload },
+  treeId: string,
+  parent: string | null,
+  upload: Upload,
 ): Promise<string> {
   const parents = parent === null ? [] : ['-p', parent];
   const name = authorName(upload.author);
@@ -203,11 +192,10 @@ async function writeCommit(
     GIT_COMMITTER_NAME: name,
     GIT_COMMITTER_EMAIL: '',
   };
-  const output = await git.run(gitDirectory, [...LASTING_SETTINGS, 'commit-tree', ...parents, treeId], {
+  return git.text(gitDirectory, [...LASTING_SETTINGS, 'commit-tree', ...parents, treeId], {
     environment,
     input: wholeMessage(upload.message),
   });
-  return output.toString('utf8').trim();
 }
 
 /** Lets a branch name a new commit, if it is still where it was. @throws RequestError 409 when it is not */

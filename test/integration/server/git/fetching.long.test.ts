@@ -13,7 +13,7 @@ import { initialise, keepExact, LASTING_SETTINGS } from '../../../../src/server/
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
 import { createGit, type Git } from '../../../../src/server/git/git.ts';
-import type { Remote } from '../../../../src/server/git/remote-errors.ts';
+import type { Remote } from '../../../../src/server/git/reach.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
 import { askRemote, pull } from '../../../../src/server/git/remote.ts';

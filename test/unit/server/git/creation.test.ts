@@ -11,7 +11,7 @@ import {
   createFetching,
   nextTurn,
 } from '../../../../src/server/git/fetch-queue.ts';
-import { networkEnvironment } from '../../../../src/server/git/git-environment.ts';
+import { networkEnvironment } from '../../../../src/server/git/reach.ts';
 import { credentialsOf } from '../../../../src/server/git/registrar.ts';
 import type { RegisteredRepository } from '../../../../src/server/git/registry-index.ts';
 import {

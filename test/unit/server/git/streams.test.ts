@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { splitTokens } from '../../../../src/server/git/tokens.ts';
+import { splitTokens } from '../../../../src/server/git/git.ts';
 
 describe('tokens', () => {
   it('are the same however the output is cut', () => {

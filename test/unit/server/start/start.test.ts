@@ -13,7 +13,7 @@ import {
   addProbeCommand,
   addServiceCommands,
 } from '../../../../src/cli/service-commands.ts';
-import { lacksCredentials, reasonIn } from '../../../../src/server/git/stderr.ts';
+import { lacksCredentials, reasonIn } from '../../../../src/server/git/remote-errors.ts';
 import { listenError } from '../../../../src/lib/http/listen-error.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 import { reachableHost } from '../../../../src/server/http/service.ts';

@@ -1,48 +1,18 @@
 import { devNull } from 'node:os';
 
+import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Protocol } from './addresses.ts';
+import { allSecrets, readSecrets } from './credentials.ts';
+import type { ForwardProxy } from './forward-proxy.ts';
+import { type Git, GitBoundError, type GitBounds } from './git.ts';
+import { boundError, describeComplaint, lacksRoom, OversizeError, unconnected } from './remote-errors.ts';
 
-/** Settings that a repository, a user or a machine could otherwise bring in. */
-export const FIXED_SETTINGS = [
-  'core.quotePath=false',
-  // Larger files pass through git piece by piece; above Git's own limit of 512 MiB they would do so as well.
-  'core.bigFileThreshold=1m',
-  `core.attributesFile=${devNull}`,
-  `core.hooksPath=${devNull}`,
-  'gc.auto=0',
-  'maintenance.auto=false',
-].flatMap((setting) => ['-c', setting]);
-
-/** What steers git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
-const STEERING = /^(?:GIT_|LC_|LANG|(?:[a-z]+_proxy|[A-Z]+_PROXY)$)/;
-
-/**
- * The environment of every git program: the process's own without anything that steers git. The operator's proxy is left to
- * the forward proxy, which would be passed by otherwise.
- */
-export function cleanEnvironment(added: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !STEERING.test(name));
-  return {
-    ...Object.fromEntries(inherited),
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_CONFIG_GLOBAL: devNull,
-    GIT_ATTR_NOSYSTEM: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    // A path is a name, never a pattern.
-    GIT_LITERAL_PATHSPECS: '1',
-    // refs/replace of a mirrored repository would give other bytes than the committed ones.
-    GIT_NO_REPLACE_OBJECTS: '1',
-    // Nothing is fetched but by who says so: an empty list allows no protocol at all.
-    GIT_ALLOW_PROTOCOL: '',
-    LC_ALL: 'C',
-    // A zip holds local times.
-    TZ: 'UTC',
-    ...added,
-  };
-}
-
-/** How a repository elsewhere is reached. */
-export interface Access {
+/** A repository elsewhere, as Git reaches it. */
+export interface Remote {
+  /** An address, or an absolute path. */
+  readonly source: string;
+  /** What connections to it are made through. */
+  readonly proxy: ForwardProxy;
   readonly protocol: Protocol;
   /** Scheme, host and port that the credentials are for; null where there are none. */
   readonly origin: string | null;
@@ -70,7 +40,7 @@ const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
  * @param proxy the address of the proxy that it makes all its connections through; null where it makes none
  */
 export function networkEnvironment(
-  { protocol, origin, credentialFile }: Access,
+  { protocol, origin, credentialFile }: Omit<Remote, 'source' | 'proxy'>,
   proxy: string | null,
 ): Readonly<Record<string, string>> {
   const settings = [
@@ -107,4 +77,55 @@ export function networkEnvironment(
     GIT_CONFIG_COUNT: String(settings.length),
     ...variables,
   };
+}
+
+/** How much of what comes from elsewhere there is room for. */
+export interface Room {
+  /** What the repository may take in all, in bytes. */
+  readonly maxBytes: number;
+  /** What is left of that. */
+  readonly leftBytes: number;
+  /** Aborted when that is used up. */
+  readonly used: AbortSignal;
+}
+
+/** How git is run on a repository elsewhere. */
+export interface ReachOptions extends GitBounds {
+  /** Not bounded if left out. */
+  readonly room?: Room | undefined;
+  readonly input?: string;
+  /** Variables for git besides those that reaching out needs. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+function boundsOf({ room, ...options }: ReachOptions) {
+  return room === undefined ? options : { ...options, maxFileBytes: room.leftBytes, signal: room.used };
+}
+
+/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError, OversizeError where the room does not do */
+export async function reach(
+  git: Git,
+  remote: Remote,
+  gitDirectory: string | null,
+  args: readonly string[],
+  options: ReachOptions,
+): Promise<string> {
+  // Somebody may replace the file meanwhile, after git has read it.
+  const before = await readSecrets(remote.credentialFile);
+  const passage = remote.protocol === 'file' ? null : await remote.proxy.open();
+  const environment = { ...networkEnvironment(remote, passage?.url ?? null), ...options.environment };
+  try {
+    return await git.text(gitDirectory, args, { ...boundsOf(options), environment, isLong: true });
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error;
+    const { room } = options;
+    if (room !== undefined && (room.used.aborted || lacksRoom(error.message)))
+      throw new OversizeError(room.maxBytes);
+    const why = passage?.trouble() ?? null;
+    if (why !== null) throw unconnected(why);
+    if (error instanceof GitBoundError) throw boundError(error, options);
+    throw describeComplaint(error.message, allSecrets(before, await readSecrets(remote.credentialFile)));
+  } finally {
+    passage?.close();
+  }
 }
