@@ -148,3 +148,8 @@ async function writeIndex(directory: string, repositories: readonly RegisteredRe
   }
   await syncDirectory(directory);
 }
+
+/** Writes an instant as the current API does: microseconds and `+00:00` (service specification, section 2.1). */
+export function formatCreatedAt(instant: Date): string {
+  return instant.toISOString().replace('Z', '000+00:00');
+}

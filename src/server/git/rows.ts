@@ -2,7 +2,6 @@ import type { Version, WorkbookRow } from '../http/library.ts';
 import { workbookKindOf } from '../checker/workbook-check.ts';
 import type { Heads } from './branch-reader.ts';
 import type { Commit, HistoryReader, LastChange } from './history.ts';
-import { formatVersionTime } from './names.ts';
 
 /** The rows of one repository. */
 export interface Piece {
@@ -106,4 +105,17 @@ export async function readRows(
   }
   histories.keepOnly(heads);
   return rows.sort(compareRows);
+}
+
+/** The last second that is written with four digits of the year, as ISO 8601 has them, in seconds since 1970. */
+const LAST_SECOND = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
+
+/**
+ * Writes an instant as v1 does: no fraction (section 2.3). A commit may claim any time, or none: what cannot be written becomes
+ * the nearest instant that can be, and no number 1970, as git shows it.
+ * @param seconds whole seconds since 1970
+ */
+export function formatVersionTime(seconds: number): string {
+  const written = Number.isNaN(seconds) ? 0 : Math.min(Math.max(seconds, 0), LAST_SECOND);
+  return new Date(written * 1000).toISOString().replace('.000Z', '+00:00');
 }

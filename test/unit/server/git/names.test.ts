@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { checkRepositoryName, formatCreatedAt, formatVersionTime } from '../../../../src/server/git/names.ts';
+import { checkRepositoryName } from '../../../../src/server/git/addresses.ts';
+import { formatCreatedAt } from '../../../../src/server/git/registry-index.ts';
+import { formatVersionTime } from '../../../../src/server/git/rows.ts';
 
 describe('names of repositories', () => {
   it('takes any visible name without slashes', () => {
