@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
-import { createGit } from '../../src/server/git/git.ts';
+import { Git } from '../../src/server/git/git.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry } from '../../src/server/git/registry.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
@@ -48,7 +48,7 @@ function stateOf(files: Iterable<readonly [path: string, content: string]>): str
 async function startOdd() {
   const folder = await temporaryFolder();
   const registry = await openRegistry(join(folder, 'service'), { sources: 'any' });
-  const git = createGit();
+  const git = new Git();
   const library = createGitLibrary(registry);
   const hidden = new Set<string>();
   const service = createService({

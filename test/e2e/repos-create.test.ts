@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { initialise } from '../../src/server/git/bare.ts';
-import { createGit } from '../../src/server/git/git.ts';
+import { Git } from '../../src/server/git/git.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -45,7 +45,7 @@ describe('repos create', () => {
       WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
     };
     const source = join(folder, 'plan.git');
-    await initialise(createGit(), source);
+    await initialise(new Git(), source);
     const created = await run(['repos', 'create', '--name', 'Accounting'], client);
     expect(created).toMatchObject({
       exitCode: 0,

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 
-import { createGit, type Git } from '../git/git.ts';
+import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/registry.ts';
 import type { Repository } from '../http/library.ts';
@@ -87,7 +87,7 @@ export async function compareWithGit(
   mirrorDirectory: string,
   pathOf: PathOf,
 ): Promise<Comparison> {
-  const git = createGit();
+  const git = new Git();
   const total = { targets: 0, files: 0, bytes: 0, leftOut: 0, differences: new Array<string>() };
   for (const repository of registry.list()) {
     const gitDirectory = registry.gitDirectory(repository.id);

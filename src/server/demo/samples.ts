@@ -2,7 +2,7 @@ import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { initialise } from '../git/bare.ts';
-import { createGit, type Git } from '../git/git.ts';
+import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../git/registry.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
@@ -45,7 +45,7 @@ export async function createSamples(
   const isUnfinished = (await unlessMissing(stat(note))) !== null;
   if (registry.list().length > 0 && !isUnfinished) return { registry, outcome: 'left' };
   await writeFile(note, 'Not all samples are there: `serve --samples` adds the others.\n');
-  const git = createGit();
+  const git = new Git();
   const createdAt = new Date(Date.now() - YEAR_MS);
   const steps = [
     async () => fill(git, registry, 'Accounting', createdAt, await accountingCommits()),

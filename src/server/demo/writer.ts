@@ -1,5 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { createGit, type Git } from '../git/git.ts';
+import { Git } from '../git/git.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/registry.ts';
 import { listTree } from '../git/objects.ts';
@@ -82,7 +82,7 @@ function pathsOf(changes: readonly FileChange[]): string[] {
 
 /** Makes a writer that goes round all branches of all repositories, and on each one round all kinds of edit. */
 export function createWriter({ registry }: Pick<Samples, 'registry'>): Writer {
-  const git = createGit();
+  const git = new Git();
   const people = Object.values(PEOPLE);
   let edits = 0;
 

@@ -43,27 +43,61 @@ function failure(args: readonly string[], exit: GitExit): MirrorError {
 }
 
 /** Runs git programs, and knows those that it started. */
-export type Git = ReturnType<typeof createGit>;
+export class Git {
+  private readonly running = new Set<GitProcess>();
+  private readonly short = new Places(SHORT_COMMANDS_AT_ONCE);
+  private isStopped = false;
 
-/** Makes a runner of git programs. */
-export function createGit() {
-  const running = new Set<GitProcess>();
-  const short = new Places(SHORT_COMMANDS_AT_ONCE);
-  let isStopped = false;
-
-  function start(
-    gitDirectory: string | null,
-    args: readonly string[],
-    options: StartOptions = {},
-  ): GitProcess {
-    if (isStopped) throw new MirrorError('service.failed', 'the service is closing');
+  /** Starts git and gives its output as it comes; whoever calls looks at `exit`. */
+  start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}): GitProcess {
+    if (this.isStopped) throw new MirrorError('service.failed', 'the service is closing');
     const process = startGit(gitDirectory, args, options);
-    running.add(process);
-    void process.exit.finally(() => running.delete(process));
+    this.running.add(process);
+    void process.exit.finally(() => this.running.delete(process));
     return process;
   }
 
-  async function consume(
+  /**
+   * Runs git to its end.
+   * @param gitDirectory the bare repository, or null for a command that needs none
+   * @returns its standard output
+   * @throws MirrorError `service.failed` when it does not end with 0, GitBoundError
+   */
+  run(gitDirectory: string | null, args: readonly string[], options: RunOptions = {}): Promise<Buffer> {
+    const collect = async (): Promise<Buffer> => {
+      const chunks: Buffer[] = [];
+      await this.consume(gitDirectory, args, options, (chunk) => chunks.push(chunk));
+      return Buffer.concat(chunks);
+    };
+    return options.isLong === true ? collect() : this.short.run(collect);
+  }
+
+  /** As `run`, for a text, which is given without white space at its ends. */
+  async text(gitDirectory: string | null, args: readonly string[], options?: RunOptions): Promise<string> {
+    return (await this.run(gitDirectory, args, options)).toString('utf8').trim();
+  }
+
+  /**
+   * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
+   * @param onToken is told whether a token was cut, as one longer than `limitBytes` is
+   */
+  tokens(
+    gitDirectory: string,
+    args: readonly string[],
+    onToken: (token: string, isCut: boolean) => void,
+    limitBytes?: number,
+  ): Promise<void> {
+    return this.short.run(() => this.consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes)));
+  }
+
+  /** Ends every program under way and waits until none is left; nothing can be started afterwards. */
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    for (const process of this.running) process.end();
+    await Promise.all([...this.running].map(({ exit }) => exit));
+  }
+
+  private async consume(
     gitDirectory: string | null,
     args: readonly string[],
     options: RunOptions,
@@ -74,7 +108,7 @@ export function createGit() {
     const exceed = (bound: GitBoundError['bound']): void =>
       bounds.abort(new GitBoundError(bound, subcommandOf(args)));
     const signals = [bounds.signal, ...(signal === undefined ? [] : [signal])];
-    const { stdout, exit } = start(gitDirectory, args, { ...options, signal: AbortSignal.any(signals) });
+    const { stdout, exit } = this.start(gitDirectory, args, { ...options, signal: AbortSignal.any(signals) });
     const timer = limitMs === undefined ? undefined : setTimeout(exceed, limitMs, 'time');
     let sizeBytes = 0;
     try {
@@ -85,7 +119,7 @@ export function createGit() {
       }
     } catch (error) {
       // Being stopped shows as the end of the program.
-      if (!isStopped) throw error;
+      if (!this.isStopped) throw error;
     } finally {
       clearTimeout(timer);
     }
@@ -93,51 +127,6 @@ export function createGit() {
     bounds.signal.throwIfAborted();
     if (ending.code !== 0 && ending.code !== options.alsoFine) throw failure(args, ending);
   }
-
-  /**
-   * Runs git to its end.
-   * @param gitDirectory the bare repository, or null for a command that needs none
-   * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not end with 0, GitBoundError
-   */
-  function run(
-    gitDirectory: string | null,
-    args: readonly string[],
-    options: RunOptions = {},
-  ): Promise<Buffer> {
-    const collect = async (): Promise<Buffer> => {
-      const chunks: Buffer[] = [];
-      await consume(gitDirectory, args, options, (chunk) => chunks.push(chunk));
-      return Buffer.concat(chunks);
-    };
-    return options.isLong === true ? collect() : short.run(collect);
-  }
-
-  return {
-    run,
-    /** As `run`, for a text, which is given without white space at its ends. */
-    text: async (...command: Parameters<typeof run>): Promise<string> =>
-      (await run(...command)).toString('utf8').trim(),
-    /**
-     * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
-     * @param onToken is told whether a token was cut, as one longer than `limitBytes` is
-     * @throws MirrorError `service.failed` when it does not end with 0
-     */
-    tokens: (
-      gitDirectory: string,
-      args: readonly string[],
-      onToken: (token: string, isCut: boolean) => void,
-      limitBytes?: number,
-    ): Promise<void> => short.run(() => consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes))),
-    /** Starts git and gives its output as it comes; whoever calls looks at `exit`. */
-    start,
-    /** Ends every program under way and waits until none is left; nothing can be started afterwards. */
-    async stop(): Promise<void> {
-      isStopped = true;
-      for (const process of running) process.end();
-      await Promise.all([...running].map(({ exit }) => exit));
-    },
-  };
 }
 
 const CONTINUATION_MASK = 0xc0;

@@ -12,7 +12,7 @@ import type {
 import { createBranchReader } from './branch-reader.ts';
 import { contentAt, createArchiveWay, createReaders } from './git-contents.ts';
 import { createConversations } from './smart-http.ts';
-import { createGit } from './git.ts';
+import { Git } from './git.ts';
 import { createWorkbookListing, type ReadingEvent } from './listing.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { presentDirectory, createRegistrar } from './registrar.ts';
@@ -54,7 +54,7 @@ export interface GitLibraryOptions {
 /** Makes the library of a registry, which stays the caller's to close. */
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
   const { checks, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
-  const git = createGit();
+  const git = new Git();
   const branches = createBranchReader(git);
   const readers = createReaders();
   const archiveWay = createArchiveWay(git);
@@ -78,7 +78,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     ...createConversations(git, registry, readers, maxUploadBytes),
   };
   // Packing may take long: it takes no place from what somebody waits for.
-  const packer = createGit();
+  const packer = new Git();
   const housekeeping = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
     housekeeping.after(repositoryId);

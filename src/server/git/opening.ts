@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { clearAway, keepExact } from './bare.ts';
 import { settleAfterCrash } from './refs.ts';
-import { createGit, type Git } from './git.ts';
+import { Git } from './git.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 
 /** What is found wrong in the directory of a registry when that is opened; everything else goes on. */
@@ -42,7 +42,7 @@ export async function prepareShelf(
     if (id !== undefined && index.find(id) === undefined)
       onEvent({ kind: 'unknown', path: await putAside(shelf, name) });
   }
-  const git = createGit();
+  const git = new Git();
   const parts = { git, index, gitDirectory, onEvent };
   await Promise.all(index.list().map((repository) => prepare(repository, parts)));
 }

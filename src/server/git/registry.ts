@@ -5,17 +5,21 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Address, readAddress, type Sources } from './addresses.ts';
+import { type Address, readAddress, type Sources, checkRepositoryName } from './addresses.ts';
 import { initialise, examine } from './bare.ts';
 import { createCredentialStore, type Credentials, type CredentialStore } from './credentials.ts';
 import { createFetches, type Fetches, type FetchEvent, type FetchWays } from './fetches.ts';
 import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
-import { createGit, type Git } from './git.ts';
-import { checkRepositoryName, formatCreatedAt } from './names.ts';
+import { Git } from './git.ts';
+import {
+  formatCreatedAt,
+  openIndex,
+  type RegisteredRepository,
+  type RegistryIndex,
+} from './registry-index.ts';
 import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
 import type { Remote } from './reach.ts';
 import { RemoteError } from './remote-errors.ts';
-import { openIndex, type RegisteredRepository, type RegistryIndex } from './registry-index.ts';
 import { askRemote, pull, remoteOf } from './remote.ts';
 
 /** An external repository to connect. */
@@ -131,9 +135,9 @@ interface Parts extends RegistryOptions {
 
 function createRegistry(parts: Parts): Registry {
   const { index, credentials, gitDirectory, sources, proxy, onEvent = () => {} } = parts;
-  const git = createGit();
+  const git = new Git();
   // Addresses that do not answer must not keep others from their turn.
-  const questions = createGit();
+  const questions = new Git();
   const questionPlaces = new Places(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
   const add = createAdding(parts);
   const { onFetch, onFetched } = createAnnouncer(onEvent);

@@ -137,7 +137,7 @@ const OUT_OF_MEMORY = /out of memory|cannot allocate memory/i;
 const FILE_TOO_LARGE = /File too large/;
 
 /** Whether git ended because it may take no more memory; `said` as for {@link reasonIn}, so that a server's own words do not count. */
-export function lacksMemory(said: string): boolean {
+function lacksMemory(said: string): boolean {
   return OUT_OF_MEMORY.test(reasonIn(said));
 }
 

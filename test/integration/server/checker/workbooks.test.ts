@@ -1,14 +1,14 @@
 import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { onTestFinished, describe, expect, it } from 'vitest';
+import { onTestFinished, describe, expect, it, vi } from 'vitest';
 
 import { createChecker } from '../../../../src/server/checker/checker.ts';
 import { openFindings } from '../../../../src/server/checker/findings.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { readBlobs } from '../../../../src/server/git/blobs.ts';
 import { createBranchReader } from '../../../../src/server/git/branch-reader.ts';
-import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import {
   createGitLibrary,
   type GitLibrary,
@@ -43,7 +43,7 @@ interface Bench {
 async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
   const folder = await temporaryFolder();
   const registry = await openRegistry(join(folder, 'data'));
-  const git = createGit();
+  const git = new Git();
   onTestFinished(async () => {
     await git.stop();
     await registry.close();
@@ -66,17 +66,8 @@ async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
 
 /** Watches how often git is asked for references. */
 function watched(git: Git): { readonly git: Git; readonly asked: () => number } {
-  let asked = 0;
-  return {
-    git: {
-      ...git,
-      run: (gitDirectory, args, options) => {
-        if (args[0] === 'for-each-ref') asked += 1;
-        return git.run(gitDirectory, args, options);
-      },
-    },
-    asked: () => asked,
-  };
+  const run = vi.spyOn(git, 'run');
+  return { git, asked: () => run.mock.calls.filter(([, args]) => args[0] === 'for-each-ref').length };
 }
 
 describe('branches', () => {
@@ -233,7 +224,7 @@ describe('the rows', () => {
   it('of a repository that cannot be read are processing, in the list of all others', async () => {
     const { registry, gitDirectory } = await makeBench();
     const { id } = await registry.create('B');
-    await makeCommits(createGit(), registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
+    await makeCommits(new Git(), registry.gitDirectory(id), [plan('main', [write('b.xlsx', '1')])]);
     const told: string[] = [];
     const library = createGitLibrary(registry, { onReading: ({ kind }) => told.push(kind) });
     onTestFinished(library.close);

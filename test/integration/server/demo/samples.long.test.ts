@@ -10,7 +10,7 @@ import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { compareWithGit, type PathOf } from '../../../../src/server/demo/compare.ts';
 import { createSamples, type Samples } from '../../../../src/server/demo/samples.ts';
 import { createWriter, type Edit } from '../../../../src/server/demo/writer.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { createGitService, type GitService } from '../../../support/git-service.ts';
 
@@ -37,7 +37,7 @@ async function unzip(zip: Buffer, write: (path: string, content: Buffer) => Prom
 
 /** Mirrors everything in the simplest way: all contents, unpacked. */
 async function mirrorAll(directory: string): Promise<void> {
-  const git = createGit();
+  const git = new Git();
   for (const repository of samples.registry.list()) {
     const heads = await readHeads(git, samples.registry.gitDirectory(repository.id));
     for (const branch of heads.keys()) {
@@ -112,7 +112,7 @@ describe('the samples', () => {
     expect(whole.outcome).toBe('made');
     expect(whole.registry.list().map(({ name }) => name)).toEqual(['Accounting', 'Sales Europe', 'forecast']);
     expect(whole.registry.list()[0]?.id).toBe(id);
-    const git = createGit();
+    const git = new Git();
     expect((await readHeads(git, whole.registry.gitDirectory(id))).size).toBeGreaterThan(1);
     await whole.registry.close();
     const again = await createSamples(directory);

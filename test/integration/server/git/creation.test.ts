@@ -10,7 +10,7 @@ import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { createFetching } from '../../../../src/server/git/fetch-queue.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
@@ -22,7 +22,7 @@ const PATIENCE = { timeout: 30_000 };
 const KEY = 'a-key-of-the-tests';
 const PASSWORD = 'a-password-of-the-tests';
 const SECRETS = [PASSWORD, Buffer.from(`reader:${PASSWORD}`).toString('base64')];
-const git = createGit();
+const git = new Git();
 
 let root = '';
 let sources: Sources = 'any';

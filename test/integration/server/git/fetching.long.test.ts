@@ -6,13 +6,13 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise, keepExact, LASTING_SETTINGS } from '../../../../src/server/git/bare.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
-import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import type { Remote } from '../../../../src/server/git/reach.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
@@ -24,7 +24,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 /** For machines that are busy with other tests. */
 const PATIENCE = { timeout: 30_000 };
 const KEY = 'a-key-of-the-tests';
-const git = createGit();
+const git = new Git();
 
 let root = '';
 let events: FetchEvent[] = [];
@@ -163,17 +163,12 @@ describe('a fetch', () => {
 
   it('is on the disk before it is told of', async () => {
     const path = await external();
-    const commands: string[][] = [];
-    const watching: Git = {
-      ...git,
-      run: (directory, args, options) => {
-        commands.push([...args]);
-        return git.run(directory, args, options);
-      },
-    };
+    const watching = new Git();
+    const run = vi.spyOn(watching, 'run');
     const own = join(root, 'own.git');
     await initialise(watching, own);
     await pull(watching, remoteAt(path), own);
+    const commands = run.mock.calls.map(([, args]) => args);
     const writing = commands.filter((args) => args.includes('fetch') || args.includes('update-ref'));
     expect(writing).toHaveLength(2);
     for (const args of writing) expect(args.slice(0, LASTING_SETTINGS.length)).toEqual(LASTING_SETTINGS);
@@ -185,8 +180,8 @@ describe('what is asked of a repository elsewhere', () => {
     const path = await external();
     const { origin } = await startGitHttpServer(join(root, 'host'));
     const silent = await silentServer();
-    const asking = createGit();
-    onTestFinished(asking.stop);
+    const asking = new Git();
+    onTestFinished(() => asking.stop());
     const hanging = Array.from({ length: 17 }, () =>
       askRemote(asking, remoteAt(silent), 3000).catch((error: unknown) => error),
     );

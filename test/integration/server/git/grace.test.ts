@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 let git: Git;
@@ -18,8 +18,8 @@ async function* input(broken: Promise<void>): AsyncIterable<Uint8Array> {
 }
 
 beforeEach(async () => {
-  git = createGit();
-  onTestFinished(git.stop);
+  git = new Git();
+  onTestFinished(() => git.stop());
   gitDirectory = join(await mkdtemp(join(await temporaryFolder(), 'x-')), 'a.git');
   await initialise(git, gitDirectory);
 });

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { createHousekeeping } from '../../../../src/server/git/housekeeping.ts';
 import { openRegistry } from '../../../../src/server/git/registry.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('packs a repository anew when it has grown, and leaves everything as it was', async () => {
-  const git = createGit();
-  onTestFinished(git.stop);
+  const git = new Git();
+  onTestFinished(() => git.stop());
   const registry = await openRegistry(await temporaryFolder());
   onTestFinished(registry.close);
   const { id } = await registry.create('Accounting');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { git, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
 
 const SIZE_BYTES = 150_000_000;
@@ -46,8 +46,8 @@ describe('a large file', () => {
   it.runIf(process.platform === 'linux')('is never in memory as a whole, however it is read', async () => {
     await push(Buffer.alloc(SIZE_BYTES));
     await shown('repack', '--quiet', '-a', '-d');
-    const own = createGit();
-    onTestFinished(own.stop);
+    const own = new Git();
+    onTestFinished(() => own.stop());
     const bounds = { maxMemoryKib: MEMORY_KIB, isLong: true };
     const blobId = await shown('rev-parse', 'main:large.xlsx');
     const blob = await own.run(gitDirectory, ['cat-file', 'blob', blobId], bounds);

@@ -15,7 +15,7 @@ import { initialise } from '../../../../src/server/git/bare.ts';
 import type { Lookup } from '../../../../src/server/git/dialing.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createForwardProxy, type ForwardProxyOptions } from '../../../../src/server/git/forward-proxy.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
 import { askRemote } from '../../../../src/server/git/remote.ts';
 import { parseNetworkRules } from '../../../../src/lib/net/networks.ts';
@@ -27,7 +27,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 const PATIENCE = { timeout: 30_000 };
 const KEY = 'a-key-of-the-tests';
 const run = promisify(execFile);
-const git = createGit();
+const git = new Git();
 
 /** What every address is answered with that no connection is made to. */
 const UNCONNECTED = [

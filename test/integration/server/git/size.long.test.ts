@@ -11,7 +11,7 @@ import { type FileChange, makeCommits } from '../../../../src/server/demo/commit
 import { initialise } from '../../../../src/server/git/bare.ts';
 import type { FetchEvent } from '../../../../src/server/git/fetches.ts';
 import { createForwardProxy } from '../../../../src/server/git/forward-proxy.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { OversizeError } from '../../../../src/server/git/remote-errors.ts';
 import type { Remote } from '../../../../src/server/git/reach.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
@@ -25,7 +25,7 @@ const PATIENCE = { timeout: 30_000 };
 const KEY = 'a-key-of-the-tests';
 const MAX_BYTES = 1_000_000;
 const TOO_LARGE = 'the repository would take more than 1 MB on disk, which is the most that one may';
-const git = createGit();
+const git = new Git();
 const proxy = createForwardProxy({ rules: { allow: [], refuse: [] } });
 afterAll(proxy.close);
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fromBufferPromise } from 'yauzl';
 import { z } from 'zod';
 
@@ -21,7 +21,7 @@ import {
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { createFigures } from '../../../../src/server/demo/workbook-files.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createGit, type Git } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
@@ -121,7 +121,7 @@ async function untilNoGit(): Promise<void> {
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'service-test-'));
-  git = createGit();
+  git = new Git();
   registry = await openRegistry(join(root, 'data'));
   requests = [];
   service = createGitService({
@@ -598,24 +598,18 @@ describe('the list of workbooks', () => {
 
   it('reads nothing again while no branch moves, and only what is new when one does', async () => {
     const { id } = await create('A', [plan('main', [write('x.xlsx', '1')])]);
-    const commands: string[][] = [];
-    const watched: Git = {
-      ...git,
-      tokens: (gitDirectory, args, onToken) => {
-        commands.push([...args]);
-        return git.tokens(gitDirectory, args, onToken);
-      },
-    };
+    const watched = new Git();
+    const { calls } = vi.spyOn(watched, 'tokens').mock;
     const listing = createWorkbookListing(watched, registry);
     const first = await listing.rows();
     expect(await listing.rows()).toBe(first);
-    expect(commands).toHaveLength(1);
+    expect(calls).toHaveLength(1);
     const gitDirectory = registry.gitDirectory(id);
     const old = (await readBranches(git, gitDirectory)).heads.get('main') ?? '';
     await makeCommits(git, gitDirectory, [plan('main', [write('y.xlsx', '1')], { from: old })]);
     expect(await listing.rows()).toHaveLength(2);
-    expect(commands).toHaveLength(2);
-    expect(commands[1]).toContain(`^${old}`);
+    expect(calls).toHaveLength(2);
+    expect(calls[1]?.[1]).toContain(`^${old}`);
   });
 });
 

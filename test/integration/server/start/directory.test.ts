@@ -10,7 +10,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { endOrphans } from '../../../../src/server/start/orphans.ts';
 import { lockServiceDirectory } from '../../../../src/server/start/lock.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
-import { createGit } from '../../../../src/server/git/git.ts';
+import { Git } from '../../../../src/server/git/git.ts';
 import type { OpeningEvent } from '../../../../src/server/git/opening.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
@@ -18,7 +18,7 @@ import { start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
-const git = createGit();
+const git = new Git();
 
 let root = '';
 let data = '';
