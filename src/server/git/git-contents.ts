@@ -4,7 +4,7 @@ import { CrowdedError, Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { partOf } from '../http/byte-ranges.ts';
 import type { Bytes, Content } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';
 import type { Git } from './git.ts';
 import type { GitProcess } from './git-process.ts';

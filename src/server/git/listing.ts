@@ -2,7 +2,7 @@ import { setImmediate as othersFirst } from 'node:timers/promises';
 
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import type { WorkbookRow } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { type BranchReader, createBranchReader, type Heads } from './branch-reader.ts';
 import type { Git } from './git.ts';
 import { createHistoryReader, type HistoryReader } from './history.ts';

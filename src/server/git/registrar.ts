@@ -2,7 +2,7 @@ import { CrowdedError } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import type { ExternalRepository, Registrar } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { readAddress, checkRepositoryName } from './addresses.ts';
 import type { Credentials } from './credentials.ts';
 import { type Registry, TakenError } from './registry.ts';

@@ -1,5 +1,5 @@
 import type { Upload, UploadTarget } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { Git } from './git.ts';
 import { type Branches, readBranches } from './refs.ts';
 import { branchInTheWay, branchNameProblem, pathProblem } from './upload-rules.ts';

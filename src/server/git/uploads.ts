@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 
 import { Places } from '../../lib/concurrency/places.ts';
 import type { Bytes, Upload, Uploads } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { settleDefaultBranch, readBranches } from './refs.ts';
 import { readFolder, findObject } from './objects.ts';
 import type { Git } from './git.ts';

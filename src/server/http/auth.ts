@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { findKey, findKeyOfKind, type KeyKind, type KnownKey } from './keys.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 const CREDENTIAL_NAMES: Readonly<Record<Generation, string>> = {
   current: 'the API key of the current API',

@@ -5,7 +5,7 @@ import { chooseRange, matchesTag, missesTag } from './conditions.ts';
 import type { ByteRange, Bytes, Content, Library } from './library.ts';
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { ContentsReading } from './routes.ts';
 import { verifiedHeader } from './verified.ts';
 

@@ -3,8 +3,8 @@ import { type Answer, jsonAnswer } from './answer.ts';
 import type { ServiceRequest } from './handler.ts';
 import type { ExternalRepository, Registrar } from './library.ts';
 import { presentRepository } from './repositories.ts';
-import { readJson } from './request-body.ts';
-import { RequestError } from './request-error.ts';
+import { readJson } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { BASE_PATH } from './routes.ts';
 
 /** What a client wants to have created (service specification, section 4.1). */

@@ -9,8 +9,8 @@ import type { Bytes, Changes, GitProgram, Library, Repository } from './library.
 import { FLUSH, packetLine } from './packets.ts';
 import { COMMANDS_LIMIT_BYTES, hasStrangeName, readPush, refusedPush } from './push-commands.ts';
 import { findRepository } from './repository-reference.ts';
-import { RequestError } from './request-error.ts';
-import { bodyOf } from './request-stream.ts';
+import { bodyOf, tooLarge } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { decodeSegments, type Route } from './routes.ts';
 
 type GitRoute = Extract<Route, { kind: 'git' }>;
@@ -231,10 +231,7 @@ async function* limited(bytes: Bytes, limitBytes: number): Bytes {
   let sizeBytes = 0;
   for await (const chunk of bytes) {
     sizeBytes += chunk.length;
-    if (sizeBytes > limitBytes)
-      throw new RequestError(413, 'too_large', `a request may have ${limitBytes} bytes`, {
-        connection: 'close',
-      });
+    if (sizeBytes > limitBytes) throw tooLarge(`a request may have ${limitBytes} bytes`);
     yield chunk;
   }
 }

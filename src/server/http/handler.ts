@@ -12,7 +12,7 @@ import type { Changes, Library } from './library.ts';
 import { answerPage, type PageFiles } from './page.ts';
 import { answerPushEvent } from './push-event.ts';
 import { presentRepository } from './repositories.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { decodeSegments, findRoute, readContents, type Route, splitTarget } from './routes.ts';
 import { sendAnswer } from './send.ts';
 import { answerUploads } from './uploads.ts';

@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer } from './answer.ts';
 import { matchesTag } from './conditions.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** A file of a page. */
 interface PageFile {

@@ -1,4 +1,4 @@
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** Which page of a list is asked for. */
 export interface PageRequest {

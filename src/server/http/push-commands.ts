@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 
+import { GatheredBytes, tooLarge } from '../../lib/http/request-body.ts';
 import type { Bytes } from './library.ts';
 import { FLUSH, inSideBand, packetOf, type PacketsRead, readPackets } from './packets.ts';
-import { RequestError } from './request-error.ts';
 
 /** Enough for the names of a hundred thousand branches and tags; git holds all of them in memory. */
 export const COMMANDS_LIMIT_BYTES = 16 * 1024 * 1024;
@@ -50,24 +50,19 @@ export function parseCommands(payloads: readonly Buffer[]): PushCommands {
  */
 export async function readPush(body: Bytes, limitBytes = COMMANDS_LIMIT_BYTES): Promise<Push> {
   const chunks = body[Symbol.asyncIterator]();
-  // In one place: what comes byte by byte would take a hundred times its size as a list of chunks.
-  let room: Buffer = Buffer.alloc(0);
-  let sizeBytes = 0;
+  const gathered = new GatheredBytes(limitBytes);
   let read: PacketsRead = { payloads: [], end: 0, isDone: false };
   while (!read.isDone) {
     const next = await chunks.next();
     if (next.done === true) break;
-    room = withRoom(room, sizeBytes, next.value.length);
-    room.set(next.value, sizeBytes);
-    sizeBytes += next.value.length;
-    read = readPackets(room.subarray(0, sizeBytes), read.end);
-    if (!read.isDone && sizeBytes > limitBytes) {
+    gathered.add(next.value);
+    read = readPackets(gathered.bytes, read.end);
+    if (!read.isDone && gathered.bytes.length > limitBytes) {
       await chunks.return?.();
-      const message = `the names of what is pushed may have ${limitBytes} bytes: push in parts`;
-      throw new RequestError(413, 'too_large', message, { connection: 'close' });
+      throw tooLarge(`the names of what is pushed may have ${limitBytes} bytes: push in parts`);
     }
   }
-  const begun = room.subarray(0, sizeBytes);
+  const begun = gathered.bytes;
   async function* request(): Bytes {
     try {
       yield begun;
@@ -77,14 +72,6 @@ export async function readPush(body: Bytes, limitBytes = COMMANDS_LIMIT_BYTES): 
     }
   }
   return { commands: parseCommands(readPackets(begun, 0).payloads), request: request() };
-}
-
-/** A place with the bytes of another one, and with room for more. */
-function withRoom(room: Buffer, usedBytes: number, moreBytes: number): Buffer {
-  if (usedBytes + moreBytes <= room.length) return room;
-  const next = Buffer.allocUnsafe(Math.max(usedBytes + moreBytes, room.length * 2));
-  room.copy(next, 0, 0, usedBytes);
-  return next;
 }
 
 /** Names that are not UTF-8 have no place in JSON and in addresses: several would become one. */

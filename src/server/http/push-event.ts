@@ -4,9 +4,8 @@ import type { ServiceRequest } from './handler.ts';
 import type { KnownKey } from './keys.ts';
 import type { Changes, Library, Repository } from './library.ts';
 import { isForm, payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';
-import { readBody } from './request-body.ts';
-import { RequestError } from './request-error.ts';
-import { bodyOf } from './request-stream.ts';
+import { bodyOf, readBody } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { createUnprovenBodies } from './unproven-bodies.ts';
 import {
   canBeSigned,

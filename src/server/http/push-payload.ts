@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { z } from 'zod';
 
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** The body of an incoming webhook, taken out of its envelope. */
 export interface PushPayload {

@@ -1,5 +1,5 @@
 import type { Repository } from './library.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { ContentsReading } from './routes.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { GitProgram } from './library.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** One way to read the path of a contents request. */
 export interface ContentsReading {

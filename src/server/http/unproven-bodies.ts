@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
+import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
+import { bodyOf, readBody } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { Bytes } from './library.ts';
-import { readBody } from './request-body.ts';
-import { RequestError } from './request-error.ts';
-import { bodyOf } from './request-stream.ts';
 
 /** Reads bodies of which it is not known yet whether their senders may ask at all, in bounded memory. */
 export interface UnprovenBodies {
@@ -36,12 +36,12 @@ function cut(status: number, code: string, message: string): RequestError {
  */
 export function createUnprovenBodies({ bodiesAtOnce, timeMs }: UnprovenLimits): UnprovenBodies {
   // In the order in which they began.
-  const readings = new Set<AbortController>();
+  const limits = new Set<AbortController>();
 
   function makeRoom(): void {
-    for (const oldest of readings) {
-      if (readings.size < bodiesAtOnce) return;
-      readings.delete(oldest);
+    for (const oldest of limits) {
+      if (limits.size < bodiesAtOnce) return;
+      limits.delete(oldest);
       oldest.abort(cut(503, 'busy', 'too many signed requests came at once: send this one again'));
     }
   }
@@ -49,47 +49,33 @@ export function createUnprovenBodies({ bodiesAtOnce, timeMs }: UnprovenLimits): 
   return {
     async read(body, limitBytes, prove) {
       makeRoom();
-      const reading = new AbortController();
-      readings.add(reading);
+      const limit = new AbortController();
+      limits.add(limit);
       const late = cut(
         408,
         'timeout',
         `the body of this request must be here within ${timeMs / 1000} seconds`,
       );
-      const timer = setTimeout(() => reading.abort(late), timeMs);
+      const timer = setTimeout(() => limit.abort(late), timeMs);
       try {
-        const bytes = await readBody(unlessAborted(body, reading.signal), limitBytes);
+        const bytes = await readBody(bytesUnlessAborted(body, limit.signal), limitBytes);
         // Here, so that what is held in memory meanwhile is counted.
-        await prove(bytes, reading.signal);
+        await prove(bytes, limit.signal);
         return bytes;
       } finally {
         clearTimeout(timer);
-        readings.delete(reading);
+        limits.delete(limit);
       }
     },
   };
 }
 
 /** Gives the bytes of a body, until the signal says otherwise. The body stays open, so that it can be answered. */
-async function* unlessAborted(body: IncomingMessage, signal: AbortSignal): Bytes {
+async function* bytesUnlessAborted(body: IncomingMessage, signal: AbortSignal): Bytes {
   const chunks = bodyOf(body)[Symbol.asyncIterator]();
   for (;;) {
-    const chunk = await nextUnlessAborted(chunks, signal);
+    const chunk = await unlessAborted(chunks.next(), signal);
     if (chunk.done === true) return;
     yield chunk.value;
   }
-}
-
-/** Listens for one chunk only: what is left behind for each of them would be as much as an attacker likes. */
-function nextUnlessAborted(
-  chunks: AsyncIterator<Uint8Array>,
-  signal: AbortSignal,
-): Promise<IteratorResult<Uint8Array>> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    const heard = (): void => signal.removeEventListener('abort', onAbort);
-    void chunks.next().then(resolve, reject).finally(heard);
-  });
 }

@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { type Answer, jsonAnswer } from './answer.ts';
 import type { ServiceRequest } from './handler.ts';
 import type { Bytes, Changes, Library, Repository } from './library.ts';
-import { readJson } from './request-body.ts';
 import { findRepository } from './repository-reference.ts';
-import { RequestError } from './request-error.ts';
-import { bodyOf } from './request-stream.ts';
+import { bodyOf, readJson, tooLarge } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** Enough for some ten thousand files in one upload. */
 const COMMIT_LIMIT_BYTES = 8 * 1024 * 1024;
@@ -129,9 +128,7 @@ async function answerFolder({ changes, repository, request }: Asked): Promise<An
 async function answerFile({ changes, repository, request }: Asked): Promise<Answer> {
   const { maxUploadBytes } = changes;
   if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
-    throw new RequestError(413, 'too_large', `a file may have ${maxUploadBytes} bytes`, {
-      connection: 'close',
-    });
+    throw tooLarge(`a file may have ${maxUploadBytes} bytes`);
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
     throw new RequestError(415, 'invalid', `send the file as it is, not in the encoding ${encoding}`);

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { withoutScheme } from './auth.ts';
 import { findKey, findKeyOfKind, type KnownKey } from './keys.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 /** How an incoming webhook shows that it may ask. */
 export interface WebhookCredentials {

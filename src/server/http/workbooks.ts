@@ -2,7 +2,7 @@ import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/ap
 import { type Answer, jsonAnswer } from './answer.ts';
 import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 
 function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
   const text = query.get('status');

@@ -5,7 +5,7 @@ import type { Manifest } from '../../mirror/store/manifest.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
 import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, filesOf, findPlace, pathNotFound } from './mirror-contents.ts';
 import { readStamped } from './manifests.ts';

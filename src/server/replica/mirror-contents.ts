@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { isWorkbookName } from '../../lib/api/media-types.ts';
 import type { Manifest, ManifestFile } from '../../mirror/store/manifest.ts';
 import type { Bytes, Content } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { Proofs } from './proofs.ts';
 import { type OpenTree, openTree, TreeChangedError } from './tree.ts';
 import { withheld } from './scans.ts';

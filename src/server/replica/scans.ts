@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
-import { RequestError } from '../http/request-error.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import {
   type MirroredRepository,
   type MirroredTarget,

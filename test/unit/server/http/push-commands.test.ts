@@ -9,7 +9,7 @@ import {
   readPush,
   refusedPush,
 } from '../../../../src/server/http/push-commands.ts';
-import { RequestError } from '../../../../src/server/http/request-error.ts';
+import { RequestError } from '../../../../src/lib/http/request-error.ts';
 
 const NEW = 'a'.repeat(40);
 const NONE = '0'.repeat(40);

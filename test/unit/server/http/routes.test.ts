@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
-import { RequestError } from '../../../../src/server/http/request-error.ts';
+import { RequestError } from '../../../../src/lib/http/request-error.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { chooseReading } from '../../../../src/server/http/repository-reference.ts';
 import {

@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+
+import { RequestError } from './request-error.ts';
+
+/**
+ * The body of a request as it comes. Whoever stops to read it can still answer: Node's own iteration would cut the connection.
+ * @throws RequestError 400 when the client breaks off before the end
+ */
+export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Array> {
+  try {
+    const chunks: AsyncIterable<Buffer> = message.iterator({ destroyOnReturn: false });
+    yield* chunks;
+  } catch (error) {
+    throw message.complete ? error : brokenOff();
+  }
+  if (!message.complete) throw brokenOff();
+}
+
+function brokenOff(): RequestError {
+  return new RequestError(400, 'interrupted', 'the request broke off before its end');
+}
+
+/** An error of a request that sends too much: what else it sends is not read. */
+export function tooLarge(message: string): RequestError {
+  return new RequestError(413, 'too_large', message, { connection: 'close' });
+}
+
+/** What is set aside for a body at first, in bytes. */
+const FIRST_ROOM_BYTES = 16 * 1024;
+
+/** Bytes that are put together, in one place: what comes byte by byte would take a hundred times its size as a list of chunks. */
+export class GatheredBytes {
+  readonly #limitBytes: number;
+  #room: Buffer = Buffer.alloc(0);
+  #sizeBytes = 0;
+
+  /** @param limitBytes no more is set aside than this, unless more is added */
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /** What is there so far; it is not copied. */
+  get bytes(): Buffer {
+    return this.#room.subarray(0, this.#sizeBytes);
+  }
+
+  /** Adds bytes at the end. */
+  add(chunk: Uint8Array): void {
+    const nextBytes = this.#sizeBytes + chunk.length;
+    if (nextBytes > this.#room.length) {
+      const wantedBytes = Math.min(this.#limitBytes, Math.max(this.#room.length * 2, FIRST_ROOM_BYTES));
+      const next = Buffer.allocUnsafe(Math.max(nextBytes, wantedBytes));
+      this.#room.copy(next, 0, 0, this.#sizeBytes);
+      this.#room = next;
+    }
+    this.#room.set(chunk, this.#sizeBytes);
+    this.#sizeBytes = nextBytes;
+  }
+}
+
+/**
+ * Reads the whole of a request's body.
+ * @param limitBytes more than this is refused
+ * @throws RequestError 413 for more than the limit
+ */
+export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
+  const gathered = new GatheredBytes(limitBytes);
+  for await (const chunk of body) {
+    if (gathered.bytes.length + chunk.length > limitBytes)
+      throw tooLarge(`the body of this request may have ${limitBytes} bytes`);
+    gathered.add(chunk);
+  }
+  return gathered.bytes;
+}
+
+/**
+ * Reads a body in JSON, whatever its content type says: clients differ, and only what it holds counts.
+ * @throws RequestError 400 for anything but JSON, 413 for more than the limit
+ */
+export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<unknown> {
+  const text = (await readBody(body, limitBytes)).toString('utf8');
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError(400, 'invalid', 'the body of this request must be JSON');
+  }
+}
