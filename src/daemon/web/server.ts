@@ -1,12 +1,9 @@
-import { createServer, type Server } from 'node:http';
 import { isIPv6 } from 'node:net';
 
-import { limitConnections } from '../../lib/http/connections.ts';
-import { cutUnreadBodies } from '../../lib/http/unread-bodies.ts';
+import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { Liveness } from '../status/readiness.ts';
 import type { DaemonReport } from '../status/report.ts';
-import { listenError } from '../../lib/http/listen-error.ts';
 import { loadAssets } from './assets.ts';
 import { createFailureNotes } from './failure-notes.ts';
 import { type Context, handle } from './handler.ts';
@@ -36,11 +33,10 @@ export interface WebServerOptions {
 export interface WebServer {
   /**
    * Starts to answer. Where that failed it may be asked for again.
-   * @param where a name, or an address without brackets; and a port, 0 for a free one
    * @returns the address to open, and the port
    * @throws MirrorError `http.unusable` where it cannot listen there now
    */
-  readonly listen: (where: { host: string; port: number }) => Promise<{ address: string; port: number }>;
+  readonly listen: (place: ListenPlace) => Promise<{ address: string; port: number }>;
   /** Tells the open pages that something changed. Cheap: it may be called with every event. */
   readonly notify: () => void;
   /** Stops at once: open connections and event streams are cut. */
@@ -49,16 +45,21 @@ export interface WebServer {
 
 /** Answers are made from a report of at most this age, in milliseconds. */
 const REPORT_AGE_MS = 1000;
-/** How long a client may take to send the head of a request, and all of it, in milliseconds. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 15_000;
-/** A connection on which nothing moves for so long is cut; event streams send more often. */
-const IDLE_TIMEOUT_MS = 60_000;
-const KEEP_ALIVE_TIMEOUT_MS = 5000;
-/** Well above the event streams; more connections than this are none that help anyone. */
-const MOST_CONNECTIONS = 200;
-/** So many of them are answered whatever others want; the rest is for those who ask for health. */
-const MOST_KEPT = 150;
+
+const LIMITS: ServerLimits = {
+  timeouts: {
+    headersTimeout: 10_000,
+    requestTimeout: 15_000,
+    keepAliveTimeout: 5000,
+    connectionsCheckingInterval: 5000,
+  },
+  // Event streams send more often.
+  idleMs: 60_000,
+  // Well above the event streams; more than this are none that help anyone. What is not kept is for those who ask for health.
+  connections: { most: 200, mostKept: 150 },
+};
+
+const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
 /**
  * Reads the page and makes the server; it does nothing before it is told to listen.
@@ -69,64 +70,29 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
   const streams = createEventStreams();
   const report = shareWork(options.report, REPORT_AGE_MS, options.now);
   const failures = createFailureNotes(options.emit);
-  const server = createServer({
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    connectionsCheckingInterval: KEEP_ALIVE_TIMEOUT_MS,
-  });
-  server.timeout = IDLE_TIMEOUT_MS;
-  const connections = limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT });
-  cutUnreadBodies(server);
+  const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
   let ownHost = '';
   const context: Context = {
     routes,
     report,
     liveness: options.liveness,
     streams,
-    connections,
+    connections: server.connections,
     token: options.token,
     ownNames: () => [ownHost, ...options.allowedHosts()],
     failures,
   };
-  server.on('request', (request, response) => void handle(context, request, response));
+  server.node.on('request', (request, response) => void handle(context, request, response));
   return {
-    listen: async ({ host, port }) => {
-      ownHost = host;
-      await listenOn(server, host, port);
-      // A connection that cannot be accepted, for want of file descriptors, is no reason to end the daemon.
-      server.on('error', (error) => failures.note(null, error));
-      const bound = boundTo(server);
-      return { address: `http://${isIPv6(host) ? `[${host}]` : host}:${bound.port}/`, port: bound.port };
+    listen: async (place) => {
+      ownHost = place.host;
+      const port = await server.listen(place);
+      return { address: `http://${isIPv6(ownHost) ? `[${ownHost}]` : ownHost}:${port}/`, port };
     },
     notify: streams.notify,
     close: async () => {
       streams.close();
-      const closed = new Promise<void>((resolve) => {
-        // The error says that it was not listening.
-        server.close(() => resolve());
-      });
-      server.closeAllConnections();
-      await closed;
+      await server.close();
     },
   };
-}
-
-/** Where it listens is one setting. */
-const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
-
-function listenOn(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error): void => reject(listenError(error, { host, port }, SETTING));
-    server.once('error', fail);
-    server.listen({ host, port }, () => {
-      server.off('error', fail);
-      resolve();
-    });
-  });
-}
-
-function boundTo(server: Server): { address: string; port: number } {
-  const bound = server.address();
-  return bound === null || typeof bound === 'string' ? { address: '', port: 0 } : bound;
 }

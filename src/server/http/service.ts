@@ -1,9 +1,7 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
-import { limitConnections } from '../../lib/http/connections.ts';
-import { cutUnreadBodies } from '../../lib/http/unread-bodies.ts';
-import { listenError } from '../../lib/http/listen-error.ts';
+import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle } from './handler.ts';
 import type { Keys } from './keys.ts';
@@ -49,29 +47,30 @@ export interface ServiceOptions {
 export interface Service {
   /**
    * Starts to answer.
-   * @param where host name or address, and port, 0 for a free one
    * @returns the base address, which ends in `/api`; it names the machine where that listens on all of its addresses
    * @throws MirrorError `http.unusable` when the address is taken or not ours
    */
-  readonly listen: (where: { host: string; port: number }) => Promise<{ baseUrl: string; port: number }>;
+  readonly listen: (place: ListenPlace) => Promise<{ baseUrl: string; port: number }>;
   /** Stops at once: open connections are cut. */
   readonly close: () => Promise<void>;
 }
 
 const DEFAULT_PAGE_SIZE = 100;
-/** A connection on which nothing moves for so long is cut, and the git program behind it with it. */
-const IDLE_LIMIT_MS = 300_000;
-/** How long a client may take to send the head of a request, and how often that is looked at, in milliseconds. */
-const HEADERS_LIMIT_MS = 15_000;
-const CHECK_EVERY_MS = 5000;
-/** A file of some gigabytes over a slow line takes its time. */
-const REQUEST_LIMIT_MS = 86_400_000;
-/** Half of the descriptors that a process has at least on Linux (1024): git programs need theirs. */
-const MOST_CONNECTIONS = 512;
-/** More than there are downloads that run and wait, with room for those who have no key. */
-const MOST_KEPT = 448;
 
-/** Where it listens is one setting, which cannot be `off`. */
+const LIMITS: ServerLimits = {
+  timeouts: {
+    headersTimeout: 15_000,
+    // A file of some gigabytes over a slow line takes its time.
+    requestTimeout: 86_400_000,
+    connectionsCheckingInterval: 5000,
+  },
+  // The git program behind a connection is cut with it.
+  idleMs: 300_000,
+  // Half of the descriptors that a process has at least on Linux (1024), as git programs need theirs. More are kept than there are
+  // downloads that run and wait, with room for those who have no key.
+  connections: { most: 512, mostKept: 448 },
+};
+
 const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
 
 /** Addresses that stand for all of a machine's (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2). */
@@ -87,28 +86,9 @@ function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
   return { address: socket.remoteAddress ?? null, program: headers['user-agent'] ?? null };
 }
 
-/** @returns the port that was bound */
-function listenOn(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error): void => reject(listenError(error, { host, port }, SETTING));
-    server.once('error', fail);
-    server.listen({ host, port }, () => {
-      server.off('error', fail);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : port);
-    });
-  });
-}
-
 /** Makes the embedded service on a library, which stays the caller's to close. */
 export function createService(options: ServiceOptions): Service {
-  const server = createServer({
-    headersTimeout: HEADERS_LIMIT_MS,
-    requestTimeout: REQUEST_LIMIT_MS,
-    connectionsCheckingInterval: CHECK_EVERY_MS,
-  });
-  server.timeout = IDLE_LIMIT_MS;
-  cutUnreadBodies(server);
+  const server = createHttpServer(LIMITS, SETTING, (error) => options.onTrouble?.(error));
   const context: Context = {
     library: options.library,
     changes: options.changes ?? null,
@@ -116,9 +96,9 @@ export function createService(options: ServiceOptions): Service {
     page: options.page ?? null,
     lengths: createArchiveLengths(),
     pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
-    connections: limitConnections(server, { most: MOST_CONNECTIONS, mostKept: MOST_KEPT }),
+    connections: server.connections,
   };
-  server.on('request', (request, response) => {
+  server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
     const client = clientOf(request);
     const outcome = handle(context, request, response);
@@ -135,21 +115,11 @@ export function createService(options: ServiceOptions): Service {
       );
     });
   });
-
   return {
-    async listen({ host, port }) {
-      const boundPort = await listenOn(server, host, port);
-      // Otherwise the second one would end the process.
-      server.on('error', (error) => options.onTrouble?.(error));
-      return { baseUrl: `http://${reachableHost(host)}:${boundPort}${BASE_PATH}`, port: boundPort };
+    listen: async (place) => {
+      const port = await server.listen(place);
+      return { baseUrl: `http://${reachableHost(place.host)}:${port}${BASE_PATH}`, port };
     },
-    async close() {
-      const closed = new Promise<void>((resolve) => {
-        // The error says that it was not listening.
-        server.close(() => resolve());
-      });
-      server.closeAllConnections();
-      await closed;
-    },
+    close: server.close,
   };
 }
