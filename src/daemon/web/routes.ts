@@ -1,8 +1,10 @@
+import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
+import type { PageFiles } from '../../lib/http/page-files.ts';
+import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
+import type { Liveness } from '../status/readiness.ts';
 import type { DaemonReport } from '../status/report.ts';
-import { type Body, createBody } from './body.ts';
-import { readinessAnswer } from './health.ts';
-import type { Answer } from './send.ts';
-import { statusBody } from './status.ts';
+import { livenessReply, readinessReply, refusal, statusBody } from './replies.ts';
 import { statusJsonSchema } from './status-schema.ts';
 
 /** Text in the format of a scraper. */
@@ -11,57 +13,75 @@ export interface RenderedMetrics {
   readonly text: string;
 }
 
+/** What replies are made from. */
+export interface Sources {
+  readonly report: () => Promise<DaemonReport>;
+  /** Answers at once, also while the disk hangs. */
+  readonly liveness: () => Liveness;
+  /** Writes the metrics for the same report that the other replies are made from. */
+  readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
+}
+
 /** What stands at a path. */
-export type Route =
-  /** A file of the page, or something else that never changes. */
-  | { readonly kind: 'fixed'; readonly body: Body }
-  | { readonly kind: 'events' }
-  /** Whether the loop moves: answered without looking at the disk, which may hang or be slow, and without the token. */
-  | { readonly kind: 'liveness' }
-  | {
-      readonly kind: 'report';
-      /** Whether it is answered without the token. */
-      readonly isPublic: boolean;
-      /** @param mayName whether names of targets may be told */
-      readonly answer: (report: DaemonReport, mayName: boolean) => Promise<Answer> | Answer;
-    };
+export interface Route {
+  /** Whether it is answered without the token; then it is short, and answered whatever else goes on. */
+  readonly isPublic: boolean;
+  /** @param mayName whether names of targets may be told */
+  readonly reply: (mayName: boolean) => Promise<Reply> | Reply;
+}
+
+/** A report that takes longer, in milliseconds, is not waited for. */
+const LONGEST_WAIT_MS = 10_000;
 
 /**
  * Makes the table of paths.
- * @param assets the files of the page, by their paths
+ * @param onReply called when a reply was made from a report
  */
 export function createRoutes(
-  assets: ReadonlyMap<string, Body>,
-  renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>,
+  page: PageFiles,
+  { report, liveness, renderMetrics }: Sources,
+  onReply: () => void,
 ): ReadonlyMap<string, Route> {
   const schema = JSON.stringify(statusJsonSchema());
-  // Those who come together are given one report, and so one body.
+  // Those who come together are given one report, and so one content.
   const metrics = oncePerReport(async (report) => {
     const { contentType, text } = await renderMetrics(report);
-    return createBody(contentType, text);
+    return packableBody(contentType, text);
   });
   const status = oncePerReport(statusBody);
-  const pages = [...assets].map(([path, body]): [string, Route] => [path, { kind: 'fixed', body }]);
+  const fromReport =
+    (make: (report: DaemonReport, mayName: boolean) => Promise<Reply> | Reply): Route['reply'] =>
+    async (mayName) => {
+      const made = await waitAtMost(report(), LONGEST_WAIT_MS);
+      if (made === null)
+        return refusal(503, 'The state of the mirror cannot be told in time: its disk may hang.');
+      const reply = await make(made, mayName);
+      onReply();
+      return reply;
+    };
+  const pages = [...page].map(([name, content]) => [`/page/${name}`, fixed(content)] as const);
   return new Map<string, Route>([
     ...pages,
-    ['/api/schema', { kind: 'fixed', body: createBody('application/schema+json', schema, schema) }],
-    ['/api/events', { kind: 'events' }],
-    ['/healthz', { kind: 'liveness' }],
+    ...pages.filter(([path]) => path === '/page/index.html').map(([, route]) => ['/', route] as const),
+    ['/api/schema', fixed(packableBody('application/schema+json', schema, schema))],
+    // Without a look at the disk, which may hang or be slow.
+    ['/healthz', { isPublic: true, reply: () => livenessReply(liveness()) }],
     [
       '/readyz',
-      {
-        kind: 'report',
-        isPublic: true,
-        answer: ({ readiness }, mayName) => readinessAnswer(readiness, mayName),
-      },
+      { isPublic: true, reply: fromReport(({ readiness }, mayName) => readinessReply(readiness, mayName)) },
     ],
-    ['/metrics', { kind: 'report', isPublic: false, answer: async (report) => found(await metrics(report)) }],
-    ['/api/status', { kind: 'report', isPublic: false, answer: (report) => found(status(report)) }],
+    ['/metrics', { isPublic: false, reply: fromReport(async (report) => found(await metrics(report))) }],
+    ['/api/status', { isPublic: false, reply: fromReport((report) => found(status(report))) }],
   ]);
 }
 
-function found(body: Body): Answer {
-  return { status: 200, headers: {}, body };
+/** A file of the page, or something else that never changes. */
+function fixed(content: BufferedBody): Route {
+  return { isPublic: false, reply: () => found(content, { 'cache-control': 'no-cache' }) };
+}
+
+function found(body: BufferedBody, headers: ReplyHeaders = {}): Reply {
+  return { status: 200, headers, body };
 }
 
 function oncePerReport<Result>(make: (report: DaemonReport) => Result): (report: DaemonReport) => Result {

@@ -1,29 +1,22 @@
 import { isIPv6 } from 'node:net';
 
-import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
-import type { Liveness } from '../status/readiness.ts';
-import type { DaemonReport } from '../status/report.ts';
-import { loadAssets } from './assets.ts';
-import { createFailureNotes } from './failure-notes.ts';
-import { type Context, handle } from './handler.ts';
-import { createRoutes, type RenderedMetrics } from './routes.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
+import { loadPage } from '../../lib/http/page-files.ts';
+import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
+
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { type Context, handle } from './handler.ts';
+import { createRoutes, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
 /** What the server is made from. */
-export interface WebServerOptions {
-  readonly report: () => Promise<DaemonReport>;
-  /** Answers at once, also while the disk hangs. */
-  readonly liveness: () => Liveness;
-  /** Writes the metrics for the same report that the other answers are made from. */
-  readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
+export interface WebServerOptions extends Sources {
   /** The token in force, asked for with every request; null for none. */
   readonly token: () => string | null;
   /** Names under which it is answered without a token, beside its own, asked for with every request. */
   readonly allowedHosts: () => readonly string[];
-  /** The folders that hold the files of the status page. */
-  readonly pageFolders: readonly string[];
+  /** The folder that holds the files of the status page. */
+  readonly pageFolder: string;
   /** The clock, in milliseconds since any time. */
   readonly now: () => number;
   readonly emit: EventSink;
@@ -43,7 +36,7 @@ export interface WebServer {
   readonly close: () => Promise<void>;
 }
 
-/** Answers are made from a report of at most this age, in milliseconds. */
+/** Replies are made from a report of at most this age, in milliseconds. */
 const REPORT_AGE_MS = 1000;
 
 const LIMITS: ServerLimits = {
@@ -66,21 +59,23 @@ const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true
  * @throws MirrorError `http.unusable` when the page is not there
  */
 export async function createWebServer(options: WebServerOptions): Promise<WebServer> {
-  const routes = createRoutes(await loadAssets(options.pageFolders), options.renderMetrics);
-  const streams = createEventStreams();
-  const report = shareWork(options.report, REPORT_AGE_MS, options.now);
   const failures = createFailureNotes(options.emit);
+  const streams = createEventStreams();
   const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
+  const page = await loadPage(
+    options.pageFolder,
+    'the status page',
+    'Install workbook-mirror again; with http.listen off it runs without the page.',
+  );
+  const report = shareWork(options.report, REPORT_AGE_MS, options.now);
   let ownHost = '';
   const context: Context = {
-    routes,
-    report,
-    liveness: options.liveness,
+    routes: createRoutes(page, { ...options, report }, failures.clear),
     streams,
     connections: server.connections,
     token: options.token,
     ownNames: () => [ownHost, ...options.allowedHosts()],
-    failures,
+    onFailure: failures.note,
   };
   server.node.on('request', (request, response) => void handle(context, request, response));
   return {
@@ -93,6 +88,33 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
     close: async () => {
       streams.close();
       await server.close();
+    },
+  };
+}
+
+/** Tells the log of replies that failed. */
+interface FailureNotes {
+  /** @param path of the request; null where there was none */
+  readonly note: (path: string | null, error: unknown) => void;
+  /** Notes that replies succeed again. */
+  readonly clear: () => void;
+}
+
+/**
+ * Makes notes that tell of the same failure once, until something was answered: pages ask again at once when they hear that
+ * something happened, and such a note is something that happens.
+ */
+function createFailureNotes(emit: EventSink): FailureNotes {
+  let told = '';
+  return {
+    note: (path, error) => {
+      const failure = eventFailure(error);
+      if (failure.message === told) return;
+      told = failure.message;
+      emit({ name: 'http.failed', path, ...failure });
+    },
+    clear: () => {
+      told = '';
     },
   };
 }

@@ -8,7 +8,6 @@ import { createMetrics } from '../metrics/metrics.ts';
 import { isLoopback } from '../../lib/http/access.ts';
 import { createWebServer } from './server.ts';
 import type { StatusService } from '../status/status-service.ts';
-import { pageFolders } from '../../lib/http/page-folders.ts';
 
 /** Status page, health and metrics, served. */
 export interface HttpSide {
@@ -47,7 +46,7 @@ export async function startHttp(
     renderMetrics: metrics.render,
     token: () => current().http.token?.reveal() ?? null,
     allowedHosts: () => current().http.allowedHosts,
-    pageFolders: pageFolders(join(import.meta.dirname, '../page')),
+    pageFolder: join(import.meta.dirname, '../page'),
     now: () => performance.now(),
     emit,
   });

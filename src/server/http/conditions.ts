@@ -3,18 +3,8 @@ import type { ByteRange } from './library.ts';
 /** Requests for what a client does not have yet (RFC 9110, sections 13 and 14). */
 
 /**
- * Says whether a client has the current content already (section 13.1.2: If-None-Match compares weakly).
- * @param header value of If-None-Match, if it was sent
- */
-export function matchesTag(header: string | undefined, tag: string): boolean {
-  if (header === undefined) return false;
-  // With its quotes, which no tag has within it, it stands there as a whole or not at all.
-  return header.trim() === '*' || header.includes(tag);
-}
-
-/**
- * Says whether a client wants content that it knows, and not what is there now (section 13.1.1: If-Match compares strongly).
- * @param header value of If-Match, if it was sent
+ * Whether a client wants content that it knows, and not what is there now: If-Match compares strongly (section 13.1.1).
+ * @param header the value of If-Match, if it was sent
  */
 export function missesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined || header.trim() === '*') return false;

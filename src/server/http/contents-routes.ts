@@ -1,7 +1,8 @@
 import { type Answer, errorAnswer } from './answer.ts';
 import type { Archive, ArchiveLengths } from './archive-lengths.ts';
 import { partOf } from './byte-ranges.ts';
-import { chooseRange, matchesTag, missesTag } from './conditions.ts';
+import { matchesTag } from '../../lib/http/reply.ts';
+import { chooseRange, missesTag } from './conditions.ts';
 import type { ByteRange, Bytes, Content, Library } from './library.ts';
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
 import { chooseReading } from './repository-reference.ts';

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import type { Connections } from '../../lib/http/connections.ts';
+import { splitTarget } from '../../lib/http/target.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import type { ArchiveLengths } from './archive-lengths.ts';
 import { authorise } from './auth.ts';
@@ -13,7 +14,7 @@ import { answerPage, type PageFiles } from './page.ts';
 import { answerPushEvent } from './push-event.ts';
 import { presentRepository } from './repositories.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { decodeSegments, findRoute, readContents, type Route, splitTarget } from './routes.ts';
+import { decodeSegments, findRoute, readContents, type Route } from './routes.ts';
 import { sendAnswer } from './send.ts';
 import { answerUploads } from './uploads.ts';
 import { verifiedHeader } from './verified.ts';

@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Answer } from './answer.ts';
-import { matchesTag } from './conditions.ts';
+import { matchesTag } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
 
 /** A file of a page. */

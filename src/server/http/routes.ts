@@ -49,24 +49,6 @@ const GIT_PATH = '/git';
  */
 const LONGEST_PATH = 3 * 4096 + 1024;
 
-/** A request target, cut into parts, both as they were sent. */
-export interface SplitTarget {
-  readonly path: string;
-  /** Without the question mark; empty where there is none. */
-  readonly query: string;
-}
-
-/**
- * Splits a request target into path and query.
- * @param target of the request line; with scheme and host when a proxy was asked (RFC 9112, section 3.2.2)
- */
-export function splitTarget(target: string): SplitTarget {
-  const local = target.replace(/^https?:\/\/[^/?]*/i, '');
-  const mark = local.indexOf('?');
-  if (mark === -1) return { path: local, query: '' };
-  return { path: local.slice(0, mark), query: local.slice(mark + 1) };
-}
-
 /**
  * Decodes the segments of a path.
  * @throws RequestError 400 for one that cannot be decoded

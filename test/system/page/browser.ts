@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
-import { pageFolders } from '../../../src/lib/http/page-folders.ts';
 import type { DaemonReport } from '../../../src/daemon/status/report.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
 
@@ -80,7 +79,7 @@ export async function openPage(
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
       allowedHosts: () => [],
-      pageFolders: pageFolders(join(import.meta.dirname, '../../../src/daemon/page')),
+      pageFolder: join(import.meta.dirname, '../../../src/daemon/page'),
       now: () => performance.now(),
       emit: () => {},
     });

@@ -46,7 +46,7 @@ async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebS
     renderMetrics: createMetrics().render,
     token: () => null,
     allowedHosts: () => [],
-    pageFolders: [await pageFolder()],
+    pageFolder: await pageFolder(),
     now: () => performance.now(),
     emit: () => {},
     ...options,
@@ -284,7 +284,7 @@ describe('the server', () => {
     await expect(serve({}, { host: 'no-such-host.invalid', port: 0 })).rejects.toMatchObject({
       code: 'http.unusable',
     });
-    await expect(serve({ pageFolders: ['/nonexistent'] })).rejects.toMatchObject({ code: 'http.unusable' });
+    await expect(serve({ pageFolder: '/nonexistent' })).rejects.toMatchObject({ code: 'http.unusable' });
   });
 });
 

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
-import { acceptsGzip } from '../../../../src/daemon/web/send.ts';
+import { acceptsGzip } from '../../../../src/lib/http/reply.ts';
 import {
   statusJsonSchema,
   statusSchema,
   type StatusReport,
 } from '../../../../src/daemon/web/status-schema.ts';
-import { statusBody, statusOf } from '../../../../src/daemon/web/status.ts';
+import { statusBody, statusOf } from '../../../../src/daemon/web/replies.ts';
 import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 
@@ -31,7 +31,7 @@ describe('the status', () => {
     ['a quiet report', daemonReport()],
     ['one in which everything is there', eventfulReport()],
   ])('of %s is what the schema says, and nothing more', (_, report) => {
-    const status: unknown = JSON.parse(Buffer.from(statusBody(report).plain).toString());
+    const status: unknown = JSON.parse(Buffer.from(statusBody(report).bytes).toString());
     // Reading drops what the schema does not know.
     const read = statusSchema.parse(status);
     expect(read).toStrictEqual(status);

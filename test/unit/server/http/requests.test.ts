@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../../../src/lib/api/schemas.ts';
 import { authorise } from '../../../../src/server/http/auth.ts';
-import { chooseRange, matchesTag, missesTag } from '../../../../src/server/http/conditions.ts';
+import { matchesTag } from '../../../../src/lib/http/reply.ts';
+import { chooseRange, missesTag } from '../../../../src/server/http/conditions.ts';
 import { fixedKey } from '../../../../src/server/http/keys.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import { parseHeads } from '../../../../src/server/git/refs.ts';

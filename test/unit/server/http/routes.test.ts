@@ -4,12 +4,8 @@ import { contentsPath } from '../../../../src/lib/api/requests.ts';
 import { RequestError } from '../../../../src/lib/http/request-error.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { chooseReading } from '../../../../src/server/http/repository-reference.ts';
-import {
-  type ContentsReading,
-  findRoute,
-  readContents,
-  splitTarget,
-} from '../../../../src/server/http/routes.ts';
+import { splitTarget } from '../../../../src/lib/http/target.ts';
+import { type ContentsReading, findRoute, readContents } from '../../../../src/server/http/routes.ts';
 
 function refusal(path: string): number {
   try {

@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import type { BufferedBody } from './buffered-body.ts';
+
+/** Headers of a reply, by their names in lower case. */
+export type ReplyHeaders = Readonly<Record<string, string>>;
+
+/** Bytes that are made, or read, while they are sent. */
+export interface StreamedBody {
+  /** In bytes; left out where it is not known. */
+  readonly lengthBytes?: number;
+  /** Called when the bytes are wanted; `signal` fires when nobody wants them any more. */
+  readonly open: (signal: AbortSignal) => AsyncIterable<Uint8Array>;
+}
+
+/** The answer to a request, as a value; {@link sendReply} puts it on the wire. */
+export interface Reply {
+  /** HTTP status code. */
+  readonly status: number;
+  readonly headers: ReplyHeaders;
+  /** Null for none at all, as 304 has none. */
+  readonly body: BufferedBody | StreamedBody | null;
+}
+
+/**
+ * Sends a reply, in full or visibly broken: packed where that is wanted, and its head only where the client has the content already.
+ * @throws what streamed content throws before its first bytes; nothing has been sent then
+ */
+export async function sendReply(
+  { method, headers: asked }: Pick<IncomingMessage, 'method' | 'headers'>,
+  response: ServerResponse,
+  { status, headers, body }: Reply,
+): Promise<void> {
+  if (body === null) response.writeHead(status, headers).end();
+  else if ('open' in body) await sendStream(response, status, headers, body, method === 'HEAD');
+  else await sendContent(response, status, headers, body, asked);
+}
+
+async function sendContent(
+  response: ServerResponse,
+  status: number,
+  headers: ReplyHeaders,
+  { contentType, bytes, packed, etag }: BufferedBody,
+  asked: IncomingMessage['headers'],
+): Promise<void> {
+  const head: Record<string, string | number> = { ...headers };
+  if (etag !== null) head['etag'] = etag;
+  if (packed !== null) head['vary'] = 'accept-encoding';
+  if (status === 200 && etag !== null && matchesTag(asked['if-none-match'], etag)) {
+    response.writeHead(304, head).end();
+    return;
+  }
+  const isPacked = packed !== null && acceptsGzip(asked['accept-encoding']);
+  const sent = isPacked ? await packed() : bytes;
+  head['content-type'] = contentType;
+  head['content-length'] = sent.length;
+  if (isPacked) head['content-encoding'] = 'gzip';
+  // Of HEAD, Node sends the head only.
+  response.writeHead(status, head).end(sent);
+}
+
+async function sendStream(
+  response: ServerResponse,
+  status: number,
+  headers: ReplyHeaders,
+  { lengthBytes, open }: StreamedBody,
+  isHead: boolean,
+): Promise<void> {
+  const head = { ...headers, ...(lengthBytes === undefined ? {} : { 'content-length': lengthBytes }) };
+  if (isHead) {
+    response.writeHead(status, head).end();
+    return;
+  }
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  if (response.destroyed) return;
+  const chunks = open(gone.signal)[Symbol.asyncIterator]();
+  let chunk: IteratorResult<Uint8Array>;
+  try {
+    chunk = await chunks.next();
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    throw error;
+  }
+  response.writeHead(status, head);
+  try {
+    for (; chunk.done !== true; chunk = await chunks.next()) {
+      // A client that reads slowly stops what makes the bytes, instead of filling the memory.
+      if (!response.write(chunk.value)) await once(response, 'drain', { signal: gone.signal });
+    }
+    response.end();
+  } catch {
+    // Ending the reply properly would make a short one look whole; a client that is gone does not mind.
+    response.destroy();
+    await chunks.return?.().catch(() => undefined);
+  }
+}
+
+/** So many codings, and parameters of each, are looked at: more than there are (IANA, "HTTP BufferedBody Coding Registry"). */
+const MOST_CODINGS = 20;
+const MOST_PARAMETERS = 5;
+
+/** Whether a client takes gzip: named, or covered by `*`, and not with a weight of 0 (RFC 9110, section 12.5.3). */
+export function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
+  const weights = new Map<string, number>();
+  for (const entry of String(acceptEncoding ?? '').split(',', MOST_CODINGS)) {
+    const [name = '', ...parameters] = entry
+      .toLowerCase()
+      .split(';', MOST_PARAMETERS)
+      .map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+    weights.set(name === 'x-gzip' ? 'gzip' : name, Number(weight));
+  }
+  return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0;
+}
+
+/**
+ * Whether a client has the current content already: If-None-Match compares weakly (RFC 9110, section 13.1.2).
+ * @param header the value of If-None-Match, if it was sent
+ */
+export function matchesTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  // With its quotes, which no tag has within it, it stands there as a whole or not at all.
+  return header.trim() === '*' || header.includes(tag.replace(/^W\//, ''));
+}
