@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { pageFolders } from '../lib/http/page-folders.ts';
+import { loadPage } from '../lib/http/page-files.ts';
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
 import { createSamples } from '../server/demo/samples.ts';
@@ -10,7 +10,6 @@ import { openRegistry, type Registry, type RegistryOptions } from '../server/git
 import { counted } from '../lib/text/humanize.ts';
 import { parseNetworkRules } from '../lib/net/networks.ts';
 import { say } from '../lib/text/terminal-text.ts';
-import { loadPage } from '../server/http/page.ts';
 import { createService } from '../server/http/service.ts';
 import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
@@ -61,7 +60,7 @@ async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOpti
   await prepareServeDirectory(directory);
   await closeServeDirectory(directory, log);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
-  const page = await loadPage(pageFolders(join(import.meta.dirname, '../server/uploads/page')));
+  const page = await loadPage(join(import.meta.dirname, '../server/uploads/page'), 'the page for uploads');
   const lock = await lockServiceDirectory(directory);
   await endLeftovers(directory);
   const opening = {

@@ -4,11 +4,10 @@ import { promisify } from 'node:util';
 
 import { onTestFinished } from 'vitest';
 
-import { pageFolders } from '../../src/lib/http/page-folders.ts';
+import { loadPage } from '../../src/lib/http/page-files.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry, type Registry } from '../../src/server/git/registry.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
-import { loadPage } from '../../src/server/http/page.ts';
 import { createService } from '../../src/server/http/service.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -51,7 +50,7 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
     library,
     changes: library.changes,
     keys: () => Promise.resolve(keys),
-    page: await loadPage(pageFolders(join(import.meta.dirname, '../../src/server/uploads/page'))),
+    page: await loadPage(join(import.meta.dirname, '../../src/server/uploads/page'), 'the page for uploads'),
     onRequest: ({ error }) => {
       if (error !== undefined) failures.push(error);
     },

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { CrowdedError, Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { partOf } from '../http/byte-ranges.ts';
+import { partOf } from '../http/conditions.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
 import type { BranchReader } from './branch-reader.ts';

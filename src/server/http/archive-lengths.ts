@@ -1,5 +1,5 @@
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
-import { countBytes } from './byte-ranges.ts';
+import { countBytes } from './conditions.ts';
 import type { Bytes, Content } from './library.ts';
 
 /** An archive, as the library gives it. */

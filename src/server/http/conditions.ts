@@ -1,4 +1,4 @@
-import type { ByteRange } from './library.ts';
+import type { ByteRange, Bytes } from './library.ts';
 
 /** Requests for what a client does not have yet (RFC 9110, sections 13 and 14). */
 
@@ -46,4 +46,24 @@ export function chooseRange(
   if (Number(first) >= sizeBytes) return { kind: 'unsatisfiable' };
   const end = last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
   return { kind: 'part', range: { first: Number(first), last: end } };
+}
+
+/** Gives a part of bytes that can only be read from their beginning. @throws Error when they end before it does */
+export async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
+  let at = 0;
+  for await (const chunk of bytes) {
+    const from = Math.max(0, first - at);
+    const to = Math.min(chunk.length, last + 1 - at);
+    if (from < to) yield chunk.subarray(from, to);
+    at += chunk.length;
+    if (at > last) return;
+  }
+  throw new Error(`there are ${at} bytes, and byte ${last} was promised`);
+}
+
+/** Gives the number of bytes. */
+export async function countBytes(bytes: Bytes): Promise<number> {
+  let sizeBytes = 0;
+  for await (const chunk of bytes) sizeBytes += chunk.length;
+  return sizeBytes;
 }

@@ -1,10 +1,10 @@
 import { contentsPath } from '../../lib/api/requests.ts';
-import { type Answer, jsonAnswer } from './answer.ts';
-import type { ServiceRequest } from './handler.ts';
-import type { ExternalRepository, Registrar } from './library.ts';
-import { presentRepository } from './repositories.ts';
+import type { Reply } from '../../lib/http/reply.ts';
 import { readJson } from '../../lib/http/request-body.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import type { ExternalRepository, Registrar } from './library.ts';
+import { jsonReply, presentRepository } from './replies.ts';
+import type { ServiceRequest } from './request.ts';
 import { BASE_PATH } from './routes.ts';
 
 /** What a client wants to have created (service specification, section 4.1). */
@@ -62,13 +62,13 @@ export function readCreation(body: unknown): Creation {
 export async function answerCreate(
   registrar: Pick<Registrar, 'create' | 'connect'>,
   { body }: Pick<ServiceRequest, 'body'>,
-): Promise<Answer> {
+): Promise<Reply> {
   const creation = readCreation(await readJson(body, LIMIT_BYTES));
   const repository =
     creation.kind === 'external'
       ? await registrar.connect(creation.external)
       : await registrar.create(creation.name);
-  return jsonAnswer(201, presentRepository(repository), {
+  return jsonReply(201, presentRepository(repository), {
     location: BASE_PATH + contentsPath(repository.id),
   });
 }

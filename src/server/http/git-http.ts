@@ -2,15 +2,16 @@ import { createGunzip } from 'node:zlib';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import type { Answer } from './answer.ts';
-import type { ServiceRequest } from './handler.ts';
+import { plainBody } from '../../lib/http/buffered-body.ts';
+import type { Reply } from '../../lib/http/reply.ts';
+import { bodyOf, tooLarge } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { findKey, type KnownKey } from './keys.ts';
 import type { Bytes, Changes, GitProgram, Library, Repository } from './library.ts';
 import { FLUSH, packetLine } from './packets.ts';
 import { COMMANDS_LIMIT_BYTES, hasStrangeName, readPush, refusedPush } from './push-commands.ts';
 import { findRepository } from './repository-reference.ts';
-import { bodyOf, tooLarge } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import type { ServiceRequest } from './request.ts';
 import { decodeSegments, type Route } from './routes.ts';
 
 type GitRoute = Extract<Route, { kind: 'git' }>;
@@ -75,12 +76,11 @@ export function authoriseGit(authorization: string | undefined, keys: readonly K
 }
 
 /** A refusal as git clients take it: they show their user plain text, and nothing else. */
-export function gitRefusal({ status, message, headers }: RequestError): Answer {
+export function gitRefusal({ status, message, headers }: RequestError): Reply {
   return {
-    kind: 'bytes',
     status,
-    headers: { ...NEVER_CACHED, ...headers, 'content-type': 'text/plain; charset=utf-8' },
-    body: Buffer.from(`${message}\n`),
+    headers: { ...NEVER_CACHED, ...headers },
+    body: plainBody('text/plain; charset=utf-8', `${message}\n`),
   };
 }
 
@@ -94,7 +94,7 @@ export async function answerGit(
   changes: Changes,
   route: GitRoute,
   request: ServiceRequest,
-): Promise<Answer> {
+): Promise<Reply> {
   const program = programOf(route, request);
   const reference = decodeSegments(route.reference).join('/');
   const repository = findGitRepository(await library.repositories(), reference);
@@ -138,7 +138,7 @@ function advertisement(
   { id }: Repository,
   program: GitProgram,
   request: ServiceRequest,
-): Answer {
+): Reply {
   const protocol = protocolOf(request);
   // Version 2, which is for fetching only, has no such line.
   const greeting =
@@ -153,8 +153,7 @@ function advertisement(
       head = Buffer.alloc(0);
     }
   }
-  const type = { 'content-type': `application/x-${program}-advertisement` };
-  return { kind: 'stream', status: 200, headers: { ...NEVER_CACHED, ...type }, open };
+  return streamReply(`application/x-${program}-advertisement`, open);
 }
 
 function conversation(
@@ -162,7 +161,7 @@ function conversation(
   { id }: Repository,
   program: GitProgram,
   request: ServiceRequest,
-): Answer {
+): Reply {
   // Here: what is sent in another coding is refused before anything is answered.
   const body = decoded(request);
   const protocol = protocolOf(request);
@@ -172,13 +171,11 @@ function conversation(
     program === 'git-upload-pack'
       ? fetch
       : (signal: AbortSignal): Bytes => push(changes, id, protocol, pushBody(changes, request, body), signal);
-  const type = { 'content-type': `application/x-${program}-result` };
-  return {
-    kind: 'stream',
-    status: 200,
-    headers: { ...NEVER_CACHED, ...type },
-    open,
-  };
+  return streamReply(`application/x-${program}-result`, open);
+}
+
+function streamReply(contentType: string, open: (signal: AbortSignal) => Bytes): Reply {
+  return { status: 200, headers: { ...NEVER_CACHED, 'content-type': contentType }, body: { open } };
 }
 
 async function* push(

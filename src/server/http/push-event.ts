@@ -1,11 +1,12 @@
-import { type Answer, jsonAnswer } from './answer.ts';
+import type { Reply } from '../../lib/http/reply.ts';
+import { bodyOf, readBody } from '../../lib/http/request-body.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import { comparableAddress, findMeant } from './git-address.ts';
-import type { ServiceRequest } from './handler.ts';
 import type { KnownKey } from './keys.ts';
 import type { Changes, Library, Repository } from './library.ts';
 import { isForm, payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';
-import { bodyOf, readBody } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { jsonReply } from './replies.ts';
+import type { ServiceRequest } from './request.ts';
 import { createUnprovenBodies } from './unproven-bodies.ts';
 import {
   canBeSigned,
@@ -42,7 +43,7 @@ export async function answerPushEvent(
   changes: Changes | null,
   keys: readonly KnownKey[],
   { headers, body }: ServiceRequest,
-): Promise<Answer> {
+): Promise<Reply> {
   const credentials = webhookCredentials(headers);
   const isProven = carriesGroupKey(credentials, keys);
   // Whoever shows nothing that could be right does not get the body read.
@@ -59,7 +60,7 @@ export async function answerPushEvent(
     : await unproven.read(body, BODY_LIMIT_BYTES, prove);
   const payload = unwrapPayload(type, bytes);
   const event = readPushEvent(headers, payload);
-  if (event.kind === 'ignored') return jsonAnswer(200, { ignored: event.event, reason: event.reason });
+  if (event.kind === 'ignored') return jsonReply(200, { ignored: event.event, reason: event.reason });
   return answerPush(await library.repositories(), changes, event.references);
 }
 
@@ -92,7 +93,7 @@ function answerPush(
   repositories: readonly Repository[],
   { fetchSoon }: Pick<Changes, 'fetchSoon'>,
   references: readonly string[],
-): Answer {
+): Reply {
   const meant = [...new Set(references.flatMap((reference) => findMeant(repositories, reference)))];
   if (meant.length === 0) {
     const shown = [...new Set(references.map(presentReference))].join(', ');
@@ -103,7 +104,7 @@ function answerPush(
     );
   }
   const fetching = meant.filter(({ id }) => fetchSoon(id)).map(({ full_name }) => full_name);
-  if (fetching.length > 0) return jsonAnswer(202, { fetching });
+  if (fetching.length > 0) return jsonReply(202, { fetching });
   const names = meant.map(({ full_name }) => full_name).join(', ');
   throw new RequestError(
     409,

@@ -1,6 +1,6 @@
-import type { Repository } from './library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import type { ContentsReading } from './routes.ts';
+import type { Repository } from './library.ts';
+import type { ContentsReference } from './routes.ts';
 
 /**
  * Finds the repository that a `{repo}` means: its id, its full name, or its short name where that is unique (service
@@ -37,23 +37,23 @@ function longestReference(repositories: readonly Repository[]): number {
 }
 
 /**
- * Finds the first reading of a contents path that names a repository. No more of them are looked at than the names of repositories
+ * Finds the first reference of a contents path that names a repository. No more of them are looked at than the names of repositories
  * are long.
- * @param readings in the order of preference, each reference longer than the one before
+ * @param references in the order of preference, each reference longer than the one before
  * @throws RequestError 404 when none does, 409 as {@link findRepository}
  */
-export function chooseReading(
+export function chooseReference(
   repositories: readonly Repository[],
-  readings: Iterable<ContentsReading>,
+  references: Iterable<ContentsReference>,
 ): { readonly repository: Repository; readonly path: string } {
   const longest = longestReference(repositories);
   let asked: string | null = null;
-  for (const reading of readings) {
-    const { reference } = reading;
+  for (const candidate of references) {
+    const { reference } = candidate;
     asked ??= reference;
     if (reference.length > longest) break;
     const repository = findRepository(repositories, reference);
-    if (repository !== undefined) return { repository, path: reading.path };
+    if (repository !== undefined) return { repository, path: candidate.path };
   }
   throw new RequestError(404, 'repository_not_found', `there is no repository ${asked ?? ''}`);
 }

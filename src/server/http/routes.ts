@@ -1,8 +1,8 @@
-import type { GitProgram } from './library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import type { GitProgram } from './library.ts';
 
 /** One way to read the path of a contents request. */
-export interface ContentsReading {
+export interface ContentsReference {
   /** The `{repo}` part, decoded. */
   readonly reference: string;
   /** The `{path}` part, decoded; empty for the whole repository. */
@@ -67,11 +67,11 @@ export function decodeSegments(path: string): string[] {
 
 /**
  * Reads what is asked for of contents. A full name with raw slashes can be read in several ways when it, or the path, has a segment
- * `contents`: the shortest reference comes first. Each reading is made when it is looked at, as there may be some thousand.
+ * `contents`: the shortest reference comes first. Each is made when it is looked at, as there may be some thousand.
  * @param tail of the route, still encoded: an encoded slash in `{repo}` is part of the name
  * @throws RequestError 400 for a path that cannot be decoded
  */
-export function readContents(tail: string): Iterable<ContentsReading> {
+export function readContents(tail: string): Iterable<ContentsReference> {
   const segments = tail.split('/');
   const decoded = decodeSegments(tail);
   // One slash at the end is a way to write a folder.

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
+import type { PageFiles } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle } from './handler.ts';
 import type { Keys } from './keys.ts';
 import type { Changes, Library } from './library.ts';
-import type { PageFiles } from './page.ts';
 import { BASE_PATH } from './routes.ts';
 
 /** What is known of a request once it has been answered. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 
-import { type Answer, jsonAnswer } from './answer.ts';
-import type { ServiceRequest } from './handler.ts';
-import type { Bytes, Changes, Library, Repository } from './library.ts';
-import { findRepository } from './repository-reference.ts';
+import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson, tooLarge } from '../../lib/http/request-body.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import type { Bytes, Changes, Library, Repository } from './library.ts';
+import { jsonReply } from './replies.ts';
+import { findRepository } from './repository-reference.ts';
+import type { ServiceRequest } from './request.ts';
 
 /** Enough for some ten thousand files in one upload. */
 const COMMIT_LIMIT_BYTES = 8 * 1024 * 1024;
@@ -31,7 +32,7 @@ interface Asked {
 
 interface Endpoint {
   readonly method: 'GET' | 'POST';
-  readonly answer: (asked: Asked) => Promise<Answer>;
+  readonly answer: (asked: Asked) => Promise<Reply>;
 }
 
 /** What can be asked about one repository, by the last segment of the path. */
@@ -59,7 +60,7 @@ export async function answerUploads(
   author: string,
   segments: readonly string[],
   request: ServiceRequest,
-): Promise<Answer> {
+): Promise<Reply> {
   const [collection, id, what = '', ...rest] = segments;
   if (collection !== 'repositories' || rest.length > 0) throw notFound(request);
   if (id === undefined) {
@@ -100,7 +101,7 @@ function checkKind(repository: Repository): void {
   );
 }
 
-function answerRepositories(repositories: readonly Repository[], { maxUploadBytes }: Changes): Answer {
+function answerRepositories(repositories: readonly Repository[], { maxUploadBytes }: Changes): Reply {
   return fresh(200, {
     maxUploadBytes,
     repositories: repositories.map((repository) => ({
@@ -113,11 +114,11 @@ function answerRepositories(repositories: readonly Repository[], { maxUploadByte
   });
 }
 
-async function answerBranches({ changes, repository }: Asked): Promise<Answer> {
+async function answerBranches({ changes, repository }: Asked): Promise<Reply> {
   return fresh(200, await changes.branches(repository.id));
 }
 
-async function answerFolder({ changes, repository, request }: Asked): Promise<Answer> {
+async function answerFolder({ changes, repository, request }: Asked): Promise<Reply> {
   const commitId = request.query.get('commit');
   if (commitId === null)
     throw new RequestError(400, 'invalid', 'the query must name the commit: ?commit=…&path=…');
@@ -125,7 +126,7 @@ async function answerFolder({ changes, repository, request }: Asked): Promise<An
   return fresh(200, { entries: await changes.folder(repository.id, commitId, path) });
 }
 
-async function answerFile({ changes, repository, request }: Asked): Promise<Answer> {
+async function answerFile({ changes, repository, request }: Asked): Promise<Reply> {
   const { maxUploadBytes } = changes;
   if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
     throw tooLarge(`a file may have ${maxUploadBytes} bytes`);
@@ -160,17 +161,17 @@ function describeIssue(issue: z.core.$ZodIssue | undefined): string {
   return isNullable ? 'is missing: give a text, or null for none' : 'is missing';
 }
 
-async function answerCheck({ changes, repository, request }: Asked): Promise<Answer> {
+async function answerCheck({ changes, repository, request }: Asked): Promise<Reply> {
   return fresh(200, await changes.check(repository.id, await readUpload(checkSchema, request)));
 }
 
-async function answerCommit({ changes, repository, author, request }: Asked): Promise<Answer> {
+async function answerCommit({ changes, repository, author, request }: Asked): Promise<Reply> {
   const upload = await readUpload(commitSchema, request);
   const commitId = await changes.commit(repository.id, { ...upload, author });
   return fresh(201, { commitId });
 }
 
 /** An answer that nobody keeps: branches move. */
-function fresh(status: number, body: unknown): Answer {
-  return jsonAnswer(status, body, { 'cache-control': 'no-store' });
+function fresh(status: number, body: unknown): Reply {
+  return jsonReply(status, body, { 'cache-control': 'no-store' });
 }

@@ -1,8 +1,9 @@
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
-import { type Answer, jsonAnswer } from './answer.ts';
+import type { Reply } from '../../lib/http/reply.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
 import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { jsonReply } from './replies.ts';
 
 function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
   const text = query.get('status');
@@ -61,19 +62,19 @@ function present(
 
 /**
  * Answers a request for the list of workbooks (section 4.2).
- * @param address address of the list with the query that was asked, as the client reaches it
+ * @param address of the list with the query that was asked, as the client reaches it
  * @throws RequestError 400 for a query that is not valid
  */
 export async function answerWorkbooks(
   library: Library,
   address: URL,
   defaultPageSize: number,
-): Promise<Answer> {
+): Promise<Reply> {
   const filter = readFilter(address.searchParams);
   const page = readPageRequest(address.searchParams, defaultPageSize);
   const { rows, standingOf } = await library.workbooks();
   const isChosen = chooserFor(filter, address.searchParams.get('q'), standingOf);
   const selected = isChosen === null ? rows : rows.filter(isChosen);
   const { results, ...envelope } = cutPage(selected, page, address);
-  return jsonAnswer(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
+  return jsonReply(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
 }

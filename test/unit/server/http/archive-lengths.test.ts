@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type Archive, createArchiveLengths } from '../../../../src/server/http/archive-lengths.ts';
-import { countBytes, partOf } from '../../../../src/server/http/byte-ranges.ts';
+import { countBytes, partOf } from '../../../../src/server/http/conditions.ts';
 import type { Bytes } from '../../../../src/server/http/library.ts';
 
 const NEVER = new AbortController().signal;

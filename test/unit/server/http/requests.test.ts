@@ -8,7 +8,7 @@ import { fixedKey } from '../../../../src/server/http/keys.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import { parseHeads } from '../../../../src/server/git/refs.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
-import { chooseReading, findRepository } from '../../../../src/server/http/repository-reference.ts';
+import { chooseReference, findRepository } from '../../../../src/server/http/repository-reference.ts';
 
 const CREDENTIALS = [fixedKey('personal', 'Anna', 'key'), fixedKey('token', 'Anna', 'token')];
 
@@ -73,8 +73,8 @@ describe('repository references', () => {
       { reference: 'nobody', path: 'x/contents/a' },
       { reference: 'c.example/contents/plan.git', path: 'a' },
     ];
-    expect(chooseReading(all, readings)).toEqual({ repository: plan, path: 'a' });
-    expect(() => chooseReading(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
+    expect(chooseReference(all, readings)).toEqual({ repository: plan, path: 'a' });
+    expect(() => chooseReference(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
   });
 
   it('has rows that the client understands', () => {

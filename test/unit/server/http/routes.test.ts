@@ -3,9 +3,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
 import { RequestError } from '../../../../src/lib/http/request-error.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
-import { chooseReading } from '../../../../src/server/http/repository-reference.ts';
+import { chooseReference } from '../../../../src/server/http/repository-reference.ts';
 import { splitTarget } from '../../../../src/lib/http/target.ts';
-import { type ContentsReading, findRoute, readContents } from '../../../../src/server/http/routes.ts';
+import { type ContentsReference, findRoute, readContents } from '../../../../src/server/http/routes.ts';
 
 function refusal(path: string): number {
   try {
@@ -17,7 +17,7 @@ function refusal(path: string): number {
 }
 
 /** How the path of a request for contents can be read. */
-function readings(path: string): ContentsReading[] {
+function readings(path: string): ContentsReference[] {
   const route = findRoute(path);
   return route.kind === 'contents' ? [...readContents(route.tail)] : [];
 }
@@ -122,13 +122,13 @@ describe('a path that is made to take long', () => {
       created_at: null,
     };
     let made = 0;
-    function* counted(): Generator<ContentsReading> {
+    function* counted(): Generator<ContentsReference> {
       for (const reading of readContents('contents/'.repeat(1400))) {
         made += 1;
         yield reading;
       }
     }
-    expect(() => chooseReading([plan], counted())).toThrow(/there is no/);
+    expect(() => chooseReference([plan], counted())).toThrow(/there is no/);
     expect(made).toBe(3);
   });
 });

@@ -1,0 +1,126 @@
+import { mediaTypeOf } from '../../lib/api/media-types.ts';
+import { matchesTag, type Reply, type ReplyHeaders, type StreamedBody } from '../../lib/http/reply.ts';
+import { RequestError } from '../../lib/http/request-error.ts';
+import type { ArchiveLengths } from './archive-lengths.ts';
+import { chooseRange, missesTag, partOf } from './conditions.ts';
+import type { ByteRange, Bytes, Content, Library, Repository } from './library.ts';
+import { errorReply, verifiedHeader } from './replies.ts';
+import { chooseReference } from './repository-reference.ts';
+import type { ServiceRequest } from './request.ts';
+import { type ContentsReference, readContents } from './routes.ts';
+
+/**
+ * Answers a request for a repository, a folder or a single file (service specification, section 4.1). What a client has, or wants,
+ * decides in the order of RFC 9110, section 13.2.2.
+ * @param tail of the route
+ * @param signal aborted when the client is gone
+ * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository, 412 for a client
+ *   that wants something else than there is now
+ */
+export async function answerContents(
+  library: Library,
+  lengths: ArchiveLengths,
+  tail: string,
+  { method, query, headers: asked }: ServiceRequest,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const { repository, path } = await findMeant(library, readContents(tail));
+  const content = await library.content(repository, query.get('branch'), path, signal);
+  const { etag } = content;
+  const headers = { etag, ...verifiedHeader(content.verifiedAtMs) };
+  if (missesTag(asked['if-match'], etag))
+    throw new RequestError(412, 'changed', 'what is there now is not what If-Match names', headers);
+  if (matchesTag(asked['if-none-match'], etag)) return { status: 304, headers, body: null };
+  const whole = {
+    ...headers,
+    'content-type': content.kind === 'archive' ? 'application/zip' : mediaTypeOf(path),
+    'accept-ranges': 'bytes',
+  };
+  // A range has no meaning without a body (RFC 9110, section 14.2).
+  const range = method === 'HEAD' ? undefined : asked.range;
+  const choose = (sizeBytes: number): ReturnType<typeof chooseRange> =>
+    chooseRange(range, asked['if-range']?.toString(), etag, sizeBytes);
+  if (content.kind === 'file')
+    return rangeReply(whole, choose(content.sizeBytes), content.sizeBytes, {
+      whole: { open: (signal) => content.open(signal), lengthBytes: content.sizeBytes },
+      part: content.open,
+    });
+  return archiveReply(whole, content, lengths, choose, signal);
+}
+
+/** An archive, or the part of it that is asked for: the same archive is made anew, and what comes before is left out. */
+async function archiveReply(
+  headers: ReplyHeaders,
+  archive: Extract<Content, { kind: 'archive' }>,
+  lengths: ArchiveLengths,
+  choose: (sizeBytes: number) => ReturnType<typeof chooseRange>,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const whole: StreamedBody = { open: (signal) => lengths.watched(archive, signal) };
+  // Nothing can be said of a part without the length, which it costs something to find out.
+  const sizeBytes = choose(Infinity).kind === 'whole' ? null : await lengths.find(archive, signal);
+  if (sizeBytes === null) return { status: 200, headers, body: whole };
+  return rangeReply(headers, choose(sizeBytes), sizeBytes, {
+    whole,
+    part: (signal, range) => partOf(archive.open(signal), range),
+  });
+}
+
+/** The whole or the part that is asked for (RFC 9110, sections 14.2, 15.3.7 and 15.5.17). */
+function rangeReply(
+  headers: ReplyHeaders,
+  choice: ReturnType<typeof chooseRange>,
+  sizeBytes: number,
+  content: {
+    readonly whole: StreamedBody;
+    readonly part: (signal: AbortSignal, range: ByteRange) => Bytes;
+  },
+): Reply {
+  if (choice.kind === 'whole') return { status: 200, headers, body: content.whole };
+  if (choice.kind === 'unsatisfiable') {
+    const { 'content-type': _type, ...others } = headers;
+    const rangeHeaders = { ...others, 'content-range': `bytes */${sizeBytes}` };
+    return errorReply(
+      new RequestError(416, 'range_not_satisfiable', `there are ${sizeBytes} bytes`, rangeHeaders),
+    );
+  }
+  const { range } = choice;
+  return {
+    status: 206,
+    headers: { ...headers, 'content-range': `bytes ${range.first}-${range.last}/${sizeBytes}` },
+    body: {
+      lengthBytes: range.last - range.first + 1,
+      open: (signal) => content.part(signal, range),
+    },
+  };
+}
+
+/** Asks anew for the repositories only if the one that is meant is not among those that are known. */
+async function findMeant(
+  library: Library,
+  references: Iterable<ContentsReference>,
+): Promise<{ readonly repository: Repository; readonly path: string }> {
+  if (library.knownRepositories !== undefined) {
+    const known = await library.knownRepositories();
+    try {
+      return chooseReference(known, references);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+    }
+  }
+  return chooseReference(await repositoriesFor(library), references);
+}
+
+/**
+ * The repositories, for whoever asks for contents. Where they cannot be listed now, the error does not say when they can: clients
+ * take that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
+ */
+async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {
+  try {
+    return await library.repositories();
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 503)
+      throw new RequestError(503, error.code, error.message);
+    throw error;
+  }
+}
