@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { openProbeConnection } from '../mirror/upstream/probe-requests.ts';
+import { openProbeConnection } from '../probe/connection.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { scrubbed } from '../lib/text/scrub.ts';

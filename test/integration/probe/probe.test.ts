@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { openProbeConnection } from '../../../src/mirror/upstream/probe-requests.ts';
+import { openProbeConnection } from '../../../src/probe/connection.ts';
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
 import { probe, type ProbeOptions, type ProbeReport } from '../../../src/probe/probe.ts';
 import { renderReport } from '../../../src/probe/report.ts';

@@ -2,11 +2,11 @@ import { channel } from 'node:diagnostics_channel';
 
 import { type Dispatcher, request } from 'undici';
 
-import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../../lib/api/requests.ts';
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { decoded } from './decoding.ts';
-import { transportError } from './failures.ts';
-import { createWays, type Ways } from './proxies.ts';
+import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { decoded } from '../mirror/upstream/decoding.ts';
+import { transportError } from '../mirror/upstream/failures.ts';
+import { createWays, type Ways } from '../mirror/upstream/proxies.ts';
 
 /** How the probe's requests are made. Durations in milliseconds. */
 interface ProbeConnection {
