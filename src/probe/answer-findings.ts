@@ -1,5 +1,5 @@
 import { type Find, type Finding } from './finding.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 
 /** Whether an answer says how long it is. */
 export function lengthAnswer({ headers }: ProbeAnswer): string {

@@ -1,6 +1,6 @@
 import { retryAfterMs } from '../lib/time/back-off.ts';
 import type { Generation } from '../lib/api/requests.ts';
-import type { ProbeAnswer, ProbeRequest, ProbeSender } from './requests.ts';
+import type { ProbeAnswer, ProbeRequest, ProbeConnection } from './connection.ts';
 
 /** How far a probe may go. */
 export interface ProbeLimits {
@@ -83,7 +83,7 @@ export function reactTo(
  * @param onRequest told before each request how many there were
  */
 export function createAsker(
-  sender: ProbeSender,
+  sender: ProbeConnection,
   limits: ProbeLimits,
   pause: (delayMs: number) => Promise<void>,
   onRequest: (sent: number) => void,

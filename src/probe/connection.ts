@@ -9,7 +9,7 @@ import { transportError } from '../mirror/upstream/failures.ts';
 import { createWays, type Ways } from '../mirror/upstream/proxies.ts';
 
 /** How the probe's requests are made. Durations in milliseconds. */
-interface ProbeConnection {
+interface ConnectionOptions {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   readonly credential: (generation: Generation) => string | null;
@@ -19,44 +19,66 @@ interface ProbeConnection {
   readonly signal: AbortSignal;
 }
 
-/** A request as it is to be sent: see the probe, which declares the same. */
-interface RawRequest {
+/** A request of the probe: it only reads. */
+export interface ProbeRequest {
   readonly generation: Generation;
   readonly method: 'GET' | 'HEAD';
+  /** Path and query below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers: Readonly<Record<string, string>>;
+  /** `own` sends the configured one. */
   readonly credential: 'own' | 'made-up' | 'none';
+  /** So many bytes of the body are read, after decoding; then it is broken off. */
   readonly maxBytes: number;
 }
 
-/** An answer as it came; status 0 where none did. */
-interface RawAnswer {
+/** An answer, or why there is none. */
+export interface ProbeAnswer {
+  /** HTTP status code; 0 where there was no whole answer. */
   readonly status: number;
+  /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Without its content coding. */
   readonly body: Buffer;
+  /** False where the body was broken off. */
   readonly isWhole: boolean;
+  /** From sending to the first byte of the answer, in milliseconds. */
   readonly waitMs: number;
+  /** When it began to come, by this machine's clock, in milliseconds since the epoch. */
   readonly atMs: number;
+  /** Why there was no whole answer; null where there was one. */
   readonly failure: MirrorError | null;
 }
 
-/** What sends single requests, without retries and redirects, to one origin. */
-interface ProbeConnectionOpened {
-  readonly send: (request: RawRequest) => Promise<RawAnswer>;
+/** Stands for an answer that did not come. */
+export const NO_ANSWER: ProbeAnswer = {
+  status: 0,
+  headers: {},
+  body: Buffer.alloc(0),
+  isWhole: false,
+  waitMs: 0,
+  atMs: 0,
+  failure: null,
+};
+
+/** Sends single requests, without retries and redirects, to one origin. */
+export interface ProbeConnection {
+  /** @throws MirrorError `pass.abandoned` when the signal ends it; nothing else */
+  readonly send: (request: ProbeRequest) => Promise<ProbeAnswer>;
+  /** How many connections were opened so far. */
   readonly connections: () => number;
+  /** Whether the service offers HTTP/2; null where that cannot be seen. Sends no credential. */
   readonly offersHttp2: () => Promise<boolean | null>;
   readonly close: () => Promise<void>;
 }
-
-const NOTHING = { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false } as const;
 
 /** An answer that comes more slowly than this is given up, in bytes a millisecond: a drip would hold the probe for ever. */
 const LEAST_RATE = 32;
 
 /** How long an answer may take in all, in milliseconds. */
 function answerLimitMs(
-  { headersTimeoutMs, stallTimeoutMs }: ProbeConnection,
-  { maxBytes }: Pick<RawRequest, 'maxBytes'>,
+  { headersTimeoutMs, stallTimeoutMs }: ConnectionOptions,
+  { maxBytes }: Pick<ProbeRequest, 'maxBytes'>,
 ): number {
   return headersTimeoutMs + stallTimeoutMs + Math.ceil(maxBytes / LEAST_RATE);
 }
@@ -65,13 +87,13 @@ function answerLimitMs(
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
 /** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
-export function openProbeConnection(options: ProbeConnection): ProbeConnectionOpened {
+export function openProbeConnection(options: ConnectionOptions): ProbeConnection {
   const base = new URL(options.baseUrl);
   const ways = openWays(options, false);
-  const connections = countConnections(base);
+  const connections = watchConnections(base);
   return {
     send: (sent) => sendOnce(ways, base, sent, options),
-    connections: connections.count,
+    connections: () => connections.versions.length,
     offersHttp2: () => seesHttp2(base, options),
     close: async () => {
       connections.stop();
@@ -80,7 +102,7 @@ export function openProbeConnection(options: ProbeConnection): ProbeConnectionOp
   };
 }
 
-function openWays(options: ProbeConnection, allowH2: boolean): Ways {
+function openWays(options: ConnectionOptions, allowH2: boolean): Ways {
   return createWays({
     allowH2,
     connectTimeoutMs: options.connectTimeoutMs,
@@ -92,9 +114,9 @@ function openWays(options: ProbeConnection, allowH2: boolean): Ways {
 async function sendOnce(
   ways: Ways,
   base: URL,
-  sent: RawRequest,
-  options: ProbeConnection,
-): Promise<RawAnswer> {
+  sent: ProbeRequest,
+  options: ConnectionOptions,
+): Promise<ProbeAnswer> {
   const { generation, method, target, maxBytes } = sent;
   const url = target instanceof URL ? target : new URL(options.baseUrl + target);
   if (url.origin !== base.origin) {
@@ -118,7 +140,7 @@ async function sendOnce(
     }
     const waitMs = performance.now() - startedAtMs;
     const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url, proxy));
-    return { ...NOTHING, waitMs, atMs: Date.now(), failure };
+    return { ...NO_ANSWER, waitMs, atMs: Date.now(), failure };
   }
 }
 
@@ -131,8 +153,8 @@ function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
 
 function headersOf(
   generation: Generation,
-  which: RawRequest['credential'],
-  { credential }: ProbeConnection,
+  which: ProbeRequest['credential'],
+  { credential }: ConnectionOptions,
 ): Record<string, string> {
   const value = which === 'made-up' ? MADE_UP : (credential(generation) ?? '');
   const headers = requestHeaders(generation, value);
@@ -147,7 +169,7 @@ async function readUpTo(
   coding: string | undefined,
   url: URL,
   maxBytes: number,
-): Promise<Pick<RawAnswer, 'body' | 'isWhole'>> {
+): Promise<Pick<ProbeAnswer, 'body' | 'isWhole'>> {
   // What is broken off below fails when nobody reads it any more.
   body.on('error', () => {});
   const chunks: Uint8Array[] = [];
@@ -174,7 +196,7 @@ function singleHeaders(
   );
 }
 
-/** What the HTTP library tells of a new connection (undici, "Diagnostics Channel Support"). */
+/** A new connection, as the HTTP library tells of it (undici, "Diagnostics Channel Support"). */
 interface ConnectedMessage {
   readonly connectParams: { readonly host: string; readonly version?: string };
 }
@@ -185,26 +207,25 @@ function isConnected(message: unknown): message is ConnectedMessage {
 
 const CONNECTED = channel('undici:client:connected');
 
-/** Counts the connections that are opened to a host. */
-function countConnections({ host }: URL): { readonly count: () => number; readonly stop: () => void } {
-  let count = 0;
+/** Notes the versions of HTTP of the connections that are opened to a host. */
+function watchConnections({ host }: URL): {
+  readonly versions: ReadonlyArray<string | undefined>;
+  readonly stop: () => void;
+} {
+  const versions: Array<string | undefined> = [];
   const onConnected = (message: unknown): void => {
-    if (isConnected(message) && message.connectParams.host === host) count += 1;
+    if (isConnected(message) && message.connectParams.host === host)
+      versions.push(message.connectParams.version);
   };
   CONNECTED.subscribe(onConnected);
-  return { count: () => count, stop: () => CONNECTED.unsubscribe(onConnected) };
+  return { versions, stop: () => CONNECTED.unsubscribe(onConnected) };
 }
 
 /** Whether HTTP/2 is offered in the TLS handshake (RFC 9113, section 3.2): seen with one request that carries no credential. */
-async function seesHttp2(base: URL, options: ProbeConnection): Promise<boolean | null> {
+async function seesHttp2(base: URL, options: ConnectionOptions): Promise<boolean | null> {
   if (base.protocol !== 'https:') return null;
   const ways = openWays(options, true);
-  let version: string | undefined;
-  const onConnected = (message: unknown): void => {
-    if (isConnected(message) && message.connectParams.host === base.host)
-      version = message.connectParams.version;
-  };
-  CONNECTED.subscribe(onConnected);
+  const connections = watchConnections(base);
   try {
     const { body } = await request(base.origin, {
       dispatcher: ways.to(base).dispatcher,
@@ -215,8 +236,9 @@ async function seesHttp2(base: URL, options: ProbeConnection): Promise<boolean |
   } catch {
     // What was seen of the connection stands.
   } finally {
-    CONNECTED.unsubscribe(onConnected);
+    connections.stop();
     await ways.close();
   }
+  const version = connections.versions.at(-1);
   return version === undefined ? null : version === 'h2';
 }

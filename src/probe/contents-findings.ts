@@ -4,7 +4,7 @@ import { contentKey } from './archive.ts';
 import type { ContentsSeen } from './contents.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { readFile, readRequests } from './request-findings.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { isArchive, type ReferencesSeen, workingForm } from './subjects.ts';
 import { shapeOf } from './words.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { contentsPath } from '../lib/api/requests.ts';
 import { type ArchiveFacts, examineArchive } from './archive.ts';
 import type { Asker } from './asker.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import type { SubjectSeen } from './subjects.ts';
 
 /** What was answered to the questions about branches and archives of the subject. */

@@ -1,7 +1,7 @@
 import { REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import type { Asker } from './asker.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { shapeOf } from './words.ts';
 
 /** What was answered without a credential, and to one that is made up. */

@@ -1,5 +1,5 @@
 import { type Find, type Finding, findingsOf } from './finding.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { type JsonObject, partOf, shapeOf } from './words.ts';
 import {
   PAGE_PARAMETERS,

@@ -9,7 +9,7 @@ import { askForContents } from './contents.ts';
 import { askWithoutCredential, readCredentials } from './credentials.ts';
 import { type Finding, findingsOf, NOT_ASKED } from './finding.ts';
 import { askForRepositories, LIST_BYTES, readRepositories, repositoriesOf } from './repositories.ts';
-import type { ProbeAnswer, ProbeSender } from './requests.ts';
+import type { ProbeAnswer, ProbeConnection } from './connection.ts';
 import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
 import { readTraffic } from './transport-findings.ts';
 import { readWorkbooks } from './workbook-findings.ts';
@@ -18,7 +18,7 @@ import { shapeOf } from './words.ts';
 
 /** What a probe is made with. */
 export interface ProbeOptions extends ProbeLimits {
-  readonly sender: ProbeSender;
+  readonly sender: ProbeConnection;
   /** The application's address followed by `/api`. */
   readonly baseUrl: string;
   /** Whether there is a token to ask v1 with. */

@@ -4,7 +4,7 @@ import { countNames } from '../mirror/upstream/reference-forms.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Asker } from './asker.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { fieldNames, isObject, jsonOf, mediaType, shapeOf, timeForms, yesNo } from './words.ts';
 
 /** What was answered to the questions about the list of repositories. */

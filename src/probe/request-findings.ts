@@ -4,7 +4,7 @@ import { lengthAnswer, tagFindings } from './answer-findings.ts';
 import type { ArchiveFacts } from './archive.ts';
 import type { ContentsSeen, FileSeen } from './contents.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { isArchive } from './subjects.ts';
 import { mediaType, shapeOf, yesNo } from './words.ts';
 

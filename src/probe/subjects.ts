@@ -2,7 +2,7 @@ import { contentsPath } from '../lib/api/requests.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/reference-forms.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Asker } from './asker.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { kindOf } from './words.ts';
 import type { ListedWorkbook } from './workbooks.ts';
 

@@ -1,4 +1,4 @@
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 
 /** What an answer seems to be. */
 export type Kind = 'JSON' | 'HTML page' | 'zip archive' | 'empty' | 'other' | 'no answer';

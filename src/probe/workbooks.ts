@@ -2,7 +2,7 @@ import { WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import { pageSchema } from '../lib/api/schemas.ts';
 import type { Asker } from './asker.ts';
 import { LIST_BYTES } from './repositories.ts';
-import type { ProbeAnswer } from './requests.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { isObject, type JsonObject, jsonOf } from './words.ts';
 
 /** A page as it came. */

@@ -8,7 +8,7 @@ import { absenceMeaning } from '../../../src/probe/contents-findings.ts';
 import type { Finding } from '../../../src/probe/finding.ts';
 import { parameterWorks, referenceForms } from '../../../src/probe/page-findings.ts';
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
-import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/requests.ts';
+import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
 import { announcedBytes, orderCandidates } from '../../../src/probe/subjects.ts';
 import { products } from '../../../src/probe/transport-findings.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
