@@ -1,4 +1,5 @@
-import { type Find, type Finding } from './finding.ts';
+import type { Finding } from './table.ts';
+import { type Find } from './finding.ts';
 import type { ProbeAnswer } from './connection.ts';
 
 /** Whether an answer says how long it is. */

@@ -1,7 +1,8 @@
 import { type ArchiveFacts, compareTimes, type TimesVerdict } from './archive.ts';
 import { lengthAnswer, tagFindings } from './answer-findings.ts';
 import { type ContentsSeen, digestOf, type FolderSeen } from './contents.ts';
-import { type Find, type Finding, findingsOf } from './finding.ts';
+import type { Finding } from './table.ts';
+import { type Find, findingsOf } from './finding.ts';
 import { isArchive } from './subjects.ts';
 import { mediaType, shapeOf, yesNo } from './words.ts';
 

@@ -27,8 +27,19 @@ export interface Traffic {
 /** What a question is asked with; what is left out is the usual. */
 export type Question = Partial<Omit<ProbeRequest, 'generation' | 'target'>>;
 
+/** A request; what is left out is the usual: GET of the current API with the configured credential, and the start of the body. */
+export type ShortRequest = Pick<ProbeRequest, 'target'> & Partial<ProbeRequest>;
+
+/**
+ * Sends a request, and sends it again after a pause that the service asks for.
+ * @returns an answer with status 0 where none came
+ * @throws ProbeStopped when the limits are reached, or the service does not want to be asked any more
+ */
+export type Ask = (request: ShortRequest) => Promise<ProbeAnswer>;
+
 /** Asks the service, within limits. */
 export interface Asker {
+  readonly ask: Ask;
   /**
    * Asks the current API, or v1.
    * @returns an answer with status 0 where none came
@@ -121,6 +132,7 @@ export function createAsker(
     }
   };
   return {
+    ask: ({ generation = 'current', target, ...question }) => ask(generation, target, question),
     current: (target, question = {}) => ask('current', target, question),
     v1: (target, question = {}) => ask('v1', target, question),
     sent: () => sent,

@@ -2,7 +2,8 @@ import { REFERENCE_FORMS, type ReferenceForm } from '../mirror/upstream/referenc
 import { readArchive, readFolder } from './archive-findings.ts';
 import { contentKey } from './archive.ts';
 import type { ContentsSeen } from './contents.ts';
-import { type Finding, findingsOf } from './finding.ts';
+import type { Finding } from './table.ts';
+import { findingsOf } from './finding.ts';
 import { readFile, readRequests } from './request-findings.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { isArchive, type ReferencesSeen, workingForm } from './subjects.ts';

@@ -1,52 +1,40 @@
-import { REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import type { Asker } from './asker.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import type { ProbeAnswer } from './connection.ts';
+import { type Generation, REPOSITORIES_PATH, WORKBOOKS_PATH } from '../lib/api/requests.ts';
+import { type Question, table } from './table.ts';
 import { shapeOf } from './words.ts';
 
-/** What was answered without a credential, and to one that is made up. */
-export interface CredentialsSeen {
-  readonly current: { readonly none: ProbeAnswer; readonly madeUp: ProbeAnswer };
-  /** Null where v1 is not asked. */
-  readonly v1: { readonly none: ProbeAnswer; readonly madeUp: ProbeAnswer } | null;
+/** The generations of the API that are asked with a credential that does not fit. */
+interface WronglyAsked {
+  readonly generations: readonly Generation[];
 }
 
-/** Asks without a credential and with one that is made up, once each. */
-export async function askWithoutCredential(asker: Asker, asksV1: boolean): Promise<CredentialsSeen> {
-  const pair = async (ask: Asker['current'], path: string): Promise<CredentialsSeen['current']> => ({
-    none: await ask(path, { credential: 'none' }),
-    madeUp: await ask(path, { credential: 'made-up' }),
-  });
+/** Questions about credentials; those of generations that are not asked are left out. */
+export const CREDENTIALS = table<WronglyAsked>('Credentials', {
+  credentials: {
+    question: 'how is a wrong or missing key answered?',
+    read: ({ generations }) => (generations.length === 0 ? 'not asked' : null),
+    meaning: 'with --with-wrong-key it is, once each; some installations lock people out',
+  },
+  'credentials.current.none': refused('no credential for the current API', 'current', 'none'),
+  'credentials.current.wrong': refused('a made-up credential for the current API', 'current', 'made-up'),
+  'credentials.v1.none': refused('no credential for v1', 'v1', 'none'),
+  'credentials.v1.wrong': refused('a made-up credential for v1', 'v1', 'made-up'),
+});
+
+function refused(
+  question: string,
+  generation: Generation,
+  credential: 'none' | 'made-up',
+): Question<WronglyAsked> {
+  const target = generation === 'current' ? REPOSITORIES_PATH : WORKBOOKS_PATH;
   return {
-    current: await pair(asker.current, REPOSITORIES_PATH),
-    v1: asksV1 ? await pair(asker.v1, WORKBOOKS_PATH) : null,
+    question,
+    ask: ({ generations }) => (generations.includes(generation) ? [{ generation, target, credential }] : []),
+    read: ({ answers: [answer] }) => (answer === undefined ? null : shapeOf(answer)),
+    meaning: ({ answer }) => meaningOf(answer.status),
   };
 }
 
-/** What the answers mean; null where they were not asked for. */
-export function readCredentials(seen: CredentialsSeen | null): Finding[] {
-  const find = findingsOf('Credentials');
-  if (seen === null) {
-    return [
-      find(
-        'credentials',
-        'how is a wrong or missing key answered?',
-        'not asked',
-        'with --with-wrong-key it is, once each; some installations lock people out',
-      ),
-    ];
-  }
-  const rows = [
-    ['current', 'the current API', seen.current] as const,
-    ...(seen.v1 === null ? [] : [['v1', 'v1', seen.v1] as const]),
-  ];
-  return rows.flatMap(([id, name, { none, madeUp }]) => [
-    find(`credentials.${id}.none`, `no credential for ${name}`, shapeOf(none), meaningOf(none)),
-    find(`credentials.${id}.wrong`, `a made-up credential for ${name}`, shapeOf(madeUp), meaningOf(madeUp)),
-  ]);
-}
-
-function meaningOf({ status }: ProbeAnswer): string {
+function meaningOf(status: number): string {
   if (status === 401) return 'the mirror sees that its key is refused, and does not send it on and on';
   if (status === 403) return 'the mirror takes it for a key that may not do this';
   if (status === 404) return 'a key that is refused looks like an address that is wrong: check both';

@@ -1,25 +1,4 @@
-/** The parts of the report, in its order. */
-export const GROUPS = [
-  'Repositories',
-  'Workbooks (v1)',
-  'References and branches',
-  'Archives',
-  'Files and requests',
-  'Credentials',
-  'Transport',
-] as const;
-
-/** What was found out about one question. */
-export interface Finding {
-  readonly group: (typeof GROUPS)[number];
-  /** Stable, for programs. */
-  readonly id: string;
-  readonly question: string;
-  /** Counts and words only: no name of a repository, workbook, person or host. */
-  readonly answer: string;
-  /** What it means for the mirror. */
-  readonly meaning: string;
-}
+import type { Finding } from './table.ts';
 
 /** Findings of one group, put together. */
 export type Find = (id: string, question: string, answer: string, meaning: string) => Finding;

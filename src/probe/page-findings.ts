@@ -1,4 +1,5 @@
-import { type Find, type Finding, findingsOf } from './finding.ts';
+import type { Finding } from './table.ts';
+import { type Find, findingsOf } from './finding.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { type JsonObject, partOf, shapeOf } from './words.ts';
 import {

@@ -6,11 +6,12 @@ import type { Repository } from '../mirror/upstream/listing.ts';
 import { type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
 import { noSubject, readContents, readReferences } from './contents-findings.ts';
 import { askForContents } from './contents.ts';
-import { askWithoutCredential, readCredentials } from './credentials.ts';
-import { type Finding, findingsOf, NOT_ASKED } from './finding.ts';
-import { askForRepositories, LIST_BYTES, readRepositories, repositoriesOf } from './repositories.ts';
+import { CREDENTIALS } from './credentials.ts';
+import { findingsOf, NOT_ASKED } from './finding.ts';
+import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
 import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
+import { answersTo, type Finding } from './table.ts';
 import { readTraffic } from './transport-findings.ts';
 import { readWorkbooks } from './workbook-findings.ts';
 import { askForWorkbooks, type ListedWorkbook, listedWorkbooks } from './workbooks.ts';
@@ -56,11 +57,10 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   };
   let stopped: string | null = null;
   what = 'the list of repositories';
-  const list = await firstList(asker);
-  const repositories = repositoriesOf(list);
+  const list = readRepositoryList(await firstList(asker));
   try {
-    await step(what, async () => readRepositories(await askForRepositories(asker, list)));
-    await askAbout(asker, repositories, options, step);
+    await step(what, () => answersTo(list.isArray ? REPOSITORIES : NO_REPOSITORY_LIST, list, asker.ask));
+    await askAbout(asker, list.repositories, options, step);
   } catch (error) {
     if (!(error instanceof ProbeStopped)) throw error;
     stopped = error.message;
@@ -96,8 +96,9 @@ async function askAbout(
     if (subject === null) return noSubject(roughSize(options.maxDownloadBytes));
     return readContents(await askForContents(asker, subject));
   });
-  await step('credentials', async () =>
-    readCredentials(options.triesWrongKey ? await askWithoutCredential(asker, options.asksV1) : null),
+  const generations = options.asksV1 ? (['current', 'v1'] as const) : (['current'] as const);
+  await step('credentials', () =>
+    answersTo(CREDENTIALS, { generations: options.triesWrongKey ? generations : [] }, asker.ask),
   );
 }
 
@@ -113,10 +114,12 @@ function withoutToken(): Finding {
 
 /** Asks for what everything else depends on. */
 async function firstList(asker: Asker): Promise<ProbeAnswer> {
-  const answer = await asker.current(REPOSITORIES_PATH, { maxBytes: LIST_BYTES }).catch((error: unknown) => {
-    if (error instanceof ProbeStopped) throw cannotBegin(error.message);
-    throw error;
-  });
+  const answer = await asker
+    .ask({ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES })
+    .catch((error: unknown) => {
+      if (error instanceof ProbeStopped) throw cannotBegin(error.message);
+      throw error;
+    });
   if (answer.status === 200) return answer;
   if (answer.failure !== null) throw answer.failure;
   if (answer.status === 403) throw cannotBegin('the service refused the credential (status 403)');

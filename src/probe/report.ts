@@ -1,5 +1,5 @@
 import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { type Finding, GROUPS } from './finding.ts';
+import { type Finding, GROUPS } from './table.ts';
 import type { ProbeReport } from './probe.ts';
 
 /** Narrower than this the meaning goes to a line of its own. */

@@ -1,5 +1,6 @@
 import type { Traffic } from './asker.ts';
-import { type Finding, findingsOf } from './finding.ts';
+import type { Finding } from './table.ts';
+import { findingsOf } from './finding.ts';
 
 /** Headers that announce limits (draft-ietf-httpapi-ratelimit-headers, and the usual ones before it). */
 const LIMIT_HEADERS =

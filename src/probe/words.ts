@@ -49,14 +49,41 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   workbooks`.split(/\s+/),
 );
 
+/** Names of fields that errors usually have (RFC 9457, and the usual frameworks), and those of a page of a list. */
+const ERROR_FIELDS: ReadonlySet<string> = new Set(
+  `cause code count description detail details error error_code error_description errors hint id instance loc message messages method
+  msg name next non_field_errors path previous reason requestId request_id results status statusCode success timestamp title traceId
+  trace_id type url`.split(/\s+/),
+);
+
 const MOST_NAMES = 12;
 
-/** Names of fields for the report: sorted, a few at most, and known ones only; the others are counted. */
+/** Names of fields for the report: a few at most, and known ones only; the others are counted. */
+function shownFields(
+  names: readonly string[],
+  known: ReadonlySet<string>,
+  show: (name: string) => string,
+): string {
+  const shown = names.filter((name) => known.has(name)).slice(0, MOST_NAMES);
+  const others = names.length - shown.length;
+  return [...shown.map(show), ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(
+    ', ',
+  );
+}
+
+/** Names of fields of rows, sorted. */
 export function fieldNames(names: Iterable<string>): string {
-  const all = [...new Set(names)].sort();
-  const shown = all.filter((name) => KNOWN_FIELDS.has(name)).slice(0, MOST_NAMES);
-  const others = all.length - shown.length;
-  return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
+  return shownFields([...new Set(names)].sort(), KNOWN_FIELDS, (name) => name);
+}
+
+/** Names of fields that rows have beside the specified ones. */
+export function furtherFields(rows: readonly JsonObject[], specified: readonly string[]): string[] {
+  return rows.flatMap((row) => Object.keys(row).filter((name) => !specified.includes(name)));
+}
+
+/** Names of specified fields that rows lack. */
+export function missingFields(rows: readonly JsonObject[], specified: readonly string[]): string[] {
+  return rows.flatMap((row) => specified.filter((name) => !(name in row)));
 }
 
 /** The status and the shape of an answer: `404 JSON {error{code, message}}`. */
@@ -68,75 +95,37 @@ export function shapeOf(answer: ProbeAnswer): string {
   return `${answer.status} ${kind}${fields}`;
 }
 
-/** Names of fields that errors usually have (RFC 9457, and the usual frameworks); another may be a name of somebody's. */
-const ERROR_FIELDS: ReadonlySet<string> = new Set([
-  'code',
-  'cause',
-  'description',
-  'detail',
-  'details',
-  'error',
-  'error_code',
-  'error_description',
-  'errors',
-  'hint',
-  'id',
-  'instance',
-  'loc',
-  'message',
-  'messages',
-  'method',
-  'msg',
-  'name',
-  'non_field_errors',
-  'path',
-  'reason',
-  'request_id',
-  'requestId',
-  'status',
-  'statusCode',
-  'success',
-  'timestamp',
-  'title',
-  'trace_id',
-  'traceId',
-  'type',
-  'url',
-  'count',
-  'next',
-  'previous',
-  'results',
-]);
-
 function shapeOfFields(value: JsonObject): string {
-  const names = Object.keys(value)
-    .filter((name) => ERROR_FIELDS.has(name))
-    .slice(0, MOST_NAMES);
-  const others = Object.keys(value).length - names.length;
-  const shown = names.map((name) => {
+  return shownFields(Object.keys(value), ERROR_FIELDS, (name) => {
     const member = value[name];
     return isObject(member) ? `${name}{${shapeOfFields(member)}}` : name;
   });
-  return [...shown, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');
 }
 
-/** A media type as it may be shown: type and subtype, without parameters. */
+/** The media type of an answer as it may be shown: type and subtype, without parameters. */
 export function mediaType(header: string | undefined): string {
   const type = header?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (type === '') return 'none';
   return /^(?:application|text|image|multipart)\/[a-z0-9][a-z0-9.+-]{0,80}$/.test(type) ? type : 'another';
 }
 
+/** How often each value occurs. */
+function countsOf<T>(values: Iterable<T>): Array<[T, number]> {
+  return [...Map.groupBy(values, (value) => value)].map(([value, all]) => [value, all.length]);
+}
+
+function mostFirst([, one]: [string, number], [, other]: [string, number]): number {
+  return other - one;
+}
+
 /** Values with how often they occur, most often first: `modify 12, add 3`. Only what reads like a word is shown. */
-export function tally(values: Iterable<unknown>): string {
-  const counts = new Map<string, number>();
-  for (const value of values) {
-    const text = typeof value === 'string' && /^[a-z][a-z_-]{0,19}$/i.test(value) ? value : otherKind(value);
-    counts.set(text, (counts.get(text) ?? 0) + 1);
-  }
-  const sorted = [...counts].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1));
-  const rest = sorted.slice(MOST_NAMES).reduce((sum, [, count]) => sum + count, 0);
-  const shown = sorted.slice(0, MOST_NAMES).map(([text, count]) => `${text} ${count}`);
+export function tally(values: readonly unknown[]): string {
+  const words = values.map((value) =>
+    typeof value === 'string' && /^[a-z][a-z_-]{0,19}$/i.test(value) ? value : otherKind(value),
+  );
+  const counts = countsOf(words.sort()).sort(mostFirst);
+  const rest = counts.slice(MOST_NAMES).reduce((sum, [, count]) => sum + count, 0);
+  const shown = counts.slice(0, MOST_NAMES).map(([text, count]) => `${text} ${count}`);
   return [...shown, ...(rest > 0 ? [`further values ${rest}`] : [])].join(', ');
 }
 
@@ -149,32 +138,18 @@ function otherKind(value: unknown): string {
 /** The form of a time: its digits and signs, never the time itself. */
 export function timeForm(value: unknown): string {
   if (typeof value !== 'string') return value === null ? '(null)' : '(no text)';
-  const match = /^\d{4}-\d{2}-\d{2}([T ])\d{2}:\d{2}:\d{2}(?:\.(\d+))?(Z|[+-]\d{2}:?\d{2})?$/.exec(value);
+  const match = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.(\d+))?(Z|[+-]\d{2}:?\d{2})?$/.exec(value);
   if (match === null) return 'another form';
-  const [, , fraction, offset] = match;
-  const digits =
-    fraction === undefined
-      ? 'no fraction'
-      : fraction.length === 6
-        ? 'microseconds'
-        : `${fraction.length} decimals`;
-  const zone =
-    offset === undefined
-      ? 'no offset'
-      : offset === 'Z'
-        ? 'Z'
-        : /^[+-]00:?00$/.test(offset)
-          ? '+00:00'
-          : 'local offset';
-  return `${digits}, ${zone}`;
+  const [, fraction = '', offset = 'no offset'] = match;
+  const decimals = fraction.length === 6 ? 'microseconds' : `${fraction.length} decimals`;
+  const zone = /^[+-]00:?00$/.test(offset) ? '+00:00' : /^[+-]/.test(offset) ? 'local offset' : offset;
+  return `${fraction === '' ? 'no fraction' : decimals}, ${zone}`;
 }
 
 /** The forms of times with how often they occur. */
 export function timeForms(values: readonly unknown[]): string {
-  const counts = new Map<string, number>();
-  for (const form of values.map(timeForm)) counts.set(form, (counts.get(form) ?? 0) + 1);
-  return [...counts]
-    .sort(([, a], [, b]) => b - a)
+  return countsOf(values.map(timeForm))
+    .sort(mostFirst)
     .map(([form, count]) => `${form} (${count})`)
     .join('; ');
 }
@@ -182,4 +157,12 @@ export function timeForms(values: readonly unknown[]): string {
 /** `yes` or `no`. */
 export function yesNo(value: boolean): string {
   return value ? 'yes' : 'no';
+}
+
+/** `all`, `none`, or how many of them. */
+export function allOf<T>(items: readonly T[], isSo: (item: T) => boolean): string {
+  const count = items.filter(isSo).length;
+  if (items.length === 0) return 'there are none';
+  if (count === items.length) return 'all';
+  return count === 0 ? 'none' : `${count} of ${items.length}`;
 }

@@ -1,8 +1,8 @@
 import type { Repository } from '../mirror/upstream/listing.ts';
-import { type Find, type Finding, findingsOf } from './finding.ts';
-import { allOf } from './repositories.ts';
+import type { Finding } from './table.ts';
+import { type Find, findingsOf } from './finding.ts';
 import type { ProbeAnswer } from './connection.ts';
-import { fieldNames, isObject, jsonOf, partOf, shapeOf, tally, timeForms } from './words.ts';
+import { allOf, fieldNames, isObject, jsonOf, partOf, shapeOf, tally, timeForms } from './words.ts';
 import { readPages } from './page-findings.ts';
 import { listedWorkbooks, type PageSeen, type WorkbooksSeen } from './workbooks.ts';
 

@@ -5,7 +5,7 @@ import { escaped } from '../../../src/lib/text/terminal-text.ts';
 import { compareTimes } from '../../../src/probe/archive.ts';
 import { reactTo } from '../../../src/probe/asker.ts';
 import { absenceMeaning } from '../../../src/probe/contents-findings.ts';
-import type { Finding } from '../../../src/probe/finding.ts';
+import type { Finding } from '../../../src/probe/table.ts';
 import { parameterWorks, referenceForms } from '../../../src/probe/page-findings.ts';
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
 import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
