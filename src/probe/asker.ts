@@ -17,12 +17,8 @@ export class ProbeStopped extends Error {
   override readonly name = 'ProbeStopped';
 }
 
-/** What was seen of all answers, whatever was asked. */
-export interface Traffic {
-  readonly answers: ReadonlyArray<Omit<ProbeAnswer, 'body'> & { readonly isCodingAllowed: boolean }>;
-  /** How often an answer asked for a pause. */
-  readonly pauses: number;
-}
+/** An answer without its body, and whether it might have come compressed. */
+export type AnswerHead = Omit<ProbeAnswer, 'body'> & { readonly isCodingAllowed: boolean };
 
 /** What a question is asked with; what is left out is the usual. */
 export type Question = Partial<Omit<ProbeRequest, 'generation' | 'target'>>;
@@ -49,7 +45,8 @@ export interface Asker {
   readonly v1: (target: string | URL, question?: Question) => Promise<ProbeAnswer>;
   /** How many requests were sent. */
   readonly sent: () => number;
-  readonly traffic: () => Traffic;
+  /** One for each request that was sent. */
+  readonly answers: readonly AnswerHead[];
   readonly maxDownloadBytes: number;
 }
 
@@ -99,7 +96,7 @@ export function createAsker(
   pause: (delayMs: number) => Promise<void>,
   onRequest: (sent: number) => void,
 ): Asker {
-  const answers: Array<Traffic['answers'][number]> = [];
+  const answers: AnswerHead[] = [];
   let sent = 0;
   let pauses = 0;
   let silences = 0;
@@ -136,7 +133,7 @@ export function createAsker(
     current: (target, question = {}) => ask('current', target, question),
     v1: (target, question = {}) => ask('v1', target, question),
     sent: () => sent,
-    traffic: () => ({ answers, pauses }),
+    answers,
     maxDownloadBytes: limits.maxDownloadBytes,
   };
 }

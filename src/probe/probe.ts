@@ -12,7 +12,7 @@ import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
 import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
 import { answersTo, type Finding } from './table.ts';
-import { readTraffic } from './transport-findings.ts';
+import { TRANSPORT } from './transport.ts';
 import { readWorkbooks } from './workbook-findings.ts';
 import { askForWorkbooks, type ListedWorkbook, listedWorkbooks } from './workbooks.ts';
 import { shapeOf } from './words.ts';
@@ -65,8 +65,13 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
     if (!(error instanceof ProbeStopped)) throw error;
     stopped = error.message;
   }
-  const offersHttp2 = await options.sender.offersHttp2();
-  findings.push(...readTraffic(asker.traffic(), options.sender.connections(), offersHttp2));
+  const traffic = {
+    all: asker.answers,
+    heads: asker.answers.filter(({ status }) => status > 0),
+    offersHttp2: await options.sender.offersHttp2(),
+    connections: options.sender.connections(),
+  };
+  findings.push(...(await answersTo(TRANSPORT, traffic, asker.ask)));
   return { format: 1, requests: asker.sent(), stopped, findings };
 }
 

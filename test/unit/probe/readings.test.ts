@@ -10,7 +10,7 @@ import { parameterWorks, referenceForms } from '../../../src/probe/page-findings
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
 import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
 import { announcedBytes, orderCandidates } from '../../../src/probe/subjects.ts';
-import { products } from '../../../src/probe/transport-findings.ts';
+import { products } from '../../../src/probe/transport.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
 import { pageAddress, type PageParameter, pageOf, type PageSeen } from '../../../src/probe/workbooks.ts';
 import { repository } from '../../support/builders.ts';
