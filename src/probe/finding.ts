@@ -7,6 +7,3 @@ export type Find = (id: string, question: string, answer: string, meaning: strin
 export function findingsOf(group: Finding['group']): Find {
   return (id, question, answer, meaning) => ({ group, id, question, answer, meaning });
 }
-
-/** What stands where a question could not be asked. */
-export const NOT_ASKED = 'not asked';

@@ -3,18 +3,18 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { roughSize } from '../lib/text/humanize.ts';
 import type { ReferenceForm } from '../mirror/upstream/reference-forms.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
-import { type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
+import { type Ask, type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
 import { noSubject, readContents, readReferences } from './contents-findings.ts';
 import { askForContents } from './contents.ts';
 import { CREDENTIALS } from './credentials.ts';
-import { findingsOf, NOT_ASKED } from './finding.ts';
+import { PAGES } from './pages.ts';
 import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
 import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
 import { answersTo, type Finding } from './table.ts';
 import { TRANSPORT } from './transport.ts';
-import { readWorkbooks } from './workbook-findings.ts';
-import { askForWorkbooks, type ListedWorkbook, listedWorkbooks } from './workbooks.ts';
+import { askForWorkbooks, type ListedWorkbook, type WorkbookList } from './workbook-list.ts';
+import { V1, WORKBOOKS } from './workbooks.ts';
 import { shapeOf } from './words.ts';
 
 /** What a probe is made with. */
@@ -85,10 +85,9 @@ async function askAbout(
 ): Promise<void> {
   let listed: readonly ListedWorkbook[] = [];
   await step('the list of workbooks', async () => {
-    if (!options.asksV1) return [withoutToken()];
-    const seen = await askForWorkbooks(asker, options.baseUrl);
-    listed = listedWorkbooks(seen.pages);
-    return readWorkbooks(seen, repositories, options.baseUrl);
+    const list = options.asksV1 ? await askForWorkbooks(asker.ask, options.baseUrl) : null;
+    listed = list?.listed ?? [];
+    return aboutWorkbooks(asker.ask, list, repositories, options.baseUrl);
   });
   let form: ReferenceForm | null = null;
   await step('references', async () => {
@@ -107,14 +106,16 @@ async function askAbout(
   );
 }
 
-function withoutToken(): Finding {
-  const meaning = 'without service.apiToken changes are found from the contents alone';
-  return findingsOf('Workbooks (v1)')(
-    'workbooks.v1',
-    'is v1 there?',
-    `${NOT_ASKED}: there is no token`,
-    meaning,
-  );
+async function aboutWorkbooks(
+  ask: Ask,
+  list: WorkbookList | null,
+  repositories: readonly Repository[],
+  baseUrl: string,
+): Promise<readonly Finding[]> {
+  const isThere = await answersTo(V1, { list }, ask);
+  if (list === null || list.pages.length === 0) return isThere;
+  const pages = await answersTo(PAGES, { ...list, baseUrl }, ask);
+  return [...isThere, ...pages, ...(await answersTo(WORKBOOKS, { ...list, repositories }, ask))];
 }
 
 /** Asks for what everything else depends on. */

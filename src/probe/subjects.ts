@@ -4,7 +4,7 @@ import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Asker } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { kindOf } from './words.ts';
-import type { ListedWorkbook } from './workbooks.ts';
+import type { ListedWorkbook } from './workbook-list.ts';
 
 /** Which repositories are asked for, and how they answer to the forms of reference. */
 export interface ReferencesSeen {

@@ -1,137 +1,161 @@
-import { WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import { pageSchema } from '../lib/api/schemas.ts';
-import type { Asker } from './asker.ts';
-import { LIST_BYTES } from './repositories.ts';
-import type { ProbeAnswer } from './connection.ts';
-import { isObject, type JsonObject, jsonOf } from './words.ts';
+import { WORKBOOK_STATUS_FILTERS } from '../lib/api/requests.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
+import { table } from './table.ts';
+import {
+  allOf,
+  fieldNames,
+  furtherFields,
+  isObject,
+  type JsonObject,
+  jsonOf,
+  missingFields,
+  partOf,
+  shapeOf,
+  tally,
+  timeForms,
+} from './words.ts';
+import { countAbove0, type WorkbookList } from './workbook-list.ts';
 
-/** A page as it came. */
-export interface PageSeen {
-  readonly count: number;
-  readonly next: string | null;
-  readonly previous: string | null;
-  readonly rows: readonly JsonObject[];
-  /** Rows that are no objects. */
-  readonly odd: number;
+const FIELDS = ['type', 'id', 'name', 'display_name', 'integration', 'version', 'status'];
+const VERSION_FIELDS = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch', 'parent'];
+const PAGE_FIELDS = ['count', 'next', 'previous', 'results'];
+
+/** Whether there is v1 at all. @param list null where it was not asked for */
+export const V1 = table<{ readonly list: WorkbookList | null }>('Workbooks (v1)', {
+  'workbooks.v1': {
+    question: 'is v1 there?',
+    read: ({ list }) => {
+      if (list === null) return 'not asked: there is no token';
+      return list.pages.length === 0 ? `no: ${shapeOf(list.first)}` : 'yes';
+    },
+    meaning: ({ list }) => {
+      if (list === null) return 'without service.apiToken changes are found from the contents alone';
+      if (list.pages.length > 0)
+        return 'changes are found from this list; contents are pulled only where it says so';
+      if (list.first.status === 404)
+        return 'changes are found from the contents alone: choose a schedule that the service can bear';
+      return list.first.status === 403
+        ? 'the token may not read the list: a pass will fail until it may, or service.apiToken is left out'
+        : 'a pass will fail on this: leave service.apiToken out, and changes are found from the contents alone';
+    },
+  },
+});
+
+type AboutRows = WorkbookList & { readonly repositories: readonly Repository[] };
+
+/** Questions about the rows of the list of workbooks. */
+export const WORKBOOKS = table<AboutRows>('Workbooks (v1)', {
+  'workbooks.branches': {
+    question: 'is a workbook listed once on each branch?',
+    read: ({ listed }) => {
+      const workbooks = Map.groupBy(listed, ({ integration, path }) => JSON.stringify([integration, path]));
+      const branches = new Set(
+        listed.map(({ integration, branch }) => JSON.stringify([integration, branch])),
+      );
+      const onSeveral = [...workbooks.values()].filter((rows) =>
+        rows.some(({ branch }) => branch !== rows[0]?.branch),
+      ).length;
+      return onSeveral > 0
+        ? `yes: ${onSeveral} of ${workbooks.size} on several of ${branches.size} branches`
+        : `not seen: each of ${workbooks.size} on one branch only`;
+    },
+    meaning: (_, answer) =>
+      answer.startsWith('yes')
+        ? 'the mirror knows every branch that has a workbook'
+        : 'one row a workbook, or one branch each: the mirror compares other branches whole, within fullCheck',
+  },
+  'workbooks.integration': {
+    question: 'what is integration?',
+    read: ({ listed, repositories }) => {
+      const { byName, byId, unknown } = joined(listed, repositories);
+      return `full_name ${byName}, id ${byId}, no listed repository ${unknown}`;
+    },
+    meaning: ({ listed, repositories }) =>
+      joined(listed, repositories).unknown === 0
+        ? 'every row is joined with its repository'
+        : 'rows of repositories that are not listed are left out',
+  },
+  'workbooks.without_rows': {
+    question: 'repositories without a listed workbook',
+    read: ({ listed, repositories }) => {
+      const integrations = new Set(listed.map(({ integration }) => integration));
+      const without = repositories.filter(
+        ({ id, fullName }) => !integrations.has(fullName) && !integrations.has(id),
+      );
+      return `${without.length} of ${repositories.length}`;
+    },
+    meaning: 'the mirror takes what these give without a branch, as HEAD',
+  },
+  'workbooks.ids': {
+    question: 'is id integration and name together?',
+    read: ({ rows }) =>
+      allOf(rows, (row) => row['id'] === `${String(row['integration'])}${String(row['name'])}`),
+    meaning: 'the mirror goes by integration, name and branch',
+  },
+  'workbooks.version_ids': {
+    question: 'are version ids 40 hexadecimal digits?',
+    read: ({ rows }) => allOf(rows, (row) => /^[0-9a-f]{40}$/i.test(String(partOf(row, 'version')['id']))),
+    meaning: 'the mirror takes a version id as any text',
+  },
+  'workbooks.action': {
+    question: 'values of version.action',
+    read: ({ rows }) => tally(versionsOf(rows).map(({ action }) => action)),
+    meaning: 'the mirror does not use it',
+  },
+  'workbooks.status': {
+    question: 'values of version.status',
+    read: ({ rows }) => tally(versionsOf(rows).map(({ status }) => status)),
+    meaning: 'it counts as processing unless it reads like finished (success, failed, …), or is missing',
+  },
+  'workbooks.counters': {
+    question: 'counters above 0',
+    read: ({ rows }) =>
+      WORKBOOK_STATUS_FILTERS.map((counter) => `${counter} ${countAbove0(rows, counter)}`).join(', '),
+    meaning: 'what is processing is pulled once more when it has finished',
+  },
+  'workbooks.created_at': {
+    question: 'which form has version.created_at?',
+    read: ({ rows }) => timeForms(versionsOf(rows).map((version) => version['created_at'])),
+    meaning: 'it becomes the time of the file',
+  },
+  'workbooks.malformed': {
+    question: 'rows that are no objects',
+    read: ({ odd }) => String(odd),
+    meaning: ({ odd }) =>
+      odd === 0 ? 'all rows count' : 'while a row is malformed the mirror believes no absence',
+  },
+  'workbooks.missing_fields': {
+    question: 'are fields missing?',
+    read: ({ rows }) =>
+      fieldNames([...missingFields(rows, FIELDS), ...missingFields(versionsOf(rows), VERSION_FIELDS)]) ||
+      'none',
+    meaning: 'id, name, integration, version.id and version.branch are needed, and nothing else',
+  },
+  'workbooks.extra_fields': {
+    question: 'are there further fields?',
+    read: ({ rows, first }) =>
+      fieldNames([
+        ...furtherFields(rows, FIELDS),
+        ...furtherFields(versionsOf(rows), VERSION_FIELDS),
+        ...furtherFields([jsonOf(first)].filter(isObject), PAGE_FIELDS),
+      ]) || 'none',
+    meaning: 'the mirror leaves them alone',
+  },
+});
+
+function versionsOf(rows: readonly JsonObject[]): JsonObject[] {
+  return rows.map((row) => partOf(row, 'version'));
 }
 
-/** What was answered to the questions about the list of workbooks. */
-export interface WorkbooksSeen {
-  readonly first: ProbeAnswer;
-  /** In their order, as far as they were followed. */
-  readonly pages: readonly PageSeen[];
-  /** Why not all pages could be followed; null when they could. */
-  readonly cut: 'too many' | 'not to be followed' | 'answer of another kind' | null;
-  /** Answers by what was asked with. */
-  readonly parameters: ReadonlyMap<PageParameter, ProbeAnswer>;
-  /** A page far beyond the end, by the parameter that works; null where none does. */
-  readonly beyond: ProbeAnswer | null;
-  readonly filters: ReadonlyMap<'processing' | 'failure' | 'unknown' | 'q', ProbeAnswer>;
-}
-
-/** The parameters that are tried: the specification shows none. */
-export const PAGE_PARAMETERS = ['page', 'page_size', 'per_page', 'limit', 'offset', 'limit_offset'] as const;
-export type PageParameter = (typeof PAGE_PARAMETERS)[number];
-
-const QUERIES: Readonly<Record<PageParameter, string>> = {
-  page: 'page=2',
-  page_size: 'page_size=1',
-  per_page: 'per_page=1',
-  limit: 'limit=1',
-  offset: 'offset=1',
-  limit_offset: 'limit=1&offset=1',
-};
-
-/** Pages that are followed at most. */
-const MOST_PAGES = 25;
-
-/** Reads a page; null for anything else. */
-export function pageOf(answer: ProbeAnswer): PageSeen | null {
-  const parsed = answer.status === 200 ? pageSchema.safeParse(jsonOf(answer)) : null;
-  if (parsed?.success !== true) return null;
-  const { count, next, previous, results } = parsed.data;
-  const rows = results.filter(isObject);
-  return { count, next: next ?? null, previous: previous ?? null, rows, odd: results.length - rows.length };
-}
-
-/**
- * Where a reference to a page leads, as the mirror takes it: only its query counts when it leads to another place.
- * @param list address of the list
- */
-export function pageAddress(next: string, list: URL): URL | null {
-  const resolved = URL.parse(next, list.href);
-  if (resolved === null || resolved.search === '') return null;
-  const address = new URL(list);
-  address.search = resolved.search;
-  return address;
-}
-
-/** Asks for the list of workbooks in several ways. @param baseUrl the service's base address */
-export async function askForWorkbooks(asker: Asker, baseUrl: string): Promise<WorkbooksSeen> {
-  const list = new URL(baseUrl + WORKBOOKS_PATH);
-  const first = await asker.v1(WORKBOOKS_PATH, { maxBytes: LIST_BYTES });
-  const none = {
-    first,
-    pages: [],
-    cut: null,
-    parameters: new Map<PageParameter, ProbeAnswer>(),
-    beyond: null,
-  };
-  const page = pageOf(first);
-  if (page === null) return { ...none, filters: new Map() };
-  const { pages, cut } = await followPages(asker, page, list);
-  const parameters = new Map<PageParameter, ProbeAnswer>();
-  for (const name of PAGE_PARAMETERS) {
-    parameters.set(name, await asker.v1(`${WORKBOOKS_PATH}?${QUERIES[name]}`, { maxBytes: LIST_BYTES }));
-  }
-  const filters = new Map<'processing' | 'failure' | 'unknown' | 'q', ProbeAnswer>();
-  for (const filter of ['processing', 'failure'] as const) {
-    filters.set(filter, await asker.v1(`${WORKBOOKS_PATH}?status=${filter}`, { maxBytes: LIST_BYTES }));
-  }
-  filters.set('unknown', await asker.v1(`${WORKBOOKS_PATH}?status=no-such-status`, { maxBytes: LIST_BYTES }));
-  filters.set('q', await asker.v1(`${WORKBOOKS_PATH}?q=no-such-workbook-4b1c9e`, { maxBytes: LIST_BYTES }));
-  const beyond = await asker.v1(`${WORKBOOKS_PATH}?page=1000000`);
-  return { first, pages, cut, parameters, beyond, filters };
-}
-
-async function followPages(
-  asker: Asker,
-  first: PageSeen,
-  list: URL,
-): Promise<Pick<WorkbooksSeen, 'pages' | 'cut'>> {
-  const pages = [first];
-  const visited = new Set<string>([list.href]);
-  for (let { next } = first; next !== null && next !== '';) {
-    if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
-    const address = pageAddress(next, list);
-    if (address === null || visited.has(address.href)) return { pages, cut: 'not to be followed' };
-    visited.add(address.href);
-    const page = pageOf(await asker.v1(address, { maxBytes: LIST_BYTES }));
-    if (page === null) return { pages, cut: 'answer of another kind' };
-    pages.push(page);
-    next = page.next;
-  }
-  return { pages, cut: null };
-}
-
-/** A workbook on a branch, as far as the other questions need it. */
-export interface ListedWorkbook {
-  readonly integration: string;
-  readonly branch: string;
-  /** Without the slash that its name begins with. */
-  readonly path: string;
-  readonly createdAt: string | null;
-}
-
-/** The rows of all pages that say where they belong. */
-export function listedWorkbooks(pages: readonly PageSeen[]): ListedWorkbook[] {
-  return pages
-    .flatMap(({ rows }) => rows)
-    .flatMap(({ integration, name, version }) => {
-      if (typeof integration !== 'string' || typeof name !== 'string' || !isObject(version)) return [];
-      const { branch, created_at: createdAt } = version;
-      if (typeof branch !== 'string') return [];
-      const path = name.replace(/^\/+/, '');
-      return [{ integration, branch, path, createdAt: typeof createdAt === 'string' ? createdAt : null }];
-    });
+/** How many integrations are full names of repositories, how many ids, and how many neither. */
+function joined(
+  listed: WorkbookList['listed'],
+  repositories: readonly Repository[],
+): { readonly byName: number; readonly byId: number; readonly unknown: number } {
+  const integrations = [...new Set(listed.map(({ integration }) => integration))];
+  const names = new Set(repositories.map(({ fullName }) => fullName));
+  const ids = new Set(repositories.map(({ id }) => id));
+  const byName = integrations.filter((each) => names.has(each)).length;
+  const byId = integrations.filter((each) => !names.has(each) && ids.has(each)).length;
+  return { byName, byId, unknown: integrations.length - byName - byId };
 }

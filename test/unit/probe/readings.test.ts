@@ -6,13 +6,13 @@ import { compareTimes } from '../../../src/probe/archive.ts';
 import { reactTo } from '../../../src/probe/asker.ts';
 import { absenceMeaning } from '../../../src/probe/contents-findings.ts';
 import type { Finding } from '../../../src/probe/table.ts';
-import { parameterWorks, referenceForms } from '../../../src/probe/page-findings.ts';
+import { type PageParameter, parameterWorks, referenceForms } from '../../../src/probe/pages.ts';
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
 import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
 import { announcedBytes, orderCandidates } from '../../../src/probe/subjects.ts';
 import { products } from '../../../src/probe/transport.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
-import { pageAddress, type PageParameter, pageOf, type PageSeen } from '../../../src/probe/workbooks.ts';
+import { pageAddress, pageOf, type PageSeen } from '../../../src/probe/workbook-list.ts';
 import { repository } from '../../support/builders.ts';
 
 function answer(fields: Partial<ProbeAnswer> & { text?: string } = {}): ProbeAnswer {
@@ -142,8 +142,8 @@ describe('pages', () => {
     ['limit', page(rows.slice(0, 1)), seen([0, 1], [1, 2]), null],
     ['offset', page(rows.slice(1)), seen([0, 4]), true],
     ['offset', page(rows), seen([0, 4]), false],
-    ['limit_offset', page(rows.slice(1, 2)), seen([0, 4]), true],
-    ['limit_offset', page(rows), seen([0, 4]), false],
+    ['limit with offset', page(rows.slice(1, 2)), seen([0, 4]), true],
+    ['limit with offset', page(rows), seen([0, 4]), false],
     ['page', page([], 0), [{ count: 0, next: null, previous: null, rows: [], odd: 0 }], null],
     ['offset', page(rows), [], null],
   ])('tell whether %s works', (name, given, pages, works) => {
