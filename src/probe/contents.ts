@@ -4,6 +4,7 @@ import { contentsPath } from '../lib/api/requests.ts';
 import { type ArchiveFacts, examineArchive } from './archive.ts';
 import type { Asker } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
+import { MISSING } from './references.ts';
 import type { SubjectSeen } from './subjects.ts';
 
 /** What was answered to the questions about branches and archives of the subject. */
@@ -45,8 +46,6 @@ export interface FileSeen {
   readonly compressed: ProbeAnswer;
 }
 
-/** What no service has. */
-const MISSING = 'no-such-thing-4b1c9e';
 const MOST_BRANCHES = 4;
 
 /** A digest of an answer's body, to compare it with another. */

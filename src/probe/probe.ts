@@ -4,13 +4,14 @@ import { roughSize } from '../lib/text/humanize.ts';
 import type { ReferenceForm } from '../mirror/upstream/reference-forms.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { type Ask, type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
-import { noSubject, readContents, readReferences } from './contents-findings.ts';
+import { noSubject, readContents } from './contents-findings.ts';
 import { askForContents } from './contents.ts';
 import { CREDENTIALS } from './credentials.ts';
 import { PAGES } from './pages.ts';
 import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
-import { askForReferences, chooseSubject, workingForm } from './subjects.ts';
+import { REFERENCES, tryReferences } from './references.ts';
+import { chooseSubject } from './subjects.ts';
 import { answersTo, type Finding } from './table.ts';
 import { TRANSPORT } from './transport.ts';
 import { askForWorkbooks, type ListedWorkbook, type WorkbookList } from './workbook-list.ts';
@@ -91,9 +92,9 @@ async function askAbout(
   });
   let form: ReferenceForm | null = null;
   await step('references', async () => {
-    const references = await askForReferences(asker, repositories, listed);
-    form = workingForm(references);
-    return readReferences(references);
+    const tried = await tryReferences(asker.ask, repositories, listed);
+    form = tried.form;
+    return answersTo(REFERENCES, tried, asker.ask);
   });
   await step('the contents of a small repository', async () => {
     const subject = form === null ? null : await chooseSubject(asker, repositories, listed, form);

@@ -6,18 +6,6 @@ import type { ProbeAnswer } from './connection.ts';
 import { kindOf } from './words.ts';
 import type { ListedWorkbook } from './workbook-list.ts';
 
-/** Which repositories are asked for, and how they answer to the forms of reference. */
-export interface ReferencesSeen {
-  /** One entry for each repository that was tried: answers by form. */
-  readonly tried: ReadonlyArray<{
-    readonly repository: Repository;
-    readonly answers: ReadonlyMap<ReferenceForm, ProbeAnswer>;
-  }>;
-  /** A short name that several repositories have; null where there is none. */
-  readonly ambiguous: ProbeAnswer | null;
-  readonly absent: ProbeAnswer;
-}
-
 /** What is looked into: a repository that is small enough to be downloaded. */
 export interface SubjectSeen {
   readonly repository: Repository;
@@ -31,9 +19,6 @@ export interface SubjectSeen {
 
 /** Repositories of which the size is asked for, and that are tried as a subject, at most. */
 const MOST_CANDIDATES = 8;
-
-/** What no service has. */
-const MISSING = 'no-such-thing-4b1c9e';
 
 /** Whether an answer is contents: a zip archive. */
 export function isArchive(answer: ProbeAnswer): boolean {
@@ -57,38 +42,6 @@ export function orderCandidates(
     repositories.map((each) => [each.id, workbooksOf(each, listed).length || Number.MAX_SAFE_INTEGER]),
   );
   return [...repositories].sort((a, b) => (weights.get(a.id) ?? 0) - (weights.get(b.id) ?? 0));
-}
-
-/** Asks for one repository of each kind in every form, and for what does not exist. */
-export async function askForReferences(
-  asker: Asker,
-  repositories: readonly Repository[],
-  listed: readonly ListedWorkbook[],
-): Promise<ReferencesSeen> {
-  const candidates = orderCandidates(repositories, listed);
-  const chosen = [candidates.find(({ url }) => url !== null), candidates.find(({ url }) => url === null)];
-  const counts = countNames(repositories);
-  const tried: Array<ReferencesSeen['tried'][number]> = [];
-  for (const repository of chosen) {
-    if (repository === undefined) continue;
-    const answers = new Map<ReferenceForm, ProbeAnswer>();
-    for (const { form, text } of referencesFor(repository, counts, null)) {
-      answers.set(form, await asker.current(contentsPath(text)));
-    }
-    tried.push({ repository, answers });
-  }
-  const shared = repositories.find(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
-  const ambiguous =
-    shared === undefined ? null : await asker.current(contentsPath(encodeURIComponent(shared.name)));
-  return { tried, ambiguous, absent: await asker.current(contentsPath(MISSING)) };
-}
-
-/** The form of reference that works, if any does: the one that the mirror would use. */
-export function workingForm({ tried }: ReferencesSeen): ReferenceForm | null {
-  for (const { answers } of tried) {
-    for (const [form, answer] of answers) if (isArchive(answer)) return form;
-  }
-  return null;
 }
 
 /** How many bytes an answer to HEAD announces; null where it says nothing. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
 import { compareTimes } from '../../../src/probe/archive.ts';
 import { reactTo } from '../../../src/probe/asker.ts';
-import { absenceMeaning } from '../../../src/probe/contents-findings.ts';
+import { absenceMeaning } from '../../../src/probe/references.ts';
 import type { Finding } from '../../../src/probe/table.ts';
 import { type PageParameter, parameterWorks, referenceForms } from '../../../src/probe/pages.ts';
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';

@@ -1,0 +1,123 @@
+import { contentsPath } from '../lib/api/requests.ts';
+import {
+  countNames,
+  REFERENCE_FORMS,
+  type ReferenceForm,
+  referencesFor,
+} from '../mirror/upstream/reference-forms.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
+import type { Ask } from './asker.ts';
+import type { ProbeAnswer } from './connection.ts';
+import { isArchive, orderCandidates } from './subjects.ts';
+import { type Question, table } from './table.ts';
+import { shapeOf } from './words.ts';
+import type { ListedWorkbook } from './workbook-list.ts';
+
+/** Names what no service has. */
+export const MISSING = 'no-such-thing-4b1c9e';
+
+const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
+  id: 'the id',
+  full_name_encoded: 'the full name, slashes encoded',
+  full_name: 'the full name, slashes as they are',
+  name: 'the short name',
+};
+
+type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
+
+/** How one repository of each kind answers to the forms of reference; null where there is none of that kind. */
+export interface ReferencesTried {
+  readonly git: AnswersByForm | null;
+  readonly dragAndDrop: AnswersByForm | null;
+  /** The form that the mirror would use; null where none works. */
+  readonly form: ReferenceForm | null;
+  /** A short name that several repositories have; null where there is none. */
+  readonly sharedName: string | null;
+}
+
+/** Asks for one repository of each kind in every form. */
+export async function tryReferences(
+  ask: Ask,
+  repositories: readonly Repository[],
+  listed: readonly ListedWorkbook[],
+): Promise<ReferencesTried> {
+  const candidates = orderCandidates(repositories, listed);
+  const counts = countNames(repositories);
+  const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
+    if (repository === undefined) return null;
+    const answers = new Map<ReferenceForm, ProbeAnswer>();
+    for (const { form, text } of referencesFor(repository, counts, null))
+      answers.set(form, await ask({ target: contentsPath(text) }));
+    return answers;
+  };
+  const git = await tryOne(candidates.find(({ url }) => url !== null));
+  const dragAndDrop = await tryOne(candidates.find(({ url }) => url === null));
+  const shared = repositories.find(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
+  const form = workingForm(git) ?? workingForm(dragAndDrop);
+  return { git, dragAndDrop, form, sharedName: shared?.name ?? null };
+}
+
+function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
+  return [...(answers ?? [])].find(([, answer]) => isArchive(answer))?.[0] ?? null;
+}
+
+/** Questions about what `{repo}` may be. */
+export const REFERENCES = table<ReferencesTried>('References and branches', {
+  'references.git': formsQuestion('which forms of {repo} name a Git repository?', ({ git }) => git),
+  'references.drag_and_drop': formsQuestion(
+    'which forms of {repo} name a drag-and-drop repository?',
+    ({ dragAndDrop }) => dragAndDrop,
+  ),
+  'references.ambiguous': {
+    question: 'what does a short name that several have give?',
+    ask: ({ sharedName }) =>
+      sharedName === null ? [] : [{ target: contentsPath(encodeURIComponent(sharedName)) }],
+    read: ({ sharedName, answer }) => {
+      if (sharedName === null) return 'no short name is shared';
+      return isArchive(answer) ? 'one of them' : shapeOf(answer);
+    },
+    meaning: 'the mirror never asks by such a name',
+  },
+  'references.absent': {
+    question: 'what does an unknown repository give?',
+    ask: [{ target: contentsPath(MISSING) }],
+    read: ({ answer }) => shapeOf(answer),
+    meaning: ({ answer }) =>
+      absenceMeaning(answer, 'the mirror goes by the list of repositories, and tries the other forms'),
+  },
+});
+
+/** A question that is left out where there is no such repository. */
+function formsQuestion(
+  question: string,
+  answersOf: (tried: ReferencesTried) => AnswersByForm | null,
+): Question<ReferencesTried> {
+  return {
+    question,
+    read: (tried) => {
+      const answers = answersOf(tried);
+      if (answers === null) return null;
+      return REFERENCE_FORMS.flatMap((form) => {
+        const answer = answers.get(form);
+        if (answer === undefined) return [];
+        return [`${FORM_WORDS[form].replace(/^the /, '')}: ${isArchive(answer) ? 'yes' : shapeOf(answer)}`];
+      }).join('; ');
+    },
+    meaning: (tried) => {
+      const form = workingForm(answersOf(tried)) ?? tried.form;
+      return form === null
+        ? 'the mirror cannot download anything: please report this'
+        : `the mirror will use ${FORM_WORDS[form]}`;
+    },
+  };
+}
+
+/** What the mirror makes of an answer for what is not there. @param isBelieved what a plain refusal means */
+export function absenceMeaning({ status }: ProbeAnswer, isBelieved: string): string {
+  if (status === 404 || status === 410) return isBelieved;
+  if (status === 400) return 'the mirror takes it for absent, but not as proof';
+  if (status === 403) return 'the mirror takes it for forbidden, never for gone';
+  if (status >= 200 && status < 300)
+    return 'the mirror cannot tell this from success by the status: it goes by the kind of the answer';
+  return 'the mirror takes it for a failure, never for gone';
+}
