@@ -48,7 +48,7 @@ export async function probeService(
   progress.begin();
   try {
     const report = await probe({
-      sender: connection,
+      connection,
       baseUrl: service.baseUrl,
       asksV1: service.apiToken !== undefined,
       triesWrongKey: withWrongKey,

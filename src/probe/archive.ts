@@ -2,14 +2,16 @@ import { createHash } from 'node:crypto';
 
 import { type Entry, fromBufferPromise } from 'yauzl';
 
-import { findLeadingFolder } from '../mirror/archive/leading-folder.ts';
+import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/leading-folder.ts';
+import { countsOf } from './words.ts';
 
-/** What an archive is like. */
+/** The directory of an archive. */
 export interface ArchiveFacts {
+  /** By their names in the archive. */
   readonly files: ReadonlyMap<string, FileFacts>;
   readonly folderEntries: number;
   /** Numbers of the compression methods (APPNOTE 6.3.10, section 4.4.5), with how many files have them. */
-  readonly methods: ReadonlyMap<number, number>;
+  readonly methods: ReadonlyArray<readonly [number, number]>;
   /** How many entries have their sizes behind their content (section 4.4.4, bit 3). */
   readonly dataDescriptors: number;
   /** How many entries have names marked as UTF-8 (bit 11). */
@@ -17,7 +19,9 @@ export interface ArchiveFacts {
   readonly isZip64: boolean;
   readonly hasComment: boolean;
   /** Whether there is one folder around everything that the listing does not know. */
-  readonly leadingFolder: 'none' | 'wrapped' | 'unknown';
+  readonly leadingFolder: LeadingFolder['kind'];
+  /** That folder with its slash; empty where there is none. */
+  readonly prefix: string;
 }
 
 /** A file in an archive. */
@@ -45,7 +49,10 @@ export async function examineArchive(
     const entries: Entry[] = [];
     for await (const entry of zip.eachEntry()) entries.push(entry);
     const files = entries.filter(({ fileName }) => !fileName.endsWith('/'));
-    const paths = files.map(({ fileName }) => fileName);
+    const leading = findLeadingFolder(
+      files.map(({ fileName }) => fileName),
+      workbookPaths,
+    );
     return {
       files: new Map(files.map((entry) => [entry.fileName, factsOf(entry)])),
       folderEntries: entries.length - files.length,
@@ -56,7 +63,8 @@ export async function examineArchive(
         hasZip64End(bytes, zip.comment) ||
         entries.some((entry) => entry.extraFields.some(({ id }) => id === ZIP64_EXTRA)),
       hasComment: zip.comment.length > 0,
-      leadingFolder: findLeadingFolder(paths, workbookPaths).kind,
+      leadingFolder: leading.kind,
+      prefix: leading.kind === 'wrapped' ? `${leading.folder}/` : '',
     };
   } catch {
     return null;
@@ -71,10 +79,9 @@ function factsOf(entry: Entry): FileFacts {
   };
 }
 
-function countsOf(values: readonly number[]): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return counts;
+/** The paths in the repository: a folder around everything is taken off. */
+export function innerPaths({ files, prefix }: ArchiveFacts): string[] {
+  return [...files.keys()].map((name) => name.slice(prefix.length));
 }
 
 /** Whether there is a locator of the zip64 end record before the end record (section 4.3.15). */
@@ -89,38 +96,27 @@ export function contentKey({ files }: ArchiveFacts): string {
   return createHash('sha256').update(lines.join('\n')).digest('hex');
 }
 
-/** How the times of files agree with those of their versions. */
-export type TimesVerdict =
-  | { readonly kind: 'nothing to compare' }
-  | { readonly kind: 'equal' }
-  /** All of them differ by so many minutes: the archive's times are local ones. */
-  | { readonly kind: 'shifted'; readonly minutes: number }
-  | { readonly kind: 'all the same' }
-  | { readonly kind: 'differ'; readonly equal: number; readonly of: number };
-
 /** The times in an archive are whole two seconds (section 4.4.6). */
 const RESOLUTION_MS = 2000;
 const MINUTE_MS = 60_000;
 
-/** Compares the times of files with those of their versions. */
+/** Says how the times of files agree with those of their versions: where all differ alike, the archive's are local ones. */
 export function compareTimes(
   files: ReadonlyMap<string, { readonly modifiedAtMs: number }>,
   versionTimesMs: ReadonlyMap<string, number>,
-): TimesVerdict {
-  const pairs = [...versionTimesMs].flatMap(([path, versionMs]) => {
-    const file = files.get(path);
-    return file === undefined || Number.isNaN(versionMs) ? [] : [{ fileMs: file.modifiedAtMs, versionMs }];
-  });
-  if (pairs.length === 0) return { kind: 'nothing to compare' };
-  const differences = pairs.map(({ fileMs, versionMs }) => fileMs - versionMs);
-  const isNear = (differenceMs: number, aimMs: number): boolean =>
-    Math.abs(differenceMs - aimMs) <= RESOLUTION_MS;
-  if (differences.every((each) => isNear(each, 0))) return { kind: 'equal' };
+): string {
+  const differences = [...versionTimesMs]
+    .map(([path, versionMs]) => (files.get(path)?.modifiedAtMs ?? Number.NaN) - versionMs)
+    .filter((differenceMs) => !Number.isNaN(differenceMs));
+  if (differences.length === 0) return 'nothing to compare';
+  const near = (aimMs: number): number =>
+    differences.filter((each) => Math.abs(each - aimMs) <= RESOLUTION_MS).length;
+  if (near(0) === differences.length) return 'yes';
   const shiftMs = Math.round((differences[0] ?? 0) / (15 * MINUTE_MS)) * 15 * MINUTE_MS;
   const isZone = Math.abs(shiftMs) <= 14 * 60 * MINUTE_MS;
-  if (isZone && differences.every((each) => isNear(each, shiftMs)))
-    return { kind: 'shifted', minutes: shiftMs / MINUTE_MS };
-  const times = [...files.values()].map(({ modifiedAtMs }) => modifiedAtMs);
-  if (times.length > 1 && new Set(times).size === 1) return { kind: 'all the same' };
-  return { kind: 'differ', equal: differences.filter((each) => isNear(each, 0)).length, of: pairs.length };
+  if (isZone && near(shiftMs) === differences.length)
+    return `no: all shifted by ${shiftMs / MINUTE_MS} minutes`;
+  const times = new Set([...files.values()].map(({ modifiedAtMs }) => modifiedAtMs));
+  if (files.size > 1 && times.size === 1) return 'no: all files have one time';
+  return `${near(0)} of ${differences.length}`;
 }

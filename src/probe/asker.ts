@@ -1,6 +1,5 @@
 import { retryAfterMs } from '../lib/time/back-off.ts';
-import type { Generation } from '../lib/api/requests.ts';
-import type { ProbeAnswer, ProbeRequest, ProbeConnection } from './connection.ts';
+import type { ProbeAnswer, ProbeConnection, ProbeRequest } from './connection.ts';
 
 /** How far a probe may go. */
 export interface ProbeLimits {
@@ -20,9 +19,6 @@ export class ProbeStopped extends Error {
 /** An answer without its body, and whether it might have come compressed. */
 export type AnswerHead = Omit<ProbeAnswer, 'body'> & { readonly isCodingAllowed: boolean };
 
-/** What a question is asked with; what is left out is the usual. */
-export type Question = Partial<Omit<ProbeRequest, 'generation' | 'target'>>;
-
 /** A request; what is left out is the usual: GET of the current API with the configured credential, and the start of the body. */
 export type ShortRequest = Pick<ProbeRequest, 'target'> & Partial<ProbeRequest>;
 
@@ -35,19 +31,10 @@ export type Ask = (request: ShortRequest) => Promise<ProbeAnswer>;
 
 /** Asks the service, within limits. */
 export interface Asker {
-  readonly ask: Ask;
-  /**
-   * Asks the current API, or v1.
-   * @returns an answer with status 0 where none came
-   * @throws ProbeStopped when the limits are reached, or the service does not want to be asked any more
-   */
-  readonly current: (target: string, question?: Question) => Promise<ProbeAnswer>;
-  readonly v1: (target: string | URL, question?: Question) => Promise<ProbeAnswer>;
-  /** How many requests were sent. */
-  readonly sent: () => number;
+  /** Asks about a subject, which a person is told. */
+  readonly about: (what: string) => Ask;
   /** One for each request that was sent. */
   readonly answers: readonly AnswerHead[];
-  readonly maxDownloadBytes: number;
 }
 
 /** Enough for an error, or for the first bytes of what is not read whole. */
@@ -55,7 +42,7 @@ const PEEK_BYTES = 64 * 1024;
 const MOST_PAUSES = 3;
 const MOST_SILENCES = 4;
 
-/** What follows from an answer for the requests after it. */
+/** How to go on after an answer. */
 export type Reaction =
   | { readonly kind: 'go-on' }
   | { readonly kind: 'pause'; readonly waitMs: number }
@@ -88,52 +75,39 @@ export function reactTo(
 /**
  * Makes an asker.
  * @param pause waits for so many milliseconds
- * @param onRequest told before each request how many there were
+ * @param onRequest told before each request what it is about, and how many there are with it
  */
 export function createAsker(
-  sender: ProbeConnection,
-  limits: ProbeLimits,
+  connection: ProbeConnection,
+  { maxRequests, maxPauseMs }: ProbeLimits,
   pause: (delayMs: number) => Promise<void>,
-  onRequest: (sent: number) => void,
+  onRequest: (what: string, sent: number) => void,
 ): Asker {
   const answers: AnswerHead[] = [];
-  let sent = 0;
   let pauses = 0;
   let silences = 0;
-  const ask = async (
-    generation: Generation,
-    target: string | URL,
-    question: Question,
-  ): Promise<ProbeAnswer> => {
+  const ask = async (what: string, request: ShortRequest): Promise<ProbeAnswer> => {
+    const whole = {
+      generation: 'current',
+      method: 'GET',
+      headers: {},
+      credential: 'own',
+      maxBytes: PEEK_BYTES,
+      ...request,
+    } as const;
     for (;;) {
-      if (sent >= limits.maxRequests)
-        throw new ProbeStopped(`all ${limits.maxRequests} requests were used up`);
-      sent += 1;
-      onRequest(sent);
-      const request = {
-        method: 'GET',
-        headers: {},
-        credential: 'own',
-        maxBytes: PEEK_BYTES,
-        ...question,
-      } as const;
-      const answer = await sender.send({ ...request, generation, target });
-      const { body: _, ...seen } = answer;
-      answers.push({ ...seen, isCodingAllowed: 'accept-encoding' in request.headers });
+      if (answers.length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
+      onRequest(what, answers.length + 1);
+      const answer = await connection.send(whole);
+      const { body: _, ...head } = answer;
+      answers.push({ ...head, isCodingAllowed: 'accept-encoding' in whole.headers });
       silences = answer.status === 0 ? silences + 1 : 0;
-      const reaction = reactTo(answer, request.credential === 'own', pauses, silences, limits.maxPauseMs);
+      const reaction = reactTo(answer, whole.credential === 'own', pauses, silences, maxPauseMs);
       if (reaction.kind === 'stop') throw new ProbeStopped(reaction.why);
       if (reaction.kind === 'go-on') return answer;
       pauses += 1;
       await pause(reaction.waitMs);
     }
   };
-  return {
-    ask: ({ generation = 'current', target, ...question }) => ask(generation, target, question),
-    current: (target, question = {}) => ask('current', target, question),
-    v1: (target, question = {}) => ask('v1', target, question),
-    sent: () => sent,
-    answers,
-    maxDownloadBytes: limits.maxDownloadBytes,
-  };
+  return { about: (what) => (request) => ask(what, request), answers };
 }

@@ -1,26 +1,26 @@
 import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { roughSize } from '../lib/text/humanize.ts';
-import type { ReferenceForm } from '../mirror/upstream/reference-forms.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
+import { ARCHIVES, NO_SUBJECT, UNREADABLE } from './archives.ts';
 import { type Ask, type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
-import { noSubject, readContents } from './contents-findings.ts';
-import { askForContents } from './contents.ts';
-import { CREDENTIALS } from './credentials.ts';
-import { PAGES } from './pages.ts';
-import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
+import { BRANCHES } from './branches.ts';
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
+import { CREDENTIALS } from './credentials.ts';
+import { FILES, NO_FILE, REQUESTS } from './files.ts';
+import { PAGES } from './pages.ts';
 import { REFERENCES, tryReferences } from './references.ts';
-import { chooseSubject } from './subjects.ts';
+import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
+import { chooseSubject, type Subject } from './subject.ts';
 import { answersTo, type Finding } from './table.ts';
 import { TRANSPORT } from './transport.ts';
-import { askForWorkbooks, type ListedWorkbook, type WorkbookList } from './workbook-list.ts';
-import { V1, WORKBOOKS } from './workbooks.ts';
 import { shapeOf } from './words.ts';
+import { askForWorkbooks, type WorkbookList } from './workbook-list.ts';
+import { V1, WORKBOOKS } from './workbooks.ts';
 
-/** What a probe is made with. */
+/** How a service is probed. */
 export interface ProbeOptions extends ProbeLimits {
-  readonly sender: ProbeConnection;
+  readonly connection: ProbeConnection;
   /** The application's address followed by `/api`. */
   readonly baseUrl: string;
   /** Whether there is a token to ask v1 with. */
@@ -33,7 +33,7 @@ export interface ProbeOptions extends ProbeLimits {
   readonly onProgress: (what: string, sent: number) => void;
 }
 
-/** What a probe found out. It names no repository, workbook, person, host or key. */
+/** The findings of a probe. They name no repository, workbook, person, host or key. */
 export interface ProbeReport {
   /** Version of this format. */
   readonly format: 1;
@@ -49,19 +49,13 @@ export interface ProbeReport {
  *   repositories cannot be had, without which nothing can be asked; `pass.abandoned`
  */
 export async function probe(options: ProbeOptions): Promise<ProbeReport> {
+  const { connection } = options;
+  const asker = createAsker(connection, options, options.pause, options.onProgress);
+  const list = await firstList(asker.about(THE_LIST));
   const findings: Finding[] = [];
-  let what = '';
-  const asker = createAsker(options.sender, options, options.pause, (sent) => options.onProgress(what, sent));
-  const step = async (name: string, work: () => Promise<readonly Finding[]>): Promise<void> => {
-    what = name;
-    findings.push(...(await work()));
-  };
   let stopped: string | null = null;
-  what = 'the list of repositories';
-  const list = readRepositoryList(await firstList(asker));
   try {
-    await step(what, () => answersTo(list.isArray ? REPOSITORIES : NO_REPOSITORY_LIST, list, asker.ask));
-    await askAbout(asker, list.repositories, options, step);
+    for await (const step of steps(asker, list, options)) findings.push(...step);
   } catch (error) {
     if (!(error instanceof ProbeStopped)) throw error;
     stopped = error.message;
@@ -69,42 +63,36 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   const traffic = {
     all: asker.answers,
     heads: asker.answers.filter(({ status }) => status > 0),
-    offersHttp2: await options.sender.offersHttp2(),
-    connections: options.sender.connections(),
+    offersHttp2: await connection.offersHttp2(),
+    connections: connection.connections(),
   };
-  findings.push(...(await answersTo(TRANSPORT, traffic, asker.ask)));
-  return { format: 1, requests: asker.sent(), stopped, findings };
+  findings.push(...(await answersTo(TRANSPORT, traffic, asker.about('transport'))));
+  return { format: 1, requests: asker.answers.length, stopped, findings };
 }
 
-type Step = (name: string, work: () => Promise<readonly Finding[]>) => Promise<void>;
+const THE_LIST = 'the list of repositories';
 
-async function askAbout(
+/** Goes through the tables. What a step found is given only when all of it was asked. */
+async function* steps(
   asker: Asker,
-  repositories: readonly Repository[],
-  options: ProbeOptions,
-  step: Step,
-): Promise<void> {
-  let listed: readonly ListedWorkbook[] = [];
-  await step('the list of workbooks', async () => {
-    const list = options.asksV1 ? await askForWorkbooks(asker.ask, options.baseUrl) : null;
-    listed = list?.listed ?? [];
-    return aboutWorkbooks(asker.ask, list, repositories, options.baseUrl);
-  });
-  let form: ReferenceForm | null = null;
-  await step('references', async () => {
-    const tried = await tryReferences(asker.ask, repositories, listed);
-    form = tried.form;
-    return answersTo(REFERENCES, tried, asker.ask);
-  });
-  await step('the contents of a small repository', async () => {
-    const subject = form === null ? null : await chooseSubject(asker, repositories, listed, form);
-    if (subject === null) return noSubject(roughSize(options.maxDownloadBytes));
-    return readContents(await askForContents(asker, subject));
-  });
-  const generations = options.asksV1 ? (['current', 'v1'] as const) : (['current'] as const);
-  await step('credentials', () =>
-    answersTo(CREDENTIALS, { generations: options.triesWrongKey ? generations : [] }, asker.ask),
-  );
+  answer: ProbeAnswer,
+  { baseUrl, asksV1, triesWrongKey, maxDownloadBytes }: ProbeOptions,
+): AsyncGenerator<readonly Finding[]> {
+  const list = readRepositoryList(answer);
+  const { repositories } = list;
+  yield answersTo(list.isArray ? REPOSITORIES : NO_REPOSITORY_LIST, list, asker.about(THE_LIST));
+  let ask = asker.about('the list of workbooks');
+  const workbooks = asksV1 ? await askForWorkbooks(ask, baseUrl) : null;
+  yield aboutWorkbooks(ask, workbooks, repositories, baseUrl);
+  const listed = workbooks?.listed ?? [];
+  ask = asker.about('references');
+  const tried = await tryReferences(ask, repositories, listed);
+  yield answersTo(REFERENCES, tried, ask);
+  ask = asker.about('the contents of a small repository');
+  const subject = await chooseSubject(ask, repositories, listed, tried.form, maxDownloadBytes);
+  yield aboutContents(ask, subject, maxDownloadBytes);
+  const generations = asksV1 ? (['current', 'v1'] as const) : (['current'] as const);
+  yield answersTo(CREDENTIALS, { generations: triesWrongKey ? generations : [] }, asker.about('credentials'));
 }
 
 async function aboutWorkbooks(
@@ -119,14 +107,31 @@ async function aboutWorkbooks(
   return [...isThere, ...pages, ...(await answersTo(WORKBOOKS, { ...list, repositories }, ask))];
 }
 
+async function aboutContents(
+  ask: Ask,
+  subject: Subject | null,
+  maxDownloadBytes: number,
+): Promise<readonly Finding[]> {
+  if (subject === null) return answersTo(NO_SUBJECT, { maxDownload: roughSize(maxDownloadBytes) }, ask);
+  const { facts, file } = subject;
+  return [
+    ...(await answersTo(BRANCHES, subject, ask)),
+    ...(await (facts === null
+      ? answersTo(UNREADABLE, subject, ask)
+      : answersTo(ARCHIVES, { ...subject, facts }, ask))),
+    ...(await answersTo(REQUESTS, subject, ask)),
+    ...(await (file === null
+      ? answersTo(NO_FILE, subject, ask)
+      : answersTo(FILES, { ...subject, file }, ask))),
+  ];
+}
+
 /** Asks for what everything else depends on. */
-async function firstList(asker: Asker): Promise<ProbeAnswer> {
-  const answer = await asker
-    .ask({ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES })
-    .catch((error: unknown) => {
-      if (error instanceof ProbeStopped) throw cannotBegin(error.message);
-      throw error;
-    });
+async function firstList(ask: Ask): Promise<ProbeAnswer> {
+  const answer = await ask({ target: REPOSITORIES_PATH, maxBytes: LIST_BYTES }).catch((error: unknown) => {
+    if (error instanceof ProbeStopped) throw cannotBegin(error.message);
+    throw error;
+  });
   if (answer.status === 200) return answer;
   if (answer.failure !== null) throw answer.failure;
   if (answer.status === 403) throw cannotBegin('the service refused the credential (status 403)');

@@ -8,9 +8,9 @@ import {
 import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Ask } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
-import { isArchive, orderCandidates } from './subjects.ts';
+import { orderCandidates } from './subject.ts';
 import { type Question, table } from './table.ts';
-import { shapeOf } from './words.ts';
+import { isArchive, shapeOf } from './words.ts';
 import type { ListedWorkbook } from './workbook-list.ts';
 
 /** Names what no service has. */

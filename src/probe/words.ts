@@ -14,6 +14,11 @@ export function kindOf({ status, headers, body }: ProbeAnswer): Kind {
   return headers['content-type']?.includes('text/html') === true ? 'HTML page' : 'other';
 }
 
+/** Whether an answer is contents: a zip archive. */
+export function isArchive(answer: ProbeAnswer): boolean {
+  return answer.status === 200 && kindOf(answer) === 'zip archive';
+}
+
 /** An object of JSON. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -102,6 +107,11 @@ function shapeOfFields(value: JsonObject): string {
   });
 }
 
+/** `yes` for an archive, the shape of any other answer. */
+export function archiveOrShape(answer: ProbeAnswer): string {
+  return isArchive(answer) ? 'yes' : shapeOf(answer);
+}
+
 /** The media type of an answer as it may be shown: type and subtype, without parameters. */
 export function mediaType(header: string | undefined): string {
   const type = header?.split(';')[0]?.trim().toLowerCase() ?? '';
@@ -110,7 +120,7 @@ export function mediaType(header: string | undefined): string {
 }
 
 /** How often each value occurs. */
-function countsOf<T>(values: Iterable<T>): Array<[T, number]> {
+export function countsOf<T>(values: Iterable<T>): Array<[T, number]> {
   return [...Map.groupBy(values, (value) => value)].map(([value, all]) => [value, all.length]);
 }
 

@@ -45,7 +45,7 @@ async function probed(service: FakeService, options: Partial<ProbeOptions> = {})
   });
   onTestFinished(() => connection.close());
   return probe({
-    sender: connection,
+    connection,
     baseUrl: service.baseUrl,
     asksV1: true,
     triesWrongKey: false,

@@ -9,7 +9,7 @@ import type { Finding } from '../../../src/probe/table.ts';
 import { type PageParameter, parameterWorks, referenceForms } from '../../../src/probe/pages.ts';
 import { columnsFor, renderReport, wrap } from '../../../src/probe/report.ts';
 import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
-import { announcedBytes, orderCandidates } from '../../../src/probe/subjects.ts';
+import { announcedBytes, orderCandidates } from '../../../src/probe/subject.ts';
 import { products } from '../../../src/probe/transport.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
 import { pageAddress, pageOf, type PageSeen } from '../../../src/probe/workbook-list.ts';
@@ -190,22 +190,22 @@ describe('pages', () => {
 
 describe('the times of files', () => {
   const at = (minutes: number): number => minutes * 60_000;
-  const compare = (files: number[], versions: number[]): unknown =>
+  const compare = (files: number[], versions: number[]): string =>
     compareTimes(
       new Map(files.map((time, index) => [String(index), { modifiedAtMs: time }])),
       new Map(versions.map((time, index) => [String(index), time])),
     );
 
   it.each([
-    [[at(10), at(20)], [at(10) + 1500, at(20)], { kind: 'equal' }],
-    [[at(70), at(80)], [at(10), at(20)], { kind: 'shifted', minutes: 60 }],
-    [[at(10), at(20)], [at(340), at(350)], { kind: 'shifted', minutes: -330 }],
-    [[at(50_000), at(50_000)], [at(10), at(20)], { kind: 'all the same' }],
-    [[at(10), at(99)], [at(10), at(20)], { kind: 'differ', equal: 1, of: 2 }],
-    [[], [at(10)], { kind: 'nothing to compare' }],
-    [[at(10)], [Number.NaN], { kind: 'nothing to compare' }],
-  ])('%j beside those of versions %j', (files, versions, verdict) => {
-    expect(compare(files, versions)).toEqual(verdict);
+    [[at(10), at(20)], [at(10) + 1500, at(20)], 'yes'],
+    [[at(70), at(80)], [at(10), at(20)], 'no: all shifted by 60 minutes'],
+    [[at(10), at(20)], [at(340), at(350)], 'no: all shifted by -330 minutes'],
+    [[at(50_000), at(50_000)], [at(10), at(20)], 'no: all files have one time'],
+    [[at(10), at(99)], [at(10), at(20)], '1 of 2'],
+    [[], [at(10)], 'nothing to compare'],
+    [[at(10)], [Number.NaN], 'nothing to compare'],
+  ])('%j beside those of versions %j: %s', (files, versions, answer) => {
+    expect(compare(files, versions)).toBe(answer);
   });
 });
 
