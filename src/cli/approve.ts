@@ -1,5 +1,9 @@
+import { createInterface } from 'node:readline/promises';
+
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
-import { MirrorError } from '../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../mirror/plan/guard.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { heldSentence } from '../mirror/plan/sentences.ts';
@@ -12,9 +16,58 @@ import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts'
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { heldPaths } from './held-paths.ts';
 import { openReader, refuseMissing } from '../daemon/start/open-reader.ts';
-import { tellEvent } from './output.ts';
+import { type Outcome, tell, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { namedPath } from './target-name.ts';
+
+/** `approve` */
+export async function runApprove(command: Command): Promise<Outcome> {
+  const { all, yes }: { all?: true; yes?: true } = command.opts();
+  if (command.args.length === 0 && all !== true) {
+    throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
+      hint: `\`${ownCommand('status')}\` lists what is held.`,
+    });
+  }
+  const { settings } = settingsOf(command, ['directory']);
+  const approved = await approve(settings, all === true ? null : command.args, (held) =>
+    yes === true
+      ? Promise.resolve(true)
+      : confirmed(describeHeld(held), say`Let ${counted(held.length, 'target')} go?`),
+  );
+  if (approved !== null) return { data: approved, text: () => describeApproved(approved) };
+  return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
+}
+
+/**
+ * Shows a person what is about to be done, and asks whether to go on.
+ * @returns whether the answer was yes
+ * @throws MirrorError `usage.invalid` where nobody can be asked
+ */
+async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
+  tell(what);
+  if (!process.stdin.isTTY || !standardError.isTerminal()) {
+    throw new MirrorError('usage.invalid', 'There is no terminal to ask on, and nothing was done.', {
+      hint: 'Look at the list, and give --yes.',
+    });
+  }
+  standardError.write(say`${question} [y/N] `);
+  const input = createInterface({ input: process.stdin });
+  try {
+    // An input that ends is no yes.
+    const [answer = ''] = await Promise.race([input.question('').then((line) => [line]), ended(input)]);
+    return /^y(?:es)?$/i.test(answer.trim());
+  } finally {
+    input.close();
+  }
+}
+
+function ended(input: {
+  readonly once: (event: 'close', listener: () => void) => unknown;
+}): Promise<string[]> {
+  return new Promise((resolve) => input.once('close', () => resolve([])));
+}
 
 /** A held deletion, and what it is about. */
 export interface Approved {
@@ -94,7 +147,7 @@ function notHeld(name: string, held: readonly string[]): never {
 }
 
 /** What an approval would let go, for a person. */
-export function describeHeld(held: readonly Approved[]): TerminalText {
+function describeHeld(held: readonly Approved[]): TerminalText {
   return joinLines(
     held.flatMap(({ target, files, ...deletion }) => [
       `${target}: ${heldSentence({ ...deletion, digest: null })}.`,
@@ -112,7 +165,7 @@ function describeFiles(target: string, files: readonly string[]): string[] {
 }
 
 /** What was approved, for a person. */
-export function describeApproved(approved: readonly Approved[]): TerminalText {
+function describeApproved(approved: readonly Approved[]): TerminalText {
   if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>
     subject === 'files'

@@ -7,19 +7,43 @@ import { zshCompletion } from './completion/zsh.ts';
 import type { Settings, SettingsFor } from '../config/schema.ts';
 import { keyFolderOf, readKeyFolder } from '../server/keys/key-folder.ts';
 import { printable } from '../lib/text/humanize.ts';
+import { escapedLines, joinLines } from '../lib/text/terminal-text.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { commandTree } from './command-tree.ts';
+import { addAllPendingFlags } from './declare.ts';
+import { programOf } from './help-screen.ts';
 import { keyIds } from './keys.ts';
+import type { Outcome } from './output.ts';
+import { SHELLS } from './program-commands.ts';
+import { settingsOf } from './settings-flags.ts';
 import { topicNames } from './chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';
 
-/** A shell that there is a completion for. */
-export type Shell = 'bash' | 'zsh' | 'fish';
+type Shell = (typeof SHELLS)[number];
+
+/** `completion` */
+export async function runCompletion(command: Command): Promise<Outcome> {
+  const [asked = ''] = command.args;
+  const shell = SHELLS.find((each) => each === asked);
+  if (shell !== undefined) {
+    const program = programOf(command);
+    await addAllPendingFlags(program);
+    return { text: () => escapedLines(completionFor(shell, program)) };
+  }
+  const names =
+    asked === 'keys'
+      ? await keysFor(settingsOf(command, []).settings)
+      : await namesFor(
+          asked === 'history' ? 'history' : 'targets',
+          settingsOf(command, ['directory']).settings,
+        );
+  return names.length === 0 ? {} : { text: () => joinLines(names) };
+}
 
 /** The script that completes the command line of a program in a shell. */
-export function completionFor(shell: Shell, program: Command): string {
+function completionFor(shell: Shell, program: Command): string {
   const tree = withHelpNames(commandTree(program));
   switch (shell) {
     case 'bash':
@@ -42,7 +66,7 @@ function withHelpNames(tree: CommandNode): CommandNode {
 }
 
 /** The names that a shell offers, from the disk alone. */
-export async function namesFor(
+async function namesFor(
   what: 'targets' | 'history',
   settings: SettingsFor<'directory'>,
 ): Promise<readonly string[]> {
@@ -53,7 +77,7 @@ export async function namesFor(
 }
 
 /** The ids of the keys that a shell offers, from the disk alone. */
-export async function keysFor({ serve }: Settings): Promise<readonly string[]> {
+async function keysFor({ serve }: Settings): Promise<readonly string[]> {
   const content = await readKeyFolder(keyFolderOf(requiredServeDirectory(serve)));
   return keyIds(content).filter(isOffered);
 }

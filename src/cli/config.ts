@@ -1,15 +1,46 @@
+import type { Command } from 'commander';
+
 import { fileSettingOf, settingDescriptors } from '../config/descriptors.ts';
 import { exposedSecretFiles } from '../config/exposed.ts';
 import { effectiveSettings, renderEffective } from '../config/effective.ts';
+import type { LoadedSettings } from '../config/load.ts';
+import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
-import type { Settings } from '../config/schema.ts';
+import { checkCommands } from '../daemon/hooks/publish-gate.ts';
 import { counted } from '../lib/text/humanize.ts';
-import { escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
+import { escapedJson, escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
-interface Loaded {
-  readonly settings: Settings;
-  readonly sources: SettingSources;
-  readonly configFile: string | undefined;
+import { requiredServeDirectory } from '../server/start/directory.ts';
+import type { Outcome } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+type Loaded = Pick<LoadedSettings<[]>, 'settings' | 'sources' | 'configFile'>;
+
+/** `config check` */
+export async function runConfigCheck(command: Command): Promise<Outcome> {
+  const { for: checked }: { for?: 'run' | 'serve' } = command.opts();
+  if (checked === 'serve') {
+    const loaded = settingsOf(command, []);
+    requiredServeDirectory(loaded.settings.serve);
+    return { text: () => describeCheck(loaded, 'serve') };
+  }
+  const loaded = settingsOf(command, ['service', 'directory']);
+  await checkCommands(loaded.settings);
+  return { text: () => describeCheck(loaded) };
+}
+
+/** `config show` */
+export function runConfigShow(command: Command): Promise<Outcome> {
+  const { settings, sources } = settingsOf(command, []);
+  return Promise.resolve({
+    data: effectiveSettings(settings, sources),
+    text: () => escapedLines(renderEffective(settings, sources)),
+  });
+}
+
+/** `config schema` */
+export function runConfigSchema(): Promise<Outcome> {
+  return Promise.resolve({ text: () => escapedJson(renderJsonSchema()) });
 }
 
 /**
@@ -40,15 +71,4 @@ function holdsSecret(sources: SettingSources): boolean {
 function isGiven(sources: SettingSources, name: string): boolean {
   const kindOf = (each: string | undefined): string => sources[each ?? '']?.kind ?? 'default';
   return kindOf(name) !== 'default' && kindOf(fileSettingOf(name)?.name) === 'default';
-}
-
-/** The effective settings, secrets masked, as YAML or as data. */
-export function showSettings({ settings, sources }: Loaded): {
-  yaml: TerminalText;
-  data: unknown;
-} {
-  return {
-    yaml: escapedLines(renderEffective(settings, sources)),
-    data: effectiveSettings(settings, sources),
-  };
 }

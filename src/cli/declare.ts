@@ -1,19 +1,31 @@
 import { type Command, Option } from 'commander';
 
 import type { Need } from '../config/leaf.ts';
-import type { ExitCode } from '../lib/errors/errors.ts';
 import { addLoudnessFlags } from './loudness.ts';
+import type { Outcome } from './output.ts';
 
-/** Takes the exit code of a command that comes to its end. */
-export type SetExitCode = (code: ExitCode) => void;
+/** Carries a command out: its arguments and flags are those of the command as it was parsed. */
+export type Run = (command: Command) => Promise<Outcome | void>;
+
+/** A command of the command line. */
+export interface Declaration {
+  readonly name: string;
+  /** Null for a command that reads no settings. */
+  readonly flags: FlagSet | null;
+  /** One line that begins with a small letter and has no full stop. */
+  readonly summary: string;
+  readonly help: string;
+  /** Loads what carries it out: much, which no other command needs. */
+  readonly load: () => Promise<Run>;
+}
 
 /**
- * Which settings a command has flags for: those of the daemon, all, or what it reads. The daemon's are the same for `run`, for a
+ * The settings that a command has flags for: those of the daemon, all, or what it reads. The daemon's are the same for `run`, for a
  * `pass`, and for what reads or changes the `disk` alone, so that one line of flags fits them all; they differ in what their help shows.
  */
 export type FlagSet = 'run' | 'pass' | 'disk' | 'all' | FlagList;
 
-/** What a command that asks the service is given on a line. */
+/** The flags of a command that asks the service which people give on a line. */
 const SERVICE_ON_LINE = ['service.baseUrl', 'service.apiKeyFile', 'service.apiTokenFile'];
 const PASS_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'publish'];
 const RUN_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'schedule', 'log.level', 'http.listen'];
@@ -43,46 +55,46 @@ interface FlagList {
   readonly onLine: readonly string[];
 }
 
-/** What a command reads that asks the service and has no mirror. */
-export const SERVICE_FLAGS: FlagList = {
-  reads: ['service'],
-  needs: ['service'],
-  onLine: SERVICE_ON_LINE,
-};
+/** The flags of a command that asks the service and has no mirror. */
+export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'], onLine: SERVICE_ON_LINE };
 
-/** The settings whose flags commands are still to be given. */
-const pending = new WeakMap<Command, FlagSet>();
+const declarations = new WeakMap<Command, Declaration>();
+
+/** The commands that have the flags of their settings. */
+const completed = new WeakSet<Command>();
 
 /**
  * Declares a command with `--config` and, where it has any settings, the flags that say how much it tells. The flags of the
  * settings themselves follow with {@link addPendingFlags}.
  */
-export function declare(
-  parent: Command,
-  name: string,
-  flags: FlagSet | null,
-  summary: string,
-  help: string,
-): Command {
+export function declare(parent: Command, declaration: Declaration): Command {
+  const { name, flags, summary, help } = declaration;
   const command = parent
     .command(name)
     .summary(summary)
-    .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n\n${help}`);
+    .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n\n${help}`)
+    .action(() => {});
+  declarations.set(command, declaration);
   if (flags === null) return command;
-  pending.set(command, flags);
   return addLoudnessFlags(command).addOption(
     new Option('--config <file>', 'settings file (default: /etc/workbook-mirror/config.yaml)'),
   );
 }
 
+/** Carries out a declared command that was parsed. @throws MirrorError whatever it meets */
+export async function carryOut(command: Command): Promise<Outcome> {
+  const run = await declarations.get(command)?.load();
+  return (await run?.(command)) ?? {};
+}
+
 /**
- * Gives a command the flags of its settings, before its part of a command line is parsed or its help is shown. What the settings
- * are takes longer to load than all commands together, and is seldom needed of more than one.
+ * Gives a command the flags of its settings, before its part of a command line is parsed or its help is shown. The settings
+ * take longer to load than all declarations together, and are seldom needed of more than one command.
  */
 export async function addPendingFlags(command: Command): Promise<void> {
-  const flags = pending.get(command);
-  if (flags === undefined) return;
-  pending.delete(command);
+  const flags = declarations.get(command)?.flags ?? null;
+  if (flags === null || completed.has(command)) return;
+  completed.add(command);
   const { addSettingsFlags } = await import('./settings-flags.ts');
   addSettingsFlags(command, flags);
 }

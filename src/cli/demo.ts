@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import type { Command } from 'commander';
+
 import { loadSettings } from '../config/load.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createLoop } from '../daemon/loop.ts';
@@ -24,16 +26,10 @@ import { runPass } from '../mirror/pass/pass.ts';
 import { createStatusService } from '../daemon/status/status-service.ts';
 import { type Mirror, openMirror } from '../daemon/start/open-mirror.ts';
 import { startHttp } from '../daemon/web/status-server.ts';
-import { bold, printData, tell } from './output.ts';
+import { bold, type Outcome, printData, tell } from './output.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { standardOutput } from '../lib/process/streams.ts';
 import { progressOf } from './sync.ts';
-
-/** How the demo is run. */
-export interface DemoOptions {
-  /** Do everything once, check the mirror against Git, and end. */
-  readonly once: boolean;
-}
 
 const POLL_SCHEDULE = '* * * * * *';
 const PAUSE_BETWEEN_EDITS_MS = 4000;
@@ -43,10 +39,11 @@ const KEY = 'demo-key-for-the-current-api';
 const TOKEN = 'demo-token-for-v1';
 
 /**
- * The embedded service with sample repositories, a writer that edits them, and the daemon on it, all in a temporary
+ * `demo`: the embedded service with sample repositories, a writer that edits them, and the daemon on it, all in a temporary
  * folder that is removed at the end.
  */
-export async function demo({ once }: DemoOptions): Promise<ExitCode> {
+export async function runDemo(command: Command): Promise<Outcome> {
+  const { once = false }: { once?: boolean } = command.opts();
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-demo-'));
   const { signal, stopListening } = abortOnSignal();
   try {
@@ -59,7 +56,7 @@ export async function demo({ once }: DemoOptions): Promise<ExitCode> {
       const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
       tell(say`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
       tell(say`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
-      return await mirrorAndEdit(settings, registry, once, signal);
+      return { exitCode: await mirrorAndEdit(settings, registry, once, signal) };
     } finally {
       await service.close();
       await library.close();

@@ -96,7 +96,8 @@ function shortTerm(term: string): string {
   return term.length > LONGEST_TERM ? term.replace(/<[^>]*>$/, '<word>') : term;
 }
 
-function programOf(command: Command): Command {
+/** The program that a command belongs to. */
+export function programOf(command: Command): Command {
   return command.parent === null ? command : programOf(command.parent);
 }
 

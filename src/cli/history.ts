@@ -1,9 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
+import { describeAmount } from '../lib/text/amount.ts';
+import { Gauge } from '../lib/time/gauge.ts';
 import { roughSize, utcTime } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
@@ -14,10 +18,47 @@ import { layoutOf, parseHistoryName } from '../mirror/store/layout.ts';
 import { readManifest } from '../mirror/store/manifest-file.ts';
 import { checkEntry, restoreInto, restoreToMirror } from '../mirror/store/history/restore.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { table } from './output.ts';
+import { liveLineOptions, type Outcome, table } from './output.ts';
+import { createLiveLine } from './live-line.ts';
+import { settingsOf } from './settings-flags.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { namedPath } from './target-name.ts';
+
+/** `history list` */
+export async function runHistoryList(command: Command): Promise<Outcome> {
+  const [asked] = command.args;
+  const kept = await listHistory(settingsOf(command, ['directory']).settings, asked ?? null);
+  return { data: kept, text: () => describeHistory(kept) };
+}
+
+/** `history restore` */
+export async function runHistoryRestore(command: Command): Promise<Outcome> {
+  const [target = ''] = command.args;
+  const { at, to }: { at?: string; to?: string } = command.opts();
+  const { settings } = settingsOf(command, ['directory']);
+  const request = { target, atMs: at === undefined ? null : parseTime(at), to: to ?? null };
+  const restored = await showingBytes((onBytes) => restoreHistory(settings, request, onBytes));
+  return { data: restored, text: () => describeRestored(restored) };
+}
+
+/** Shows how far some work is, by the bytes that it tells of. */
+async function showingBytes<T>(
+  work: (onBytes: (doing: string, bytes: number, totalBytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const line = createLiveLine(liveLineOptions());
+  const gauges = new Map<string, Gauge>();
+  try {
+    return await work((doing, bytes, totalBytes) => {
+      const gauge = gauges.get(doing) ?? new Gauge(totalBytes);
+      gauges.set(doing, gauge);
+      gauge.add(bytes);
+      line.show(() => `${doing} ${describeAmount(gauge.amount())}`);
+    });
+  } finally {
+    line.clear();
+  }
+}
 
 /** A tree of the history, for people and programs. Times in milliseconds since the epoch. */
 export interface KeptTree {
@@ -169,7 +210,7 @@ function notKept(target: string, atMs: number | null): never {
 }
 
 /** What was restored, for a person. */
-export function describeRestored({ target, leftAtMs, files, folder }: Restored): TerminalText {
+function describeRestored({ target, leftAtMs, files, folder }: Restored): TerminalText {
   return say`${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}: ${files} files, checked byte for byte, now in ${folder}`;
 }
 

@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises';
 
+import type { Command } from 'commander';
+
 import type { Settings } from '../config/schema.ts';
 import {
   addKey,
@@ -10,17 +12,55 @@ import {
 } from '../server/keys/key-folder.ts';
 import { looksLikeKey, makeKey, type NewKey, type StoredKey } from '../server/keys/stored-key.ts';
 import { systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
-import { MirrorError } from '../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { utcTime } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { digestOfKey, type KeyKind } from '../server/http/keys.ts';
-import { table } from './output.ts';
+import { loudness } from './loudness.ts';
+import { jsonText, type Outcome, printOutcome, table, tell } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import { printSeen } from '../lib/process/streams.ts';
+import { describeKeyProblem } from '../server/start/keys.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
 
+/** `keys create` */
+export async function runKeysCreate(command: Command): Promise<void> {
+  const { kind, name, json }: { kind: KeyKind; name: string; json?: true } = command.opts();
+  const { settings } = settingsOf(command, []);
+  const made = await createKey(settings, kind, name);
+  await showKey(settings, made, json === true ? jsonText(printedKey(made)) : say`${made.key}`);
+  const isQuiet = loudness() === 'quiet';
+  if (made.newDirectory !== null && !isQuiet)
+    tell(say`Made the directory ${made.newDirectory}: no service has been there.`, 'warn');
+  if (json === true) return;
+  if (!isQuiet) tell(describeNewKey(made));
+  const { signingSecret } = made.stored;
+  if (signingSecret !== null) tell(say`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
+}
+
+/** `keys list` */
+export async function runKeysList(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, []);
+  const content = await listKeys(settings);
+  printOutcome(command, { data: content.keys.map(listed), text: () => describeKeys(content) });
+  const others = keysOfSettings(settings);
+  if (others.length > 0 && loudness() !== 'quiet')
+    tell(say`The service also takes what the settings hold: ${others.join(', ')}.`);
+  for (const problem of content.problems) tell(say`! ${describeKeyProblem(problem)}`, 'error');
+  return { exitCode: content.problems.length > 0 ? EXIT_CODES.incomplete : EXIT_CODES.ok };
+}
+
+/** `keys revoke` */
+export async function runKeysRevoke(command: Command): Promise<Outcome> {
+  const [asked = ''] = command.args;
+  const revoked = await revokeKey(settingsOf(command, []).settings, asked);
+  return loudness() === 'quiet' ? {} : { text: () => say`Revoked ${revoked}.` };
+}
+
 /** A key for programs, without what could be used in its place. */
-export interface ListedKey {
+interface ListedKey {
   readonly id: string;
   readonly kind: KeyKind;
   readonly name: string;
@@ -29,14 +69,14 @@ export interface ListedKey {
 }
 
 /** A key that was just made, for programs: the only time that its secrets are shown. */
-export interface PrintedKey extends ListedKey {
+interface PrintedKey extends ListedKey {
   readonly key: string;
   /** What a webhook is signed with; only a group key has it. */
   readonly signingSecret?: string;
 }
 
 /** A key that was just made, and what that changed beside it. */
-export interface CreatedKey extends NewKey {
+interface CreatedKey extends NewKey {
   /** The directory, where that was made, too. */
   readonly newDirectory: string | null;
   /** Whether a `serve` that runs may still go by keys that it made up itself. */
@@ -52,7 +92,7 @@ function listed({ id, kind, name, createdAt }: StoredKey): ListedKey {
  * Makes a key in the directory of the embedded service, also while that runs. Root goes on as the owner of that directory.
  * @throws MirrorError `usage.invalid`, `settings.invalid`, `directory.unusable`, and what the disk says
  */
-export async function createKey(settings: Settings, kind: KeyKind, name: string): Promise<CreatedKey> {
+async function createKey(settings: Settings, kind: KeyKind, name: string): Promise<CreatedKey> {
   const directory = requiredServeDirectory(settings.serve);
   const folder = keyFolderOf(directory);
   const made = makeKey(kind, name, new Date());
@@ -70,16 +110,11 @@ export async function createKey(settings: Settings, kind: KeyKind, name: string)
 
 /**
  * Shows a new key to whoever asked for it; one that cannot be shown must not let anybody in.
- * @param print settles when the key is out
  * @throws MirrorError `disk.failed` when it cannot be shown; it is removed then
  */
-export async function showKey(
-  settings: Settings,
-  { stored: { id } }: NewKey,
-  print: () => Promise<void>,
-): Promise<void> {
+async function showKey(settings: Settings, { stored: { id } }: NewKey, text: TerminalText): Promise<void> {
   try {
-    await print();
+    await printSeen(text);
   } catch (error) {
     await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id);
     const why = systemCode(error) ?? 'unknown error';
@@ -90,14 +125,8 @@ export async function showKey(
   }
 }
 
-/** What has to be told of the directory in which a key was made; null where there is nothing. */
-export function describeNewDirectory({ newDirectory }: CreatedKey): TerminalText | null {
-  if (newDirectory === null) return null;
-  return say`Made the directory ${newDirectory}: no service has been there.`;
-}
-
 /** A key that was made, for programs. */
-export function printedKey({ key, stored }: NewKey): PrintedKey {
+function printedKey({ key, stored }: NewKey): PrintedKey {
   const { signingSecret } = stored;
   return { ...listed(stored), key, ...(signingSecret === null ? {} : { signingSecret }) };
 }
@@ -109,7 +138,7 @@ const USES: Readonly<Record<KeyKind, string>> = {
 };
 
 /** What whoever made a key is told beside the key itself. */
-export function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): TerminalText {
+function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): TerminalText {
   return joinLines([
     `Made a key of ${name}, id ${id} (${USES[kind]}).`,
     'It is shown this once only; the service takes it from now on.',
@@ -125,7 +154,7 @@ export function describeNewKey({ stored: { id, kind, name }, replacesTemporary }
  * The keys of the embedded service's directory, and what should be keys and is none.
  * @throws MirrorError `settings.invalid`, `directory.unusable` for a directory that does not exist
  */
-export async function listKeys(settings: Settings): Promise<KeyFolderContent> {
+async function listKeys(settings: Settings): Promise<KeyFolderContent> {
   const directory = requiredServeDirectory(settings.serve);
   const found = await unlessMissing(stat(directory));
   if (found?.isDirectory() === true) return readKeyFolder(keyFolderOf(directory));
@@ -134,13 +163,8 @@ export async function listKeys(settings: Settings): Promise<KeyFolderContent> {
   });
 }
 
-/** The keys for programs. */
-export function listedKeys({ keys }: KeyFolderContent): ListedKey[] {
-  return keys.map(listed);
-}
-
 /** The keys for a person. */
-export function describeKeys({ keys, problems }: KeyFolderContent): TerminalText {
+function describeKeys({ keys, problems }: KeyFolderContent): TerminalText {
   if (keys.length === 0)
     return problems.length === 0 ? say`There is no key.` : say`There is no key that can be read.`;
   const rows = keys.map(({ id, kind, name, createdAt }) => [id, kind, utcTime(Date.parse(createdAt)), name]);
@@ -148,7 +172,7 @@ export function describeKeys({ keys, problems }: KeyFolderContent): TerminalText
 }
 
 /** Which settings hold a key of their own, which no command here lists or ends. */
-export function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): string[] {
+function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): string[] {
   return [
     ...(apiKey === undefined ? [] : ['serve.apiKey']),
     ...(apiToken === undefined ? [] : ['serve.apiToken']),
@@ -161,7 +185,7 @@ export function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): strin
  * @returns its id
  * @throws MirrorError `key.not_found`, `settings.invalid`, `directory.unusable`, and what the disk says
  */
-export async function revokeKey(settings: Settings, asked: string): Promise<string> {
+async function revokeKey(settings: Settings, asked: string): Promise<string> {
   const content = await listKeys(settings);
   await becomeOwnerOf(requiredServeDirectory(settings.serve));
   const id = idMeant(asked, keyIds(content));

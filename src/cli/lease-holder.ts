@@ -9,11 +9,10 @@ import type { Lease } from '../mirror/store/leases/lease.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { releaseLease, watchLease } from '../mirror/store/leases/acquire.ts';
-import { acquire, type AcquireFlags } from './lease.ts';
 import { tell } from './output.ts';
 import { standardError, standardOutput } from '../lib/process/streams.ts';
 
-/** What is passed on to the command instead of ending this program. */
+/** The signals that are passed on to the command instead of ending this program. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Exit codes of a shell for what cannot be started (POSIX, Shell Command Language, 2.8.2). */
@@ -24,13 +23,14 @@ const SIGNAL_CODE_BASE = 128;
 /**
  * Runs a command under a lease, with this program's own standard input, output and error, and ends the lease when the command
  * has ended.
+ * @param acquire takes the lease; its signal abandons that
  * @returns the command's exit code, or 128 and the number of the signal that ended it, as a shell has it
  * @throws MirrorError `lease.lost` when the command succeeded and the lease had ended before; what `acquire` throws
  */
 export async function runUnderLease(
   settings: SettingsFor<'directory'>,
-  flags: AcquireFlags,
   command: readonly string[],
+  acquire: (signal: AbortSignal) => Promise<Lease>,
 ): Promise<number> {
   const stop = new AbortController();
   const running: { child: ChildProcess | null; signal: NodeJS.Signals | null } = {
@@ -44,7 +44,7 @@ export async function runUnderLease(
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   try {
-    const lease = await acquire(settings, flags, command, stop.signal);
+    const lease = await acquire(stop.signal);
     return await holdWhile(settings, lease, command, () => {
       stop.signal.throwIfAborted();
       running.child = start(command);
@@ -58,7 +58,7 @@ export async function runUnderLease(
   }
 }
 
-/** Releases a lease when some work is done, and says what it is worth. */
+/** Holds a lease for some work, and releases it then. @returns the exit code of the work */
 async function holdWhile(
   settings: SettingsFor<'directory'>,
   lease: Lease,

@@ -1,27 +1,82 @@
 import { hostname, userInfo } from 'node:os';
 import { basename } from 'node:path';
 
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
+import { bindNativeCalls } from '../lib/native/file-calls.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 import { roughDuration, utcTime } from '../lib/text/humanize.ts';
-import { type Lease, LONGEST_LEASE_MS } from '../mirror/store/leases/lease.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { formatDuration, parseDuration } from '../lib/text/units.ts';
-import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../mirror/store/leases/acquire.ts';
 import { type LeaseFiles, readLeases } from '../mirror/store/leases/lease-files.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { table, tell } from './output.ts';
+import { type Lease, LONGEST_LEASE_MS } from '../mirror/store/leases/lease.ts';
+import { runUnderLease } from './lease-holder.ts';
+import { type Outcome, printOutcome, table, tell } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
 
-/** What `lease acquire` is asked for. */
-export interface AcquireFlags {
+/** `lease acquire` */
+export async function runLeaseAcquire(command: Command): Promise<Outcome> {
+  const flags: AcquireFlags = command.opts();
+  const { settings } = settingsOf(command, ['directory']);
+  if (command.args.length > 0) {
+    if (flags.json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
+    const { args } = command;
+    const take = (signal: AbortSignal): Promise<Lease> => acquire(settings, flags, args, signal);
+    return { exitCode: await runUnderLease(settings, args, take) };
+  }
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const taken = await acquire(settings, flags, [], signal);
+    return { data: taken, text: () => say`${taken.id}` };
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new MirrorError('pass.abandoned', 'Interrupted before the lease was taken: there is none.', {
+      cause: error,
+    });
+  } finally {
+    stopListening();
+  }
+}
+
+/** `lease release` */
+export async function runLeaseRelease(command: Command): Promise<Outcome> {
+  const [id] = command.args;
+  const { all }: { all?: true } = command.opts();
+  if ((id === undefined) !== (all === true)) {
+    throw new MirrorError('usage.invalid', 'lease release needs an id, or --all.', {
+      hint: `\`${ownCommand('lease list')}\` shows the leases.`,
+    });
+  }
+  const released = await release(settingsOf(command, ['directory']).settings, id ?? null);
+  const ids = released.map((lease) => lease.id).join(', ');
+  return {
+    data: released,
+    text: () => (ids === '' ? say`No lease is in force.` : say`Released ${ids}.`),
+  };
+}
+
+/** `lease list` */
+export async function runLeaseList(command: Command): Promise<Outcome> {
+  const files = await listLeases(settingsOf(command, ['directory']).settings);
+  printOutcome(command, { data: files.inForce, text: () => describeLeases(files.inForce, Date.now()) });
+  for (const problem of leaseProblems(files)) tell(say`! ${problem}`);
+  return {};
+}
+
+/** The flags of `lease acquire`. */
+interface AcquireFlags {
   /** A duration such as `30m`. */
   readonly for: string;
   readonly holder?: string;
+  readonly json?: true;
 }
 
 /** How long a lease is to last, in milliseconds. @throws MirrorError `usage.invalid` */
@@ -76,7 +131,7 @@ function userName(): string {
  * @param command what is to run under it; empty for nothing
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `lease.not_granted`, `disk.*`
  */
-export async function acquire(
+async function acquire(
   settings: SettingsFor<'directory'>,
   flags: AcquireFlags,
   command: readonly string[],
@@ -102,13 +157,13 @@ export async function acquire(
 }
 
 /** The leases of a directory, and what in their folder cannot be understood. @throws MirrorError `directory.unusable`, `disk.failed` */
-export async function listLeases(settings: SettingsFor<'directory'>): Promise<LeaseFiles> {
+async function listLeases(settings: SettingsFor<'directory'>): Promise<LeaseFiles> {
   await refuseMissing(settings.directory);
   return onDisk('reading the leases', () => readLeases(layoutOf(settings.directory), Date.now()));
 }
 
 /** What in the folder of the leases is not as it should be. */
-export function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreadable' | 'unknown'>): string[] {
+function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreadable' | 'unknown'>): string[] {
   const nameOf = (name: string): string => `.workbook-mirror/leases/${JSON.stringify(name)}`;
   return [
     // What has another ending is being written.
@@ -123,7 +178,7 @@ export function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreada
 }
 
 /** The list for a person. */
-export function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
+function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
   if (leases.length === 0) return say`No lease is in force.`;
   const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [
     id,
@@ -141,7 +196,7 @@ export function describeLeases(leases: readonly Lease[], nowMs: number): Termina
  * @returns those that were in force
  * @throws MirrorError `lease.not_found`, `directory.unusable`, `disk.*`
  */
-export async function release(settings: SettingsFor<'directory'>, id: string | null): Promise<Lease[]> {
+async function release(settings: SettingsFor<'directory'>, id: string | null): Promise<Lease[]> {
   const { inForce } = await listLeases(settings);
   const chosen = id === null ? inForce : inForce.filter((lease) => lease.id === id);
   if (id !== null && chosen.length === 0) throw notFound(id, inForce);

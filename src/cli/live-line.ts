@@ -1,4 +1,4 @@
-import type { Loudness } from './is-told.ts';
+import type { Loudness } from './loudness.ts';
 import { ERASE_LINE, escaped, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** Where a line is shown that says how far something is. */

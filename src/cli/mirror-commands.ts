@@ -1,70 +1,207 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 
-import { unmatchedSentence } from '../mirror/plan/sentences.ts';
-import { say } from '../lib/text/terminal-text.ts';
-import { declare, type SetExitCode } from './declare.ts';
-import { printData, printJson, tell } from './output.ts';
+import { declare } from './declare.ts';
+import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
 const ADOPT = ['--adopt', 'make the first mirror in a folder that is not empty'] as const;
 
-/** Declares the commands that mirror: `run`, `sync`, `plan`. */
-export function addMirrorCommands(program: Command, setExitCode: SetExitCode): void {
-  declare(
-    program,
-    'run',
-    'run',
-    'run the daemon',
-    'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
+const TARGETS = ['[targets...]', 'targets as below mirror/'] as const;
+
+/** Declares the commands on a mirror: those that make it, report on it, decide about it, and read what left it. */
+export function addMirrorCommands(program: Command): void {
+  addPassCommands(program);
+  addReportCommands(program);
+  addDecisionCommands(program);
+  addHistoryCommands(program);
+  addLeaseCommands(program);
+}
+
+function addPassCommands(program: Command): void {
+  declare(program, {
+    name: 'run',
+    flags: 'run',
+    summary: 'run the daemon',
+    help:
+      'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
       'terminal. SIGHUP asks for a pass now; SIGTERM and SIGINT stop it.\n\n' +
       'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
-  )
-    .option(...ADOPT)
-    .action(async (options: { adopt?: true }, command: Command) => {
-      // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
-      process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
-      const { settingsOf } = await import('./settings-flags.ts');
-      const load = () => settingsOf(command, ['service', 'directory']);
-      const { run } = await import('../daemon/run.ts');
-      setExitCode(await run(load, options.adopt));
-    });
-  declare(
-    program,
-    'sync',
-    'pass',
-    'make one pass, then exit',
-    'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
+    load: () => Promise.resolve(runDaemon),
+  }).option(...ADOPT);
+  declare(program, {
+    name: 'sync',
+    flags: 'pass',
+    summary: 'make one pass, then exit',
+    help:
+      'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
       'before are tried at once, those in quarantine, too.\n\nExample: workbook-mirror sync --json',
-  )
+    load: async () => (await import('./sync.ts')).runSync,
+  })
     .option('--json', 'print the outcome as JSON')
-    .option(...ADOPT)
-    .action(async (options: { json?: true; adopt?: true }, command: Command) => {
-      const { settingsOf } = await import('./settings-flags.ts');
-      const { settings } = settingsOf(command, ['service', 'directory']);
-      const { describeHooksDue, progressOf, sync, syncData } = await import('./sync.ts');
-      const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings), {
-        adopt: options.adopt === true,
-      });
-      if (hooksDue > 0) tell(describeHooksDue(hooksDue), 'warn');
-      if (options.json) printJson(syncData(report));
-      setExitCode(exitCode);
-    });
-  declare(
-    program,
-    'plan',
-    'pass',
-    'say what a pass would do, and why; change nothing',
-    'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
+    .option(...ADOPT);
+  declare(program, {
+    name: 'plan',
+    flags: 'pass',
+    summary: 'say what a pass would do, and why; change nothing',
+    help:
+      'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
       'Example: workbook-mirror plan --json',
-  )
-    .option('--json', 'print the plan as JSON')
-    .action(async (options: { json?: true }, command: Command) => {
-      const { settingsOf } = await import('./settings-flags.ts');
-      const { settings } = settingsOf(command, ['service', 'directory']);
-      const { describePlan, plan, planData } = await import('./plan.ts');
-      const { actions, selection } = await plan(settings);
-      for (const each of selection.unmatched) tell(say`! ${unmatchedSentence(each)}`, 'warn');
-      if (options.json) printJson(planData(actions));
-      else printData(describePlan(actions));
-    });
+    load: async () => (await import('./plan.ts')).runPlan,
+  }).option('--json', 'print the plan as JSON');
+}
+
+async function runDaemon(command: Command): Promise<Outcome> {
+  const { adopt }: { adopt?: true } = command.opts();
+  // Node calls its main thread MainThread, by which nobody would find the daemon in a list of processes.
+  process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
+  const { settingsOf } = await import('./settings-flags.ts');
+  const { run } = await import('../daemon/run.ts');
+  return { exitCode: await run(() => settingsOf(command, ['service', 'directory']), adopt) };
+}
+
+function addReportCommands(program: Command): void {
+  declare(program, {
+    name: 'status',
+    flags: 'disk',
+    summary: 'say how every target stands',
+    help:
+      'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
+      'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
+    load: async () => (await import('./status.ts')).runStatus,
+  }).option('--json', 'print the report as JSON');
+  declare(program, {
+    name: 'why',
+    flags: 'disk',
+    summary: 'explain a target or a file, and say what comes next',
+    help:
+      'Tells the decisions that were taken about it. Of a file whose name alone is given it says in which places it is, of a target ' +
+      'that was retired when it left.\n\n' +
+      'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
+    load: async () => (await import('./why.ts')).runWhy,
+  })
+    .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
+    .option('--json', 'print the explanation as JSON');
+  declare(program, {
+    name: 'verify',
+    flags: 'disk',
+    summary: 'hold the mirror against its manifests, every byte',
+    help:
+      'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
+      'works beside a running daemon and on a restored backup. Ends with 1 when anything differs, ' +
+      'when a target of the inventory is lost, and when nothing is mirrored there at all. --repair takes the lock, ' +
+      'and puts right what differs: from the history or, where that has not the bytes, by a pass.\n\n' +
+      'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
+    load: async () => (await import('./verify-command.ts')).runVerify,
+  })
+    .argument('[targets...]', 'targets as below mirror/; everything if none is named')
+    .option('--repair', 'put right what differs')
+    .option('--resume', 'go on from a verification that was interrupted')
+    .option('--expect <number>', 'how many targets must be there: another number is a fault', readNumber)
+    .option('--json', 'print the report as JSON');
+}
+
+function readNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('A whole number is needed.');
+}
+
+function addDecisionCommands(program: Command): void {
+  declare(program, {
+    name: 'approve',
+    flags: 'disk',
+    summary: 'let a held deletion go through, once',
+    help:
+      'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
+      'approved here, and so is a change of settings that deselects too many targets. Lists what would go, and asks; without a ' +
+      'terminal it takes --yes. The next pass carries it out, and the history keeps what goes. Works beside a running daemon.\n\n' +
+      'Example: workbook-mirror approve Accounting/main',
+    load: async () => (await import('./approve.ts')).runApprove,
+  })
+    .argument(...TARGETS)
+    .option('--all', 'everything that is held')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was approved as JSON');
+  declare(program, {
+    name: 'retry',
+    flags: 'pass',
+    summary: 'try at once what waits',
+    help:
+      'Targets that failed wait: for their back-off, in quarantine, or stalled. A running daemon tries those that are named at ' +
+      'once; where none runs, this makes a pass.\n\nExample: workbook-mirror retry Accounting/main',
+    load: async () => (await import('./retry.ts')).runRetry,
+  })
+    .argument(...TARGETS)
+    .option('--all', 'everything that waits')
+    .option('--json', 'print what is tried as JSON');
+}
+
+function addHistoryCommands(program: Command): void {
+  const history = program
+    .command('history')
+    .summary('what left the mirror and is still kept')
+    .description('What left the mirror and is still kept (`history.retired`, `history.replaced`).');
+  declare(history, {
+    name: 'list',
+    flags: 'disk',
+    summary: 'list what the history keeps',
+    help: 'Example: workbook-mirror history list Accounting/main',
+    load: async () => (await import('./history.ts')).runHistoryList,
+  })
+    .argument('[target]', 'a target as below mirror/')
+    .option('--json', 'print the list as JSON');
+  declare(history, {
+    name: 'restore',
+    flags: 'disk',
+    summary: 'bring a tree back, into the mirror or into another folder',
+    help:
+      'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
+      'it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time.\n\n' +
+      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting',
+    load: async () => (await import('./history.ts')).runHistoryRestore,
+  })
+    .argument('<target>', 'a target as below mirror/')
+    .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
+    .option('--to <folder>', 'a folder that does not exist yet')
+    .option('--json', 'print what was restored as JSON');
+}
+
+function addLeaseCommands(program: Command): void {
+  const lease = program
+    .command('lease')
+    .summary('have publishing wait, while a backup runs')
+    .description(
+      'Have publishing wait, so that a backup, or whoever else reads for long, sees one state of the whole mirror.',
+    );
+  declare(lease, {
+    name: 'acquire',
+    flags: 'disk',
+    summary: 'take a lease: nothing is published while it lasts',
+    help:
+      'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
+      'if the lease ended before the command, as that may have read two states. Without one, prints the id of the lease. When it ' +
+      'starts the command, or prints the id, no publish is going on.\n\n' +
+      'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
+    load: async () => (await import('./lease.ts')).runLeaseAcquire,
+  })
+    .argument('[command...]', 'what to run, after --')
+    .requiredOption('--for <duration>', 'when it ends by itself at the latest; at most 24h')
+    .option('--holder <name>', 'who takes it, for people')
+    .option('--json', 'without a command: print the lease as JSON');
+  declare(lease, {
+    name: 'release',
+    flags: 'disk',
+    summary: 'end a lease before its time',
+    help: 'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
+    load: async () => (await import('./lease.ts')).runLeaseRelease,
+  })
+    .argument('[id]', 'as `lease acquire` printed it, or as in `lease list`')
+    .option('--all', 'end all of them')
+    .option('--json', 'print the leases that were ended as JSON');
+  declare(lease, {
+    name: 'list',
+    flags: 'disk',
+    summary: 'show the leases that publishing waits for',
+    help: 'Example: workbook-mirror lease list --json',
+    load: async () => (await import('./lease.ts')).runLeaseList,
+  }).option('--json', 'print the leases as JSON');
 }

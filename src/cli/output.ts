@@ -1,5 +1,6 @@
+import type { Command } from 'commander';
+
 import { EVENT_LEVELS, type EventSink } from '../mirror/pass/events.ts';
-import { isTold } from './is-told.ts';
 import {
   emphasised,
   escaped,
@@ -14,8 +15,25 @@ import {
 import type { LogLevel } from '../lib/process/journal.ts';
 import type { LiveLineOptions } from './live-line.ts';
 import { describeEvent } from '../daemon/log/messages.ts';
-import { loudness } from './loudness.ts';
+import { isTold, loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from '../lib/process/streams.ts';
+
+/** How a command ended, and what it prints at its end. */
+export interface Outcome {
+  /** Printed as JSON with `--json`. */
+  readonly data?: unknown;
+  /** Printed without `--json`. */
+  readonly text?: () => TerminalText;
+  /** 0 unless given. One of EXIT_CODES, except where a command ends as the program did that it ran. */
+  readonly exitCode?: number;
+}
+
+/** Prints the outcome of a command: its data with `--json`, its text without. */
+export function printOutcome(command: Command, { data, text }: Outcome): void {
+  const { json }: { json?: true } = command.opts();
+  if (json === true && data !== undefined) printJson(data);
+  else if (json !== true && text !== undefined) printData(text());
+}
 
 /** Prints data: standard output holds nothing else. */
 export function printData(text: TerminalText): void {

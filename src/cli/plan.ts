@@ -1,5 +1,8 @@
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
+import { unmatchedSentence } from '../mirror/plan/sentences.ts';
 import type { Action } from '../mirror/plan/actions.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
@@ -8,17 +11,25 @@ import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../daemon/start/open-mirror.ts';
 import { openReader } from '../daemon/start/open-reader.ts';
 import { connect, recallInstallation } from '../daemon/start/installation.ts';
-import { table, tellEvent } from './output.ts';
+import { type Outcome, table, tell, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 
+/** `plan` */
+export async function runPlan(command: Command): Promise<Outcome> {
+  const { actions, selection } = await plan(settingsOf(command, ['service', 'directory']).settings);
+  for (const each of selection.unmatched) tell(say`! ${unmatchedSentence(each)}`, 'warn');
+  return { data: planData(actions), text: () => describePlan(actions) };
+}
+
 /** What a pass would do now, and what the settings select for it. */
-export interface PlanReport {
+interface PlanReport {
   readonly actions: readonly Action[];
   readonly selection: SelectionCheck;
 }
 
 /** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
-export async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<PlanReport> {
+async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<PlanReport> {
   const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
   const client = connect(settings, memory, tellEvent);
@@ -37,7 +48,7 @@ export async function plan(settings: SettingsFor<'service' | 'directory'>): Prom
 }
 
 /** The plan as data, for `--json`. Sizes are those of the last pull: nobody knows them before. */
-export function planData(actions: readonly Action[]): unknown {
+function planData(actions: readonly Action[]): unknown {
   return actions.map((action) => ({
     target: action.path,
     action: action.kind,
@@ -49,7 +60,7 @@ export function planData(actions: readonly Action[]): unknown {
 }
 
 /** The plan for a person. */
-export function describePlan(actions: readonly Action[]): TerminalText {
+function describePlan(actions: readonly Action[]): TerminalText {
   if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
     action.kind + (action.moveFrom === null ? '' : ' (moves)'),

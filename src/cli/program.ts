@@ -3,23 +3,18 @@ import { Command, CommanderError } from 'commander';
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { ownCommand, programOf, rememberInvocation } from '../lib/text/own-command.ts';
 import { escapedLines } from '../lib/text/terminal-text.ts';
-import { addConfigCommands } from './config-commands.ts';
-import { addPendingFlags } from './declare.ts';
+import { packageVersion } from '../lib/process/version.ts';
+import { addPendingFlags, carryOut } from './declare.ts';
 import { completeOutput, tellFailure, watchEnding } from './failure.ts';
-import { addGuardCommands, addHistoryCommands, addRetryCommand } from './history-commands.ts';
-import { addHelpCommands } from './help-commands.ts';
 import { addHelpScreens, takeWholeHelp } from './help-screen.ts';
-import { addKeyCommands } from './key-commands.ts';
-import { addLeaseCommands } from './lease-commands.ts';
 import { takeLoudness } from './loudness.ts';
 import { addMirrorCommands } from './mirror-commands.ts';
-import { addReportCommands } from './report-commands.ts';
-import { addListCommands, addProbeCommand, addServiceCommands } from './service-commands.ts';
+import { printOutcome } from './output.ts';
+import { addConfigCommands, addHelpCommands } from './program-commands.ts';
+import { addListCommands, addServiceCommands } from './service-commands.ts';
 import { standardError, standardOutput } from '../lib/process/streams.ts';
-import { addVerifyCommand } from './verify-command.ts';
-import { packageVersion } from '../lib/process/version.ts';
 
-/** What a command line comes to. */
+/** How a command line ended. */
 export interface ProgramResult {
   /** One of {@link EXIT_CODES}, except where a command ends as the program did that it ran. */
   readonly exitCode: number;
@@ -46,46 +41,44 @@ export async function runProgram(argv: readonly string[]): Promise<ProgramResult
 
 /** @throws MirrorError whatever the command meets; `usage.invalid` for a bad command line */
 async function runCommand(argv: readonly string[]): Promise<number> {
-  let exitCode: number = EXIT_CODES.ok;
-  const setExitCode = (code: number): void => {
-    exitCode = code;
-  };
   // What settings add to it is known when they are loaded.
   rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
-  const program = createProgram(setExitCode);
+  const command = await parse(argv);
+  if (command === undefined) return EXIT_CODES.ok;
+  takeLoudness(command);
+  const outcome = await carryOut(command);
+  printOutcome(command, outcome);
+  return outcome.exitCode ?? EXIT_CODES.ok;
+}
+
+/** The command that a command line asks for; undefined where it asked for help, which it has then. @throws MirrorError `usage.invalid` */
+async function parse(argv: readonly string[]): Promise<Command | undefined> {
+  const asked: Command[] = [];
+  const program = createProgram().hook('preAction', (_program, command) => void asked.push(command));
   try {
     await program.parseAsync(takeWholeHelp(program, argv));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) throw usageError(error);
   }
-  return exitCode;
+  return asked[0];
 }
 
-/** The command line interface as a whole. @param setExitCode takes the exit code of the command that comes to its end */
-export function createProgram(setExitCode: (code: number) => void): Command {
+/** The command line interface as a whole. */
+export function createProgram(): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .exitOverride()
-    .hook('preAction', (_program, command) => takeLoudness(command))
     .configureOutput({
       writeOut: (text) => standardOutput.write(escapedLines(text)),
       writeErr: (text) => standardError.write(escapedLines(text)),
       outputError: () => {},
     });
-  addMirrorCommands(program, setExitCode);
-  addReportCommands(program, setExitCode);
-  addVerifyCommand(program, setExitCode);
-  addGuardCommands(program, setExitCode);
-  addRetryCommand(program, setExitCode);
-  addHistoryCommands(program);
-  addLeaseCommands(program, setExitCode);
+  addMirrorCommands(program);
   addListCommands(program);
-  addProbeCommand(program, setExitCode);
   addConfigCommands(program);
-  addServiceCommands(program, setExitCode);
-  addKeyCommands(program, setExitCode);
+  addServiceCommands(program);
   addHelpCommands(program);
   for (const group of [program, ...program.commands])
     group.hook('preSubcommand', (_group, command) => addPendingFlags(command));

@@ -1,6 +1,6 @@
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { EVENT_LEVELS, type EventLevel, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
-import { isTold, type Loudness } from './is-told.ts';
+import { isTold, type Loudness } from './loudness.ts';
 import { endsPull } from '../daemon/status/live.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { describeEvent } from '../daemon/log/messages.ts';

@@ -1,14 +1,42 @@
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
+import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../mirror/plan/target-status.ts';
 import { readLockHolder } from '../lib/disk/lock-holder.ts';
 import { requestRetry } from '../mirror/store/retries.ts';
-import { tellEvent } from './output.ts';
+import { type Outcome, printOutcome, tell, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import { progressOf, sync } from './sync.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { namedPath } from './target-name.ts';
+
+/** `retry` */
+export async function runRetry(command: Command): Promise<Outcome> {
+  const { all }: { all?: true } = command.opts();
+  if (command.args.length === 0 && all !== true) {
+    throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
+      hint: `\`${ownCommand('status')}\` lists what waits.`,
+    });
+  }
+  const { settings } = settingsOf(command, ['directory']);
+  const request = await retry(settings, all === true ? null : command.args);
+  const { targets, isAttended } = request;
+  if (targets.length === 0) return { data: request, text: () => say`Nothing waits to be tried again.` };
+  printOutcome(command, { data: request });
+  if (isAttended) {
+    const count = counted(targets.length, 'target');
+    tell(say`The process that works there tries ${count} within seconds: \`status\` says how it went.`);
+    return {};
+  }
+  const forPass = settingsOf(command, ['service', 'directory']).settings;
+  return { exitCode: (await sync(forPass, progressOf(forPass), { trigger: 'retry' })).exitCode };
+}
 
 /** What `retry` asked for. */
 export interface RetryRequest {

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 
+import type { Command } from 'commander';
+
 import { loadPage } from '../lib/http/page-files.ts';
 import { formatListen } from '../config/addresses.ts';
 import type { Settings } from '../config/schema.ts';
@@ -13,6 +15,7 @@ import { say } from '../lib/text/terminal-text.ts';
 import { createService } from '../server/http/service.ts';
 import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
 import { checkAhead, openChecks } from '../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
 import { tellFetch, tellOpening, tellReading } from '../server/start/notices.ts';
@@ -28,14 +31,25 @@ import {
   tellRequest,
 } from '../server/start/start.ts';
 
+/** `serve` */
+export async function runServe(command: Command): Promise<void> {
+  const { samples, fromMirror }: { samples?: true; fromMirror?: true } = command.opts();
+  if (fromMirror === true) {
+    const { serveReplica } = await import('./serve-replica.ts');
+    await serveReplica(settingsOf(command, ['directory']).settings);
+    return;
+  }
+  await serve(settingsOf(command, []).settings, { samples: samples === true });
+}
+
 /** How the embedded service is run. */
-export interface ServeOptions {
+interface ServeOptions {
   /** Put sample repositories into a directory that holds none yet. */
   readonly samples: boolean;
 }
 
 /** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
-export async function serve(settings: Settings, options: ServeOptions): Promise<void> {
+async function serve(settings: Settings, options: ServeOptions): Promise<void> {
   openServeLog(settings.log);
   const stop = listenForStop();
   try {

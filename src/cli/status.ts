@@ -1,4 +1,7 @@
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
+import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../mirror/plan/sentences.ts';
 import { dueHooks } from '../mirror/plan/due-hooks.ts';
@@ -12,10 +15,21 @@ import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { type LockHolder, readLockHolder } from '../lib/disk/lock-holder.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { tableWithNotes, tellEvent } from './output.ts';
+import { type Outcome, tableWithNotes, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** `status` */
+export async function runStatus(command: Command): Promise<Outcome> {
+  const report = await status(settingsOf(command, ['directory']).settings);
+  return {
+    data: report,
+    text: () => describeStatus(report),
+    exitCode: isAllWell(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+  };
+}
 
 /** How everything stands, from the disk. */
-export interface StatusReport {
+interface StatusReport {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
   readonly lastPass: StoredPass | null;
@@ -35,7 +49,7 @@ export interface StatusReport {
 }
 
 /** Reads how everything stands; works beside a running daemon. */
-export async function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
+async function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
   await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
@@ -87,7 +101,7 @@ function isWell(target: TargetStatus): boolean {
 }
 
 /** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */
-export function isAllWell({ targets, lastPass }: StatusReport): boolean {
+function isAllWell({ targets, lastPass }: StatusReport): boolean {
   if (lastPass === null || lastPass.failure !== null) return false;
   const isEmpty = lastPass.selection !== null && selectsNothing(lastPass.selection);
   return !isEmpty && targets.every(isWell);

@@ -1,7 +1,9 @@
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
-import { say, type TerminalText } from '../lib/text/terminal-text.ts';
+import { say } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
@@ -9,9 +11,27 @@ import { openMirror } from '../daemon/start/open-mirror.ts';
 import { createHooks } from '../daemon/hooks/create-hooks.ts';
 import { secretsOf } from '../daemon/settings/secrets-of.ts';
 import { loudness } from './loudness.ts';
+import { type Outcome, tell } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { standardError } from '../lib/process/streams.ts';
 import type { EventSink, Trigger } from '../mirror/pass/events.ts';
+
+/** `sync` */
+export async function runSync(command: Command): Promise<Outcome> {
+  const { adopt }: { adopt?: true } = command.opts();
+  const { settings } = settingsOf(command, ['service', 'directory']);
+  const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings), {
+    adopt: adopt === true,
+  });
+  if (hooksDue > 0) {
+    tell(
+      say`! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`,
+      'warn',
+    );
+  }
+  return { data: syncData(report), exitCode };
+}
 
 /** The progress display of a command, and what tells it how far the work is. */
 export interface CommandProgress extends Progress {
@@ -67,13 +87,8 @@ export async function sync(
   }
 }
 
-/** Says that the hook after publishing did not succeed everywhere: how the pass ended does not tell. */
-export function describeHooksDue(hooksDue: number): TerminalText {
-  return say`! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`;
-}
-
 /** The outcome of a pass as data, for `--json`. */
-export function syncData(report: PassReport): unknown {
+function syncData(report: PassReport): unknown {
   return {
     summary: report.summary,
     targets: report.results.map(({ action, outcome, downloadedBytes, changedFiles }) => ({

@@ -1,7 +1,7 @@
 import type { Difference } from '../mirror/store/verify/drift.ts';
 import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
 import { Gauge } from '../lib/time/gauge.ts';
-import type { Loudness } from './is-told.ts';
+import type { Loudness } from './loudness.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';

@@ -1,3 +1,5 @@
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { counted, oneLine, utcTime } from '../lib/text/humanize.ts';
@@ -15,7 +17,8 @@ import { startSchedule } from '../daemon/triggers/schedule.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { heldPaths } from './held-paths.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { tellEvent } from './output.ts';
+import { type Outcome, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
 import { namedPath } from './target-name.ts';
 import {
   describePlaces,
@@ -25,6 +28,15 @@ import {
   type Retired,
   retirementOf,
 } from './why-elsewhere.ts';
+
+/** `why` */
+export async function runWhy(command: Command): Promise<Outcome> {
+  const [asked = ''] = command.args;
+  const { settings, sources, configFile } = settingsOf(command, ['directory']);
+  const isScheduleKnown = configFile !== undefined || sources['schedule']?.kind !== 'default';
+  const explanation = await why(settings, asked, isScheduleKnown);
+  return { data: explanation, text: () => describeExplanation(explanation) };
+}
 
 /** What is known of a target, or of a file in it, and what comes next. */
 export interface Explanation {

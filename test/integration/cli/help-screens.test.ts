@@ -5,7 +5,7 @@ import { addAllPendingFlags } from '../../../src/cli/declare.ts';
 import { createProgram } from '../../../src/cli/program.ts';
 import { runHere } from '../../support/in-process.ts';
 
-const program = createProgram(() => {});
+const program = createProgram();
 await addAllPendingFlags(program);
 
 function leaves(command: Command, path: readonly string[] = []): [string, Command][] {

@@ -76,7 +76,7 @@ async function silentSettings(): Promise<Record<string, string>> {
 
 describe('a command with --json that fails', () => {
   it('is one of those that are tried here', () => {
-    const found = leaves(createProgram(() => {})).filter(([, command]) =>
+    const found = leaves(createProgram()).filter(([, command]) =>
       command.options.some(({ long }) => long === '--json'),
     );
     expect(found.map(([path]) => path).sort()).toEqual(Object.keys(ARGUMENTS).sort());
@@ -131,9 +131,7 @@ describe('a command with --json that fails', () => {
 
   it('says so of a defect', async () => {
     vi.doMock('../../../src/cli/status.ts', () => ({
-      describeStatus: () => '',
-      isAllWell: () => false,
-      status: () => Promise.reject(new TypeError('boom')),
+      runStatus: () => Promise.reject(new TypeError('boom')),
     }));
     onTestFinished(() => {
       vi.doUnmock('../../../src/cli/status.ts');

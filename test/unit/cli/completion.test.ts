@@ -2,17 +2,15 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { addAllPendingFlags } from '../../../src/cli/declare.ts';
-import { addHelpCommands } from '../../../src/cli/help-commands.ts';
-import { addHistoryCommands } from '../../../src/cli/history-commands.ts';
 import { addMirrorCommands } from '../../../src/cli/mirror-commands.ts';
+import { addHelpCommands } from '../../../src/cli/program-commands.ts';
 import { addListCommands } from '../../../src/cli/service-commands.ts';
 import { commandTree } from '../../../src/cli/command-tree.ts';
 import { everyNode, flagsByMeaning } from '../../../src/cli/completion/tree.ts';
 
 async function program(): Promise<Command> {
   const command = new Command('workbook-mirror').version('1', '-V, --version', 'print the version');
-  addMirrorCommands(command, () => {});
-  addHistoryCommands(command);
+  addMirrorCommands(command);
   addListCommands(command);
   addHelpCommands(command);
   await addAllPendingFlags(command);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createVerifyProgress, describeVerification } from '../../../src/cli/verify-output.ts';
 import type { VerifiedTarget, VerifyReport } from '../../../src/cli/verify.ts';
-import type { Loudness } from '../../../src/cli/is-told.ts';
+import type { Loudness } from '../../../src/cli/loudness.ts';
 import type { TerminalText } from '../../../src/lib/text/terminal-text.ts';
 
 const CLEAR = '\r\u001b[K';

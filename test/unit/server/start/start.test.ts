@@ -4,15 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 import { addAllPendingFlags } from '../../../../src/cli/declare.ts';
-import { addKeyCommands } from '../../../../src/cli/key-commands.ts';
 import { idMeant } from '../../../../src/cli/keys.ts';
 import { formatLine, isLogged } from '../../../../src/server/start/log.ts';
 import { describeNoToken, mirrorSettings } from '../../../../src/server/start/start.ts';
-import {
-  addListCommands,
-  addProbeCommand,
-  addServiceCommands,
-} from '../../../../src/cli/service-commands.ts';
+import { addListCommands, addServiceCommands } from '../../../../src/cli/service-commands.ts';
 import { lacksCredentials, reasonIn } from '../../../../src/server/git/remote-errors.ts';
 import { listenError } from '../../../../src/lib/http/listen-error.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
@@ -160,9 +155,7 @@ describe('the id of a key', () => {
 describe('the flags of commands', async () => {
   const program = new Command('workbook-mirror');
   addListCommands(program);
-  addProbeCommand(program, () => {});
-  addServiceCommands(program, () => {});
-  addKeyCommands(program, () => {});
+  addServiceCommands(program);
   await addAllPendingFlags(program);
 
   function flagsOf(...path: readonly string[]): Map<string, string> {

@@ -1,14 +1,75 @@
 import { createReadStream } from 'node:fs';
 
-import type { NewRepository } from '../mirror/upstream/creation.ts';
+import type { Command } from 'commander';
+
 import type { SettingsFor } from '../config/schema.ts';
+import { connect } from '../daemon/start/installation.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import type { Repository } from '../mirror/upstream/listing.ts';
-import { withClient } from './lists.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
+import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
+import type { NewRepository } from '../mirror/upstream/creation.ts';
+import type { RepositoryList } from '../mirror/upstream/repositories.ts';
+import { type Outcome, table, tellEvent } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** `repos list` */
+export async function runReposList(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['service']);
+  const list = await withClient(settings, (client, signal) => client.repositories(signal));
+  return { data: list.repositories, text: () => describeRepositories(list) };
+}
+
+/** `repos create` */
+export async function runReposCreate(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['service']);
+  const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
+  const made = await withClient(settings, (client, signal) => client.createRepository(wanted, signal));
+  return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
+}
+
+/** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
+export async function withClient<T>(
+  settings: SettingsFor<'service'>,
+  work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const refusals: MirrorEvent[] = [];
+  const emit: EventSink = (event) => {
+    if (event.name === 'credentials.refused') refusals.push(event);
+    else tellEvent(event);
+  };
+  const client = connect(settings, { form: null }, emit, { oneShot: true });
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    const result = await work(client, signal);
+    // Another key was let in; where none was, the error says so.
+    refusals.forEach(tellEvent);
+    return result;
+  } finally {
+    stopListening();
+    await client.close();
+  }
+}
+
+/** The repositories for a person. */
+function describeRepositories({
+  repositories,
+  problems,
+}: Pick<RepositoryList, 'repositories' | 'problems'>): TerminalText {
+  const rows = repositories.map((repository) => [
+    repository.fullName,
+    repository.url === null ? 'drag-and-drop' : 'Git',
+    repository.createdAt ?? '-',
+    repository.id,
+  ]);
+  const body = rows.length === 0 ? [] : [table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows), ''];
+  return joinLines([...body, `${counted(rows.length, 'repository', 'repositories')}.`, ...problems]);
+}
 
 /** What the command line says of a repository to be created. */
-export interface CreateFlags {
+interface CreateFlags {
   readonly name?: string;
   readonly url?: string;
   readonly username?: string;
@@ -72,16 +133,4 @@ async function readPassword(path: string): Promise<string> {
   }
   if (sizeBytes > LIMIT_BYTES) throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
   return Buffer.concat(chunks).toString('utf8');
-}
-
-/**
- * `POST /repos`.
- * @throws MirrorError `usage.invalid` for what the service does not want, `service.*`, `credentials.refused`
- */
-export async function createRepository(
-  settings: SettingsFor<'service'>,
-  flags: CreateFlags,
-): Promise<Repository> {
-  const repository = await repositoryOf(flags, readPassword);
-  return withClient(settings, (client, signal) => client.createRepository(repository, signal));
 }

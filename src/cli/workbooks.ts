@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../config/schema.ts';
+import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { counted } from '../lib/text/humanize.ts';
+import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
+import type { WorkbookList } from '../mirror/upstream/workbooks.ts';
+import { type Outcome, table } from './output.ts';
+import { withClient } from './repos.ts';
+import { settingsOf } from './settings-flags.ts';
+
+/** `workbooks list` */
+export async function runWorkbooksList(command: Command): Promise<Outcome> {
+  const { status }: { status?: WorkbookStatusFilter } = command.opts();
+  const list = await listWorkbooks(settingsOf(command, ['service']).settings, status);
+  return { data: list.rows, text: () => describeWorkbooks(list) };
+}
+
+/** `GET /v1/workbooks`, all pages. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
+function listWorkbooks(
+  settings: SettingsFor<'service'>,
+  filter?: WorkbookStatusFilter,
+): Promise<WorkbookList> {
+  if (settings.service.apiToken === undefined) {
+    throw new MirrorError(
+      'settings.invalid',
+      'service.apiToken: the list of workbooks belongs to v1, which needs its own token.',
+      {
+        hint: 'Make one in the service under Organization > Personal API Token.',
+      },
+    );
+  }
+  return withClient(settings, async (client, signal) => {
+    const list = await client.workbooks(signal, filter);
+    if (list !== null) return list;
+    throw new MirrorError(
+      'service.not_found',
+      'This installation has no v1: its list of workbooks answers 404.',
+    );
+  });
+}
+
+/** The workbooks for a person. */
+function describeWorkbooks({ rows, problems }: WorkbookList): TerminalText {
+  const lines = rows.map((row) => [
+    row.id,
+    row.branch,
+    row.versionId.slice(0, 10),
+    row.createdAt ?? '-',
+    row.author ?? '-',
+    String(row.processing),
+    String(row.failure),
+  ]);
+  const headings = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
+  const body = lines.length === 0 ? [] : [table(headings, lines), ''];
+  return joinLines([...body, `${counted(lines.length, 'workbook')}.`, ...problems]);
+}
