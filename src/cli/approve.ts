@@ -14,13 +14,12 @@ import { encodeSegment } from '../lib/paths/safe-path.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
-import { heldPaths } from './held-paths.ts';
-import { openReader, refuseMissing } from '../daemon/start/open-reader.ts';
-import { type Outcome, tell, tellEvent } from './output.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { namedPath } from './target-name.ts';
+import { heldPaths, namedPath, withReader } from './targets.ts';
 
 /** `approve` */
 export async function runApprove(command: Command): Promise<Outcome> {
@@ -69,7 +68,7 @@ function ended(input: {
   return new Promise((resolve) => input.once('close', () => resolve([])));
 }
 
-/** A held deletion, and what it is about. */
+/** A held deletion. */
 export interface Approved {
   readonly target: string;
   readonly subject: HeldDeletion['subject'];
@@ -83,8 +82,8 @@ export interface Approved {
  * Lets held deletions through, once: the next pass carries them out. Works beside a running daemon. Root goes on as the owner
  * of the directory.
  * @param asked targets as below `mirror/`; null for all that are held
- * @param confirm is shown what it is about; nothing is approved where it says no
- * @returns what was approved; null where nothing was, as the answer was no
+ * @param confirm is shown the deletions; nothing is approved where it says no
+ * @returns the approved deletions; null where nothing was approved, as the answer was no
  * @throws MirrorError `target.not_held` when nothing is held there, `disk.*`, `state.unavailable`
  */
 export async function approve(
@@ -94,8 +93,7 @@ export async function approve(
 ): Promise<readonly Approved[] | null> {
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
-  const { store, state } = await openReader(settings, tellEvent);
-  try {
+  return withReader(settings, async ({ store, state }) => {
     const records = await state.records();
     const paths = new Map(
       (await store.published()).map((tree) => [
@@ -104,30 +102,25 @@ export async function approve(
       ]),
     );
     const held = new Map(
-      [...records].flatMap(([key, record]): [string, TargetRecord][] =>
-        record.held === null ? [] : [[paths.get(key) ?? pathOf(record), record]],
+      [...records].flatMap(([key, record]): [string, TargetRecord & { held: HeldDeletion }][] =>
+        record.held === null ? [] : [[paths.get(key) ?? pathOf(record), { ...record, held: record.held }]],
       ),
     );
-    const names =
-      asked === null ? [...held.keys()] : asked.map((name) => namedPath(name, store.layout.mirror));
+    const names = asked?.map((name) => namedPath(name, store.layout.mirror)) ?? [...held.keys()];
     const chosen = names.map((name) => ({ name, record: held.get(name) ?? notHeld(name, [...held.keys()]) }));
     const found: Approved[] = [];
     for (const { name, record } of chosen) {
-      if (record.held === null) continue;
       const { subject, deletions, of } = record.held;
-      const files = await heldPaths(store, name, record);
-      found.push({ target: name, subject, deletions, of, files });
+      found.push({ target: name, subject, deletions, of, files: await heldPaths(store, name, record) });
     }
     if (found.length > 0 && !(await confirm(found))) return null;
-    for (const { record } of chosen) {
-      if (record.held === null) continue;
-      const { subject, digest } = record.held;
-      await writeApproval(store.layout, { target: record.target, subject, digest });
-    }
+    for (const {
+      target,
+      held: { subject, digest },
+    } of chosen.map(({ record }) => record))
+      await writeApproval(store.layout, { target, subject, digest });
     return found;
-  } finally {
-    await state.close();
-  }
+  });
 }
 
 function pathOf({ repository, target }: TargetRecord): string {
@@ -146,7 +139,7 @@ function notHeld(name: string, held: readonly string[]): never {
   });
 }
 
-/** What an approval would let go, for a person. */
+/** The deletions that an approval would let through, for a person. */
 function describeHeld(held: readonly Approved[]): TerminalText {
   return joinLines(
     held.flatMap(({ target, files, ...deletion }) => [
@@ -164,7 +157,7 @@ function describeFiles(target: string, files: readonly string[]): string[] {
   ];
 }
 
-/** What was approved, for a person. */
+/** The approved deletions, for a person. */
 function describeApproved(approved: readonly Approved[]): TerminalText {
   if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>

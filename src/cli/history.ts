@@ -23,7 +23,7 @@ import { createLiveLine } from './live-line.ts';
 import { settingsOf } from './settings-flags.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
-import { namedPath } from './target-name.ts';
+import { namedPath } from './targets.ts';
 
 /** `history list` */
 export async function runHistoryList(command: Command): Promise<Outcome> {

@@ -91,7 +91,7 @@ function addReportCommands(program: Command): void {
       'when a target of the inventory is lost, and when nothing is mirrored there at all. --repair takes the lock, ' +
       'and puts right what differs: from the history or, where that has not the bytes, by a pass.\n\n' +
       'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',
-    load: async () => (await import('./verify-command.ts')).runVerify,
+    load: async () => (await import('./verify.ts')).runVerify,
   })
     .argument('[targets...]', 'targets as below mirror/; everything if none is named')
     .option('--repair', 'put right what differs')

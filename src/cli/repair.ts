@@ -8,14 +8,13 @@ import { layoutOf } from '../mirror/store/layout.ts';
 import { repairFromDisk } from '../mirror/store/verify/repair.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
-import { readTargetList } from '../mirror/store/target-list.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { openMirror, openMirrorStore } from '../daemon/start/open-mirror.ts';
 import { openStateOf, refuseMissing } from '../daemon/start/open-reader.ts';
 import type { CommandProgress } from './sync.ts';
 import { letDaemonRepair } from './verify-output.ts';
-import { lockedByPid } from './verify.ts';
+import { lockedByPid } from '../mirror/store/verify/verify.ts';
 
 /** How trees were put right. */
 export interface Repaired {
@@ -132,18 +131,6 @@ async function pull(
   } finally {
     await mirror.close();
   }
-}
-
-/** Those of some targets that still are published, or that the inventory still misses, to be verified once more. */
-export async function stillListed(
-  settings: SettingsFor<'directory'>,
-  paths: readonly string[],
-): Promise<string[]> {
-  const layout = layoutOf(settings.directory);
-  const found = await readTargetList(layout);
-  const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
-  const present = new Set([...(await manifestPaths(layout)), ...listed]);
-  return paths.filter((path) => present.has(path));
 }
 
 /** How trees were put right, for a person. */

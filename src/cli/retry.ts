@@ -8,13 +8,13 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../mirror/plan/target-status.ts';
 import { readLockHolder } from '../lib/disk/lock-holder.ts';
 import { requestRetry } from '../mirror/store/retries.ts';
-import { type Outcome, printOutcome, tell, tellEvent } from './output.ts';
+import { type Outcome, printOutcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { progressOf, sync } from './sync.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { namedPath } from './target-name.ts';
+import { refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
+import { namedPath, withReader } from './targets.ts';
 
 /** `retry` */
 export async function runRetry(command: Command): Promise<Outcome> {
@@ -38,7 +38,7 @@ export async function runRetry(command: Command): Promise<Outcome> {
   return { exitCode: (await sync(forPass, progressOf(forPass), { trigger: 'retry' })).exitCode };
 }
 
-/** What `retry` asked for. */
+/** The retries that were asked for. */
 export interface RetryRequest {
   readonly targets: readonly string[];
   /** Whether a process works in the directory that will see to it. */
@@ -57,23 +57,18 @@ export async function retry(
 ): Promise<RetryRequest> {
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
-  const { store, state } = await openReader(settings, tellEvent);
-  try {
+  return withReader(settings, async ({ store, state }) => {
     const records = await state.records();
     const drift = await state.drift();
     const policy = statusPolicyOf(settings);
     const statuses = statusOfTargets(await store.published(), records, drift, policy, Date.now());
     const waiting = statuses.filter(({ failure }) => failure !== null).map(({ target }) => target);
-    const targets =
-      asked === null
-        ? waiting
-        : asked.map((name) => waitingTarget(namedPath(name, store.layout.mirror), waiting));
+    const { mirror, lockFile } = store.layout;
+    const targets = asked?.map((name) => waitingTarget(namedPath(name, mirror), waiting)) ?? waiting;
     for (const target of targets) await requestRetry(store.layout, target);
-    const holder = await readLockHolder(store.layout.lockFile);
+    const holder = await readLockHolder(lockFile);
     return { targets, isAttended: holder?.isAlive === true };
-  } finally {
-    await state.close();
-  }
+  });
 }
 
 function waitingTarget(path: string, waiting: readonly string[]): string {

@@ -9,14 +9,14 @@ import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
-import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
+import type { SlowPulls, TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { type LockHolder, readLockHolder } from '../lib/disk/lock-holder.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { type Outcome, tableWithNotes, tellEvent } from './output.ts';
+import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import { type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
+import { readTargets, tolerantly, withReader } from './targets.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
@@ -48,34 +48,31 @@ interface StatusReport {
   readonly targets: readonly TargetStatus[];
 }
 
-/** Reads how everything stands; works beside a running daemon. */
-async function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
-  await refuseMissing(settings.directory);
-  const { store, state } = await openReader(settings, tellEvent);
-  try {
-    const policy = statusPolicyOf(settings);
-    const nowMs = Date.now();
-    const records = await tolerateStateFailure(tellEvent, () => state.records(), new Map());
-    const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
-    const lastPass = await tolerateStateFailure(tellEvent, () => state.lastPass(), null);
-    const targets = statusOfTargets(await store.published(), records, drift, policy, nowMs);
-    const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
-    const progress = await tolerateStateFailure(tellEvent, state.progress, null);
-    const leases = await store.leases();
-    const hooksDue = settings.hooks.afterPublish === undefined ? null : await countHooksDue({ store, state });
-    const { maxStalenessMs } = policy;
+/** Reads how everything stands, also beside a running daemon. */
+function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
+  return withReader(settings, async (reader) => {
+    const { store, state } = reader;
+    const { nowMs, maxStalenessMs, slowPulls, statuses } = await readTargets(settings, reader);
     const holder = await readLockHolder(store.layout.lockFile);
-    const atWork = stillGoingOn(progress, holder, nowMs);
-    return { nowMs, maxStalenessMs, lastPass, holder, leases, hooksDue, slowPulls, ...atWork, targets };
-  } finally {
-    await state.close();
-  }
+    const progress = await tolerantly(state.progress, null);
+    return {
+      nowMs,
+      maxStalenessMs,
+      lastPass: await tolerantly(() => state.lastPass(), null),
+      holder,
+      leases: await store.leases(),
+      hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
+      slowPulls,
+      ...stillGoingOn(progress, holder, nowMs),
+      targets: statuses,
+    };
+  });
 }
 
-/** What is put on record every two seconds, and is older than this, is of a process that is gone, in milliseconds. */
+/** Progress is put on record every two seconds; older than this, in milliseconds, it is of a process that is gone. */
 const PROGRESS_HOLDS_MS = 15_000;
 
-/** What a process that works there has put on record of its progress, as long as it does. */
+/** The progress of the process that works there, if one does. */
 function stillGoingOn(
   progress: StoredProgress | null,
   holder: LockHolder | null,
@@ -86,7 +83,7 @@ function stillGoingOn(
 }
 
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
-  const told = await tolerateStateFailure(tellEvent, () => state.toldTrees(), null);
+  const told = await tolerantly(() => state.toldTrees(), null);
   if (told === null) return null;
   const { published, unreadable } = await store.inventory();
   return dueHooks(published, new Set(unreadable), told).length;

@@ -13,7 +13,7 @@ import {
   type VerifiedTarget,
   type VerifyEvent,
   type VerifyReport,
-} from './verify.ts';
+} from '../mirror/store/verify/verify.ts';
 
 /** Differences of a target that are told to a person; `--json` tells all. */
 const TOLD_DIFFERENCES = 20;

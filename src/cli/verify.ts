@@ -1,344 +1,127 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import type { Difference } from '../mirror/store/verify/drift.ts';
-import { MirrorError } from '../lib/errors/errors.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import type { ListedTarget, Published } from '../mirror/plan/targets.ts';
-import { examinePublished } from '../mirror/store/verify/examine.ts';
-import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../mirror/store/inventory.ts';
+import { manifestPaths } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
+import { readTargetList } from '../mirror/store/target-list.ts';
 import {
-  findStrays,
-  isStanding,
-  pathsInChange,
-  readStampedManifest,
-  type Stray,
-} from '../mirror/store/verify/strays.ts';
-import { findLost, readTargetList } from '../mirror/store/target-list.ts';
-import { readLockHolder } from '../lib/disk/lock-holder.ts';
-import { openVerificationLog, type VerificationLog } from '../mirror/store/verify/verification-log.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { namedPath } from './target-name.ts';
+  damagedTargets,
+  isClean,
+  type VerifyOptions,
+  type VerifyReport,
+  verifyTrees,
+} from '../mirror/store/verify/verify.ts';
+import { liveLineOptions, type Outcome, printData, printJson } from './output.ts';
+import { describeRepaired, refuseRepair, repair } from './repair.ts';
+import { settingsOf } from './settings-flags.ts';
+import { progressOf } from './sync.ts';
+import { namedPath } from './targets.ts';
+import { createVerifyProgress, describeVerification, verificationData } from './verify-output.ts';
+import { standardError, standardOutput } from '../lib/process/streams.ts';
 
-/** How a target stands to its manifest. */
-export interface VerifiedTarget {
-  /** `<repository>/<branch>`. */
-  readonly path: string;
-  /** `gone`: no folder stands where the tree belongs. */
-  readonly state: 'ok' | 'differs' | 'gone';
-  readonly differences: readonly Difference[];
-  /** Files and bytes that the manifest lists. */
-  readonly files: number;
-  readonly sizeBytes: number;
-  /** Whether the bytes were read by the verification that this one goes on from, and only the facts by this one. */
-  readonly isResumed: boolean;
+interface VerifyFlags {
+  readonly repair?: true;
+  readonly resume?: true;
+  readonly expect?: number;
+  readonly json?: true;
 }
 
-/** A manifest of which nothing can be verified. */
-export interface UnreadableManifest {
-  readonly path: string;
-  readonly problem: string;
+/** `verify` */
+export async function runVerify(command: Command): Promise<Outcome> {
+  const { settings } = settingsOf(command, ['directory']);
+  const needService = (): SettingsFor<'service' | 'directory'> =>
+    settingsOf(command, ['service', 'directory']).settings;
+  return {
+    exitCode: await verifyAndRepair(settings, command.args, command.opts<VerifyFlags>(), needService),
+  };
 }
 
-/** What a verification found. */
-export interface VerifyReport {
-  readonly directory: string;
-  /** False when it was interrupted: then the rest was not looked at. */
-  readonly isComplete: boolean;
-  /** How many targets were to be examined; those that were retired meanwhile need none. */
-  readonly selected: number;
-  readonly targets: readonly VerifiedTarget[];
-  readonly unreadableManifests: readonly UnreadableManifest[];
-  /** What stands below `mirror/` and belongs to no manifest; looked for only when no targets are named. */
-  readonly strays: readonly Stray[];
-  /** How many targets have a manifest in the whole directory, and how many should; null where nobody said. */
-  readonly mirrored: number;
-  readonly expected: number | null;
-  /** Targets of the inventory, of those that were asked for, that are gone with their manifests. */
-  readonly lost: readonly ListedTarget[];
-  /** The `inventory.json` of the directory; where it is `missing` or `damaged`, nothing tells what is lost. */
-  readonly inventory: 'ok' | 'missing' | 'damaged';
-  /** What is wrong with a damaged one, as a sentence without its end. */
-  readonly inventoryProblem: string | null;
-  /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
-  readonly lockedByPid: number | null;
-  readonly readBytes: number;
-  readonly durationMs: number;
-}
-
-/** What a verification tells while it works. */
-export type VerifyEvent =
-  | {
-      readonly kind: 'started';
-      readonly selected: number;
-      /** The bytes of all files that are to be read; null where that cannot be told. */
-      readonly totalBytes: number | null;
-      /** Whether it may be less, as another verification has read some of it. */
-      readonly isEstimate: boolean;
+async function verifyAndRepair(
+  settings: SettingsFor<'directory'>,
+  targets: readonly string[],
+  flags: VerifyFlags,
+  needService: () => SettingsFor<'service' | 'directory'>,
+): Promise<ExitCode> {
+  const { signal, stopListening } = abortOnSignal();
+  const verifyOnce = async (names: readonly string[], resume: boolean): Promise<VerifyReport> => {
+    const progress = createVerifyProgress({
+      ...liveLineOptions(),
+      isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
+    });
+    const expected = flags.expect ?? null;
+    const { onEvent } = progress;
+    const report = await verify(settings, { targets: names, resume, expected, signal, onEvent });
+    progress.finish(report);
+    return report;
+  };
+  try {
+    if (flags.repair === true) await refuseRepair(settings);
+    const report = await verifyOnce(targets, flags.resume === true);
+    const damaged = damagedTargets(report);
+    const isRepairable = damaged.length > 0 || report.inventory === 'damaged';
+    const isRepaired = flags.repair === true && report.isComplete && isRepairable;
+    if (!flags.json) printData(describeVerification(report, isRepaired));
+    if (!isRepaired) {
+      if (flags.json) printJson(verificationData(report));
+      return isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete;
     }
-  | { readonly kind: 'read'; readonly bytes: number }
-  | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
-
-/** What is verified, and how. */
-export interface VerifyOptions {
-  /** Named as below `mirror/`, or by their paths on disk; none means everything. */
-  readonly targets: readonly string[];
-  /** Whether to go on from an interrupted verification. */
-  readonly resume: boolean;
-  /** How many targets the directory must have; null for any number but none. */
-  readonly expected: number | null;
-  /** Interrupts it; the report then says how far it got. */
-  readonly signal: AbortSignal;
-  readonly onEvent: (event: VerifyEvent) => void;
+    const progress = progressOf(settings);
+    const repaired = await repair(settings, damaged, needService, progress, signal).finally(progress.close);
+    // What is neither published any more nor in the inventory was retired by the pass.
+    const known = await knownTargets(layoutOf(settings.directory));
+    const after = await verifyOnce(
+      damaged.filter((path) => known.has(path)),
+      false,
+    );
+    if (flags.json) {
+      printJson({ before: verificationData(report), repaired, after: verificationData(after) });
+    } else {
+      printData(describeRepaired(repaired));
+      if (!isClean(after)) printData(describeVerification(after));
+    }
+    const isWell = isClean(after) && report.strays.length === 0;
+    return isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete;
+  } finally {
+    stopListening();
+  }
 }
 
 /**
- * Holds the published trees against their manifests, every byte. Needs neither the service nor the lock, and writes nothing
- * but a note of how far it is, where the directory takes one.
+ * Holds published trees against their manifests.
+ * @param options.targets names as below `mirror/`, or paths on disk; none means everything
  * @throws MirrorError `directory.unusable`, `target.unknown`
  */
 export async function verify(
-  settings: SettingsFor<'directory'>,
-  options: VerifyOptions,
+  { directory }: SettingsFor<'directory'>,
+  { targets, ...options }: Omit<VerifyOptions, 'chosen'> & { readonly targets: readonly string[] },
 ): Promise<VerifyReport> {
-  const startedAtMs = performance.now();
-  const layout = layoutOf(settings.directory);
-  await refuseMissing(settings.directory);
-  const paths = await manifestPaths(layout);
-  const isEverything = options.targets.length === 0;
-  const chosen = isEverything ? null : await chosenOf(options.targets, paths, layout);
-  const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
-  const manifests = createInventory(layout);
-  const log = await openVerificationLog(layout, { resume: options.resume, isKept: isEverything });
-  const targets: VerifiedTarget[] = [];
-  const unreadableManifests: UnreadableManifest[] = [];
-  let strays: readonly Stray[] = [];
-  let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
-  let readBytes = 0;
-  const onBytes = (bytes: number): void => {
-    readBytes += bytes;
-    options.onEvent({ kind: 'read', bytes });
-  };
-  options.onEvent({
-    kind: 'started',
-    selected: selected.length,
-    totalBytes: await bytesOf(manifests, new Set(selected)),
-    isEstimate: options.resume,
-  });
-  try {
-    for (const path of selected) {
-      const target = await verifyTarget({ layout, log, signal: options.signal, onBytes }, path);
-      if (target !== null && 'problem' in target) unreadableManifests.push(target);
-      else if (target !== null) targets.push(target);
-      options.onEvent({ kind: 'examined', target });
-    }
-    strays = isEverything ? await settledStrays(layout, options.signal) : [];
-    inventory = await settledInventory(layout, manifests, options.signal);
-    await log.remove();
-  } catch (error) {
-    await log.save();
-    if (!options.signal.aborted) throw error;
-  }
-  return {
-    directory: settings.directory,
-    isComplete: !options.signal.aborted,
-    selected: selected.length,
-    targets,
-    unreadableManifests,
-    strays,
-    mirrored: paths.length,
-    expected: options.expected,
-    ...inventory,
-    lost: inventory.lost.filter(({ path }) => chosen?.has(path) !== false),
-    lockedByPid: await lockedByPid(layout),
-    readBytes,
-    durationMs: performance.now() - startedAtMs,
-  };
+  await refuseMissing(directory);
+  const layout = layoutOf(directory);
+  if (targets.length === 0) return verifyTrees(layout, { ...options, chosen: null });
+  const known = await knownTargets(layout);
+  const chosen = new Set(targets.map((name) => chosenPath(name, known, layout)));
+  return verifyTrees(layout, { ...options, chosen });
 }
 
-/** The other process that works in a directory, as far as can be told. */
-export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number | null> {
-  const holder = await readLockHolder(lockFile);
-  return holder?.isAlive === true && holder.pid !== process.pid ? holder.pid : null;
-}
-
-/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
-export function isClean(report: VerifyReport): boolean {
-  const { isComplete, targets, strays, unreadableManifests, lost, inventory } = report;
-  const isWell = targets.every((target) => target.state === 'ok');
-  const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
-  return isComplete && isWell && isAllThere && strays.length === 0 && unreadableManifests.length === 0;
-}
-
-/** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */
-export function hasExpected({ mirrored, expected }: Pick<VerifyReport, 'mirrored' | 'expected'>): boolean {
-  return expected === null ? mirrored > 0 : mirrored === expected;
-}
-
-/** The paths of the targets that a pull would put right. */
-export function damagedTargets(report: VerifyReport): string[] {
-  const damaged = report.targets.filter((target) => target.state !== 'ok');
-  return [...damaged, ...report.unreadableManifests, ...report.lost].map((target) => target.path).sort();
-}
-
-/** What the files of targets come to, in bytes, by what is known of their manifests; null where that cannot be told. */
-async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
-  const reading = await manifests.read().catch(() => null);
-  if (reading === null) return null;
-  const chosen = reading.published.filter(({ path }) => paths.has(path));
-  return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-}
-
-/** The paths that names mean: of targets that have a manifest, or that the inventory names. */
-async function chosenOf(
-  asked: readonly string[],
-  paths: readonly string[],
-  layout: DirectoryLayout,
-): Promise<ReadonlySet<string>> {
+/** The targets that have a manifest, or that the inventory names. */
+async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
   const found = await readTargetList(layout);
   const listed = found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
-  const known = new Set([...paths, ...listed]);
-  const chosen = new Set<string>();
-  for (const name of asked) {
-    const path = namedPath(name, layout.mirror);
-    if (!known.has(path)) {
-      const close = likely(path, known);
-      throw new MirrorError(
-        'target.unknown',
-        `No target that is mirrored is named ${JSON.stringify(name)}.`,
-        {
-          hint:
-            close === undefined
-              ? `\`${ownCommand('status')}\` lists what is mirrored.`
-              : `The nearest is ${close}. \`${ownCommand('status')}\` lists all of them.`,
-        },
-      );
-    }
-    chosen.add(path);
-  }
-  return chosen;
+  return new Set([...(await manifestPaths(layout)), ...listed]);
 }
 
-interface VerifyContext {
-  readonly layout: DirectoryLayout;
-  readonly log: VerificationLog;
-  readonly signal: AbortSignal;
-  readonly onBytes: (bytes: number) => void;
-}
-
-/** How long is waited for a publish to come to its end, and how often it is looked at, in milliseconds. */
-const PUBLISH_PATIENCE_MS = 10_000;
-const PUBLISH_POLL_MS = 50;
-
-/** How often a target is looked at anew because it was published meanwhile; every time only what changed is read. */
-const MAX_REPLACEMENTS = 100;
-
-/**
- * Verifies one target beside a daemon that may be publishing it: what differs counts only if no publish was on its way when
- * it was seen. A publish writes its intent, takes its step, replaces the manifest and removes the intent, in this order; so a
- * difference that it makes is seen with the intent still there, or else with another manifest afterwards.
- * @returns null when the target has no manifest any more
- */
-async function verifyTarget(
-  context: VerifyContext,
-  path: string,
-): Promise<VerifiedTarget | UnreadableManifest | null> {
-  const { layout } = context;
-  const known = new Map<string, string>();
-  let replacements = 0;
-  let patientUntilMs: number | null = null;
-  for (let isFirst = true; ; isFirst = false) {
-    context.signal.throwIfAborted();
-    const { stamp, target } = await lookAt(context, path, known, isFirst);
-    if (target !== null && ('problem' in target || target.state === 'ok')) return target;
-    const isInChange = (await pathsInChange(layout)).has(path);
-    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
-    if (isReplaced && replacements < MAX_REPLACEMENTS) {
-      replacements += 1;
-      patientUntilMs = null;
-    } else if (isInChange) {
-      patientUntilMs ??= performance.now() + PUBLISH_PATIENCE_MS;
-      if (performance.now() >= patientUntilMs) return target;
-      await pause(PUBLISH_POLL_MS);
-    } else if (target?.isResumed !== true) {
-      return target;
-    }
-  }
-}
-
-/** How a target looks at this moment, and the stamp of the manifest that it was held against. */
-async function lookAt(
-  { layout, log, signal, onBytes }: VerifyContext,
-  path: string,
-  known: Map<string, string>,
-  mayResume: boolean,
-): Promise<{ readonly stamp: string | null; readonly target: VerifiedTarget | UnreadableManifest | null }> {
-  const stamped = await readStampedManifest(layout, path);
-  if (stamped === null) return { stamp: null, target: null };
-  const { stamp, manifest } = stamped;
-  if (manifest === null) return { stamp, target: { path, problem: stamped.problem ?? 'unknown' } };
-  const isResumed = mayResume && log.has(path, stamp);
-  const depth = isResumed ? 'facts' : 'bytes';
-  const found = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes, known });
-  const state = found.isGone ? 'gone' : found.differences.length > 0 ? 'differs' : 'ok';
-  if (state === 'ok') await log.add(path, stamp);
-  const { differences } = found;
-  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files), isResumed } };
-}
-
-function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {
-  return { files: files.length, sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0) };
-}
-
-/** What belongs to no manifest, and to no publish that is on its way either. */
-async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Promise<readonly Stray[]> {
-  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
-  for (;;) {
-    signal.throwIfAborted();
-    const seen = await findStrays(layout, await manifestPaths(layout));
-    if (seen.length === 0) return [];
-    const inChange = await pathsInChange(layout);
-    const targets = [...inChange, ...(await manifestPaths(layout))];
-    const strays: Stray[] = [];
-    for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
-    const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
-    if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
-    await pause(PUBLISH_POLL_MS);
-  }
-}
-
-type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
-
-/**
- * What the inventory says, and what of it is lost: that counts only if it is seen twice while no publish is on its way, which takes
- * a manifest away for an instant.
- */
-async function settledInventory(
-  layout: DirectoryLayout,
-  manifests: Inventory,
-  signal: AbortSignal,
-): Promise<InventoryFound> {
-  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
-  let seen: ReadonlySet<string> = new Set();
-  for (;;) {
-    signal.throwIfAborted();
-    const found = await readTargetList(layout);
-    if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
-    if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-    const published = async (): Promise<readonly Published[]> => (await manifests.read()).published;
-    const lost = await findLost(layout, found.list, published);
-    const inChange = await pathsInChange(layout);
-    const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
-    if (isSettled || performance.now() >= patientUntilMs)
-      return { inventory: 'ok', inventoryProblem: null, lost };
-    seen = new Set(lost.map(({ path }) => path));
-    await pause(PUBLISH_POLL_MS);
-  }
-}
-
-/** Whether a path is another one, or lies in it, or holds it. */
-function meets(one: string, other: string): boolean {
-  return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {
+  const path = namedPath(name, mirror);
+  if (known.has(path)) return path;
+  const close = likely(path, known);
+  const lists = `\`${ownCommand('status')}\` lists`;
+  throw new MirrorError('target.unknown', `No target that is mirrored is named ${JSON.stringify(name)}.`, {
+    hint:
+      close === undefined ? `${lists} what is mirrored.` : `The nearest is ${close}. ${lists} all of them.`,
+  });
 }

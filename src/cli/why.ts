@@ -9,17 +9,14 @@ import type { ManifestFile } from '../mirror/store/manifest.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { emptyRecord, type TargetRecord } from '../mirror/plan/record.ts';
-import type { Published } from '../mirror/plan/targets.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
+import type { TargetStatus } from '../mirror/plan/target-status.ts';
 import { startSchedule } from '../daemon/triggers/schedule.ts';
-import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
-import { heldPaths } from './held-paths.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { type Outcome, tellEvent } from './output.ts';
+import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import type { Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { namedPath } from './target-name.ts';
+import { heldPaths, type KnownTargets, namedPath, readTargets, withReader } from './targets.ts';
 import {
   describePlaces,
   describeRetired,
@@ -59,16 +56,16 @@ export interface Explanation {
  * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
  * @throws MirrorError `target.unknown`
  */
-export async function why(
+export function why(
   settings: SettingsFor<'directory'>,
   asked: string,
   isScheduleKnown: boolean,
 ): Promise<Explanation | FilePlaces | Retired> {
-  await refuseMissing(settings.directory);
-  const { store, state } = await openReader(settings, tellEvent);
-  try {
+  return withReader(settings, async (reader) => {
+    const { store } = reader;
     const path = namedPath(asked, store.layout.mirror);
-    const known = await readKnown(settings, store, state, isScheduleKnown);
+    const targets = await readTargets(settings, reader);
+    const known = { ...targets, nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null };
     const exact = await explain(known, store, path);
     if (exact !== null) return exact;
     const places = await placesOf(store, known.published, path);
@@ -80,42 +77,12 @@ export async function why(
     const retired = await retirementOf(store.layout, path);
     if (retired !== null) return { retired };
     throw unknown(asked, known.statuses);
-  } finally {
-    await state.close();
-  }
-}
-
-/** What directory and state say of all targets, read once for one answer. */
-interface Known {
-  readonly published: readonly Published[];
-  readonly records: ReadonlyMap<string, TargetRecord>;
-  readonly slowPulls: SlowPulls;
-  readonly statuses: readonly TargetStatus[];
-  readonly nextPassAtMs: number | null;
-}
-
-async function readKnown(
-  settings: SettingsFor<'directory'>,
-  store: MirrorReader['store'],
-  state: MirrorReader['state'],
-  isScheduleKnown: boolean,
-): Promise<Known> {
-  const published = await store.published();
-  const records = await tolerateStateFailure(
-    tellEvent,
-    () => state.records(),
-    new Map<string, TargetRecord>(),
-  );
-  const drift = await tolerateStateFailure(tellEvent, () => state.drift(), {});
-  const slowPulls = await tolerateStateFailure<SlowPulls>(tellEvent, state.slowPulls, {});
-  const statuses = statusOfTargets(published, records, drift, statusPolicyOf(settings), Date.now());
-  const nextPassAtMs = isScheduleKnown ? await nextPass(settings) : null;
-  return { published, records, slowPulls, statuses, nextPassAtMs };
+  });
 }
 
 /** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
 async function explain(
-  { published, records, slowPulls, statuses, nextPassAtMs }: Known,
+  { published, records, slowPulls, statuses, nextPassAtMs }: KnownTargets & Pick<Explanation, 'nextPassAtMs'>,
   store: MirrorReader['store'],
   path: string,
 ): Promise<Explanation | null> {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { repair, type Repaired } from '../../../src/cli/repair.ts';
-import { damagedTargets, verify } from '../../../src/cli/verify.ts';
+import { verify } from '../../../src/cli/verify.ts';
+import { damagedTargets } from '../../../src/mirror/store/verify/verify.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { SettingsFor } from '../../../src/config/schema.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';

@@ -19,17 +19,16 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { describeVerification, verificationData } from '../../../src/cli/verify-output.ts';
-import {
-  damagedTargets,
-  isClean,
-  verify,
-  type VerifyEvent,
-  type VerifyOptions,
-  type VerifyReport,
-} from '../../../src/cli/verify.ts';
+import { verify } from '../../../src/cli/verify.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { Difference } from '../../../src/mirror/store/verify/drift.ts';
 import { MirrorError } from '../../../src/lib/errors/errors.ts';
+import {
+  damagedTargets,
+  isClean,
+  type VerifyEvent,
+  type VerifyReport,
+} from '../../../src/mirror/store/verify/verify.ts';
 import { examinePublished } from '../../../src/mirror/store/verify/examine.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { readStampedManifest } from '../../../src/mirror/store/verify/strays.ts';
@@ -56,7 +55,10 @@ async function mirrored(
   return { service, mirror, tree: join(mirror.directory, 'mirror', PLAN) };
 }
 
-function verified(directory: string, options: Partial<VerifyOptions> = {}): Promise<VerifyReport> {
+function verified(
+  directory: string,
+  options: Partial<Parameters<typeof verify>[1]> = {},
+): Promise<VerifyReport> {
   const { settings } = loadSettings({
     flags: {},
     env: { WORKBOOK_MIRROR_DIRECTORY: directory },
@@ -509,7 +511,7 @@ describe('verify beside a daemon', () => {
 async function interrupted(
   directory: string,
   after: number,
-  options: Partial<VerifyOptions> = {},
+  options: Partial<Parameters<typeof verify>[1]> = {},
 ): Promise<VerifyReport> {
   const abort = new AbortController();
   let examined = 0;

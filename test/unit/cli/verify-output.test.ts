@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createVerifyProgress, describeVerification } from '../../../src/cli/verify-output.ts';
-import type { VerifiedTarget, VerifyReport } from '../../../src/cli/verify.ts';
+import type { VerifiedTarget, VerifyReport } from '../../../src/mirror/store/verify/verify.ts';
 import type { Loudness } from '../../../src/cli/loudness.ts';
 import type { TerminalText } from '../../../src/lib/text/terminal-text.ts';
 

@@ -1,0 +1,91 @@
+import { relative, resolve } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import type { TargetRecord } from '../mirror/plan/record.ts';
+import { type SlowPulls, statusOfTargets, type TargetStatus } from '../mirror/plan/target-status.ts';
+import type { Published } from '../mirror/plan/targets.ts';
+import { readHeldFiles } from '../mirror/store/held-files.ts';
+import { tellEvent } from './output.ts';
+
+/**
+ * Reads a mirror, also beside a daemon that works there.
+ * @throws MirrorError `directory.unusable`, `state.unavailable`, and what the work throws
+ */
+export async function withReader<T>(
+  settings: SettingsFor<'directory'>,
+  work: (reader: MirrorReader) => Promise<T>,
+): Promise<T> {
+  await refuseMissing(settings.directory);
+  const reader = await openReader(settings, tellEvent);
+  try {
+    return await work(reader);
+  } finally {
+    await reader.state.close();
+  }
+}
+
+/** Reads from the state cache; tells of a failure, and goes on with the fallback. */
+export function tolerantly<T>(read: () => Promise<T>, fallback: T): Promise<T> {
+  return tolerateStateFailure(tellEvent, read, fallback);
+}
+
+/** The targets of a mirror, as the directory and the state cache have them. */
+export interface KnownTargets {
+  readonly nowMs: number;
+  readonly maxStalenessMs: number;
+  readonly published: readonly Published[];
+  readonly records: ReadonlyMap<string, TargetRecord>;
+  /** The pulls that take long: those of the process that mirrors, or mirrored last. */
+  readonly slowPulls: SlowPulls;
+  readonly statuses: readonly TargetStatus[];
+}
+
+/** Reads the status of all targets, also where the state cache cannot be read. */
+export async function readTargets(
+  settings: SettingsFor<'directory'>,
+  { store, state }: MirrorReader,
+): Promise<KnownTargets> {
+  const policy = statusPolicyOf(settings);
+  const nowMs = Date.now();
+  const published = await store.published();
+  const records = await tolerantly(() => state.records(), new Map<string, TargetRecord>());
+  const drift = await tolerantly(() => state.drift(), {});
+  const slowPulls = await tolerantly<SlowPulls>(state.slowPulls, {});
+  const statuses = statusOfTargets(published, records, drift, policy, nowMs);
+  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, slowPulls, statuses };
+}
+
+/**
+ * The path below `mirror/` that a person means: one on disk, absolute or from the working directory, one that begins with
+ * `mirror/` or `history/`, or the path itself.
+ * @param mirror the folder `mirror/`
+ */
+export function namedPath(asked: string, mirror: string): string {
+  const onDisk = resolve(asked);
+  const isOnDisk = onDisk.startsWith(`${mirror}/`);
+  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
+  return path.replace(/\/+$/, '');
+}
+
+/**
+ * The files that the held deletion of a target is about, sorted: all of them or, where what is kept of them is lost, the first.
+ * @param path of the target, as below `mirror/`
+ */
+export async function heldPaths(
+  { layout, manifest }: Pick<MirrorReader['store'], 'layout' | 'manifest'>,
+  path: string,
+  { target, held }: TargetRecord,
+): Promise<readonly string[]> {
+  switch (held?.subject) {
+    case 'files':
+      return (await readHeldFiles(layout, target, held.digest ?? '')) ?? held.first;
+    case 'target':
+    case 'restored':
+      return (await manifest(path))?.files.map((file) => file.path) ?? held.first;
+    case 'deselected':
+    case undefined:
+      return [];
+  }
+}

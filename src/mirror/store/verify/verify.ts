@@ -1,0 +1,298 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { readLockHolder } from '../../../lib/disk/lock-holder.ts';
+import type { ListedTarget, Published } from '../../plan/targets.ts';
+import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { findLost, readTargetList } from '../target-list.ts';
+import type { Difference } from './drift.ts';
+import { examinePublished } from './examine.ts';
+import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from './strays.ts';
+import { openVerificationLog, type VerificationLog } from './verification-log.ts';
+
+/** How a target stands to its manifest. */
+export interface VerifiedTarget {
+  /** `<repository>/<branch>`. */
+  readonly path: string;
+  /** `gone`: no folder stands where the tree belongs. */
+  readonly state: 'ok' | 'differs' | 'gone';
+  readonly differences: readonly Difference[];
+  /** Files and bytes that the manifest lists. */
+  readonly files: number;
+  readonly sizeBytes: number;
+  /** Whether the bytes were read by the verification that this one goes on from, and only the facts by this one. */
+  readonly isResumed: boolean;
+}
+
+/** A manifest of which nothing can be verified. */
+export interface UnreadableManifest {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** The findings of a verification. */
+export interface VerifyReport {
+  readonly directory: string;
+  /** False when it was interrupted: then the rest was not looked at. */
+  readonly isComplete: boolean;
+  /** How many targets were to be examined; those that were retired meanwhile need none. */
+  readonly selected: number;
+  readonly targets: readonly VerifiedTarget[];
+  readonly unreadableManifests: readonly UnreadableManifest[];
+  /** What stands below `mirror/` and belongs to no manifest; looked for only when no targets are named. */
+  readonly strays: readonly Stray[];
+  /** How many targets have a manifest in the whole directory, and how many should; null where nobody said. */
+  readonly mirrored: number;
+  readonly expected: number | null;
+  /** Targets of the inventory, of those that were asked for, that are gone with their manifests. */
+  readonly lost: readonly ListedTarget[];
+  /** The `inventory.json` of the directory; where it is `missing` or `damaged`, nothing tells what is lost. */
+  readonly inventory: 'ok' | 'missing' | 'damaged';
+  /** What is wrong with a damaged one, as a sentence without its end. */
+  readonly inventoryProblem: string | null;
+  /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
+  readonly lockedByPid: number | null;
+  readonly readBytes: number;
+  readonly durationMs: number;
+}
+
+/** A step of a verification. */
+export type VerifyEvent =
+  | {
+      readonly kind: 'started';
+      readonly selected: number;
+      /** The bytes of all files that are to be read; null where that cannot be told. */
+      readonly totalBytes: number | null;
+      /** Whether it may be less, as another verification has read some of it. */
+      readonly isEstimate: boolean;
+    }
+  | { readonly kind: 'read'; readonly bytes: number }
+  | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
+
+/** Which targets are verified, and how. */
+export interface VerifyOptions {
+  /** The paths of targets; null for everything. */
+  readonly chosen: ReadonlySet<string> | null;
+  /** Whether to go on from an interrupted verification. */
+  readonly resume: boolean;
+  /** How many targets the directory must have; null for any number but none. */
+  readonly expected: number | null;
+  /** Interrupts it; the report then says how far it got. */
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: VerifyEvent) => void;
+}
+
+/**
+ * Holds the published trees against their manifests, every byte. Needs neither the service nor the lock, and writes nothing
+ * but a note of how far it is, where the directory takes one.
+ */
+export async function verifyTrees(
+  layout: DirectoryLayout,
+  { chosen, resume, expected, signal, onEvent }: VerifyOptions,
+): Promise<VerifyReport> {
+  const startedAtMs = performance.now();
+  const paths = await manifestPaths(layout);
+  const isEverything = chosen === null;
+  const selected = chosen === null ? paths : paths.filter((path) => chosen.has(path));
+  const manifests = createInventory(layout);
+  const log = await openVerificationLog(layout, { resume, isKept: isEverything });
+  const targets: VerifiedTarget[] = [];
+  const unreadableManifests: UnreadableManifest[] = [];
+  let strays: readonly Stray[] = [];
+  let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
+  let readBytes = 0;
+  const onBytes = (bytes: number): void => {
+    readBytes += bytes;
+    onEvent({ kind: 'read', bytes });
+  };
+  onEvent({
+    kind: 'started',
+    selected: selected.length,
+    totalBytes: await bytesOf(manifests, new Set(selected)),
+    isEstimate: resume,
+  });
+  try {
+    for (const path of selected) {
+      const target = await verifyTarget({ layout, log, signal, onBytes }, path);
+      if (target !== null && 'problem' in target) unreadableManifests.push(target);
+      else if (target !== null) targets.push(target);
+      onEvent({ kind: 'examined', target });
+    }
+    strays = isEverything ? await settledStrays(layout, signal) : [];
+    inventory = await settledInventory(layout, manifests, signal);
+    await log.remove();
+  } catch (error) {
+    await log.save();
+    if (!signal.aborted) throw error;
+  }
+  return {
+    directory: layout.root,
+    isComplete: !signal.aborted,
+    selected: selected.length,
+    targets,
+    unreadableManifests,
+    strays,
+    mirrored: paths.length,
+    expected,
+    ...inventory,
+    lost: inventory.lost.filter(({ path }) => chosen?.has(path) !== false),
+    lockedByPid: await lockedByPid(layout),
+    readBytes,
+    durationMs: performance.now() - startedAtMs,
+  };
+}
+
+/** The other process that works in a directory, as far as can be told. */
+export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number | null> {
+  const holder = await readLockHolder(lockFile);
+  return holder?.isAlive === true && holder.pid !== process.pid ? holder.pid : null;
+}
+
+/** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
+export function isClean(report: VerifyReport): boolean {
+  const { isComplete, targets, strays, unreadableManifests, lost, inventory } = report;
+  const isWell = targets.every((target) => target.state === 'ok');
+  const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
+  return isComplete && isWell && isAllThere && strays.length === 0 && unreadableManifests.length === 0;
+}
+
+/** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */
+export function hasExpected({ mirrored, expected }: Pick<VerifyReport, 'mirrored' | 'expected'>): boolean {
+  return expected === null ? mirrored > 0 : mirrored === expected;
+}
+
+/** The paths of the targets that a pull would put right. */
+export function damagedTargets(report: VerifyReport): string[] {
+  const damaged = report.targets.filter((target) => target.state !== 'ok');
+  return [...damaged, ...report.unreadableManifests, ...report.lost].map((target) => target.path).sort();
+}
+
+/** The bytes of all files of targets, by the inventory; null where that cannot be told. */
+async function bytesOf(manifests: Inventory, paths: ReadonlySet<string>): Promise<number | null> {
+  const reading = await manifests.read().catch(() => null);
+  if (reading === null) return null;
+  const chosen = reading.published.filter(({ path }) => paths.has(path));
+  return chosen.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+interface VerifyContext {
+  readonly layout: DirectoryLayout;
+  readonly log: VerificationLog;
+  readonly signal: AbortSignal;
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** How long is waited for a publish to come to its end, and how often it is looked at, in milliseconds. */
+const PUBLISH_PATIENCE_MS = 10_000;
+const PUBLISH_POLL_MS = 50;
+
+/** How often a target is looked at anew because it was published meanwhile; every time only what changed is read. */
+const MAX_REPLACEMENTS = 100;
+
+/**
+ * Verifies one target beside a daemon that may be publishing it: what differs counts only if no publish was on its way when
+ * it was seen. A publish writes its intent, takes its step, replaces the manifest and removes the intent, in this order; so a
+ * difference that it makes is seen with the intent still there, or else with another manifest afterwards.
+ * @returns null when the target has no manifest any more
+ */
+async function verifyTarget(
+  context: VerifyContext,
+  path: string,
+): Promise<VerifiedTarget | UnreadableManifest | null> {
+  const { layout } = context;
+  const known = new Map<string, string>();
+  let replacements = 0;
+  let patientUntilMs: number | null = null;
+  for (let isFirst = true; ; isFirst = false) {
+    context.signal.throwIfAborted();
+    const { stamp, target } = await lookAt(context, path, known, isFirst);
+    if (target !== null && ('problem' in target || target.state === 'ok')) return target;
+    const isInChange = (await pathsInChange(layout)).has(path);
+    const isReplaced = (await manifestStamp(layout, path)) !== stamp;
+    if (isReplaced && replacements < MAX_REPLACEMENTS) {
+      replacements += 1;
+      patientUntilMs = null;
+    } else if (isInChange) {
+      patientUntilMs ??= performance.now() + PUBLISH_PATIENCE_MS;
+      if (performance.now() >= patientUntilMs) return target;
+      await pause(PUBLISH_POLL_MS);
+    } else if (target?.isResumed !== true) {
+      return target;
+    }
+  }
+}
+
+/** How a target looks at this moment, and the stamp of the manifest that it was held against. */
+async function lookAt(
+  { layout, log, signal, onBytes }: VerifyContext,
+  path: string,
+  known: Map<string, string>,
+  mayResume: boolean,
+): Promise<{ readonly stamp: string | null; readonly target: VerifiedTarget | UnreadableManifest | null }> {
+  const stamped = await readStampedManifest(layout, path);
+  if (stamped === null) return { stamp: null, target: null };
+  const { stamp, manifest } = stamped;
+  if (manifest === null) return { stamp, target: { path, problem: stamped.problem ?? 'unknown' } };
+  const isResumed = mayResume && log.has(path, stamp);
+  const depth = isResumed ? 'facts' : 'bytes';
+  const found = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes, known });
+  const state = found.isGone ? 'gone' : found.differences.length > 0 ? 'differs' : 'ok';
+  if (state === 'ok') await log.add(path, stamp);
+  const { differences } = found;
+  return { stamp, target: { path, state, differences, ...totalsOf(manifest.files), isResumed } };
+}
+
+function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: number; sizeBytes: number } {
+  return { files: files.length, sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0) };
+}
+
+/** The entries that belong to no manifest, and to no publish that is on its way either. */
+async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Promise<readonly Stray[]> {
+  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    const seen = await findStrays(layout, await manifestPaths(layout));
+    if (seen.length === 0) return [];
+    const inChange = await pathsInChange(layout);
+    const targets = [...inChange, ...(await manifestPaths(layout))];
+    const strays: Stray[] = [];
+    for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
+    const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
+    if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
+    await pause(PUBLISH_POLL_MS);
+  }
+}
+
+type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
+
+/**
+ * Reads the inventory, and finds which of its targets are lost. A loss counts only if it is seen twice while no publish is on its way,
+ * which takes a manifest away for an instant.
+ */
+async function settledInventory(
+  layout: DirectoryLayout,
+  manifests: Inventory,
+  signal: AbortSignal,
+): Promise<InventoryFound> {
+  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
+  let seen: ReadonlySet<string> = new Set();
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await readTargetList(layout);
+    if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
+    if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
+    const published = async (): Promise<readonly Published[]> => (await manifests.read()).published;
+    const lost = await findLost(layout, found.list, published);
+    const inChange = await pathsInChange(layout);
+    const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
+    if (isSettled || performance.now() >= patientUntilMs)
+      return { inventory: 'ok', inventoryProblem: null, lost };
+    seen = new Set(lost.map(({ path }) => path));
+    await pause(PUBLISH_POLL_MS);
+  }
+}
+
+/** Whether a path is another one, or lies in it, or holds it. */
+function meets(one: string, other: string): boolean {
+  return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+}
