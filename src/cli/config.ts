@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { fileSettingOf, settingDescriptors } from '../config/descriptors.ts';
 import { exposedSecretFiles } from '../config/exposed.ts';
-import { effectiveSettings, renderEffective } from '../config/effective.ts';
+import { effectiveSettings, renderEffective } from '../config/render.ts';
 import type { LoadedSettings } from '../config/load.ts';
 import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';

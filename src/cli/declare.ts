@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import type { Need } from '../config/leaf.ts';
+import type { Need } from '../config/metadata.ts';
 import { addLoudnessFlags } from './loudness.ts';
 import type { Outcome } from './output.ts';
 

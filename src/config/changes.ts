@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 
-import { settingDescriptors } from './descriptors.ts';
+import { settingDescriptors, settingValue } from './descriptors.ts';
 import type { Settings } from './schema.ts';
 import { Secret } from './secret.ts';
-import { settingValue } from './setting-value.ts';
 
-/** What each setting comes to, by dotted name: to be compared, not to be read. */
+/** Digests of the values of all settings, by dotted name: to be compared, not to be read. */
 export type SettingDigests = ReadonlyMap<string, string>;
 
 /**
- * Notes what settings come to now. A secret that is in a file changes by itself, so that two settings objects can only be
+ * Digests settings as they are now. A secret that is in a file changes by itself, so that two settings objects can only be
  * compared by what they were when they were noted.
  */
 export function digestSettings(settings: Settings): SettingDigests {

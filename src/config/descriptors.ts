@@ -1,6 +1,13 @@
 import { z } from 'zod';
 
-import { defaultOf, factsOf, type Need, type SettingFacts, type SettingKind } from './leaf.ts';
+import {
+  defaultOf,
+  factsOf,
+  type Need,
+  type SettingFacts,
+  type SettingKind,
+  type TypeFacts,
+} from './metadata.ts';
 import { settingsSchema } from './schema.ts';
 
 /** Every environment variable of this program starts so. */
@@ -35,6 +42,7 @@ export interface SettingDescriptor {
   readonly needsRestart: boolean;
   /** For `service.apiKeyFile`: `service.apiKey`, the secret that is in the file. */
   readonly fileOf: string | undefined;
+  readonly spell: TypeFacts['spell'];
 }
 
 /** A section of the settings. */
@@ -75,12 +83,12 @@ export function kebabName(name: string): string {
     .toLowerCase();
 }
 
-/** What stands before a setting, or a section, in a file. */
+/** The indentation of a setting, or of a section, in a file. */
 export function indentOf(name: string): string {
   return '  '.repeat(name.split('.').length - 1);
 }
 
-/** What a setting, or a section, is called within its section. */
+/** The name of a setting, or of a section, within its section. */
 export function lastPart(name: string): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
@@ -95,6 +103,19 @@ function sectionsOf(name: string): readonly string[] {
 export function sectionsEntered(name: string, previous: string | undefined): readonly string[] {
   const left = new Set(previous === undefined ? [] : sectionsOf(previous));
   return sectionsOf(name).filter((section) => !left.has(section));
+}
+
+/** The value of a setting in a settings object, by its dotted name; undefined where nothing is set. */
+export function settingValue(settings: object, name: string): unknown {
+  let value: unknown = settings;
+  for (const part of name.split('.')) {
+    value = isRecord(value) ? value[part] : undefined;
+  }
+  return value;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 function collect(key: string, schema: z.core.$ZodType): void {
@@ -131,7 +152,8 @@ function describe(
     example: facts.example,
     need: facts.need,
     needsRestart: facts.needsRestart === true,
-    fileOf: facts.fileOf === undefined ? undefined : name.replace(/[^.]*$/, facts.fileOf),
+    fileOf: facts.fileOf,
+    spell: facts.spell,
   };
 }
 

@@ -1,16 +1,25 @@
 import { dirname } from 'node:path';
 
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Pair } from 'yaml';
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+} from 'yaml';
 
 import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptors, settingsByName } from './descriptors.ts';
 import type { Given, Layer } from './layers.ts';
 import { type SettingProblem, type SettingSource } from './problems.ts';
-import { yamlMessage } from './yaml-errors.ts';
 
 const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
 
-/** What {@link fileLayer} found. */
+/** The settings of a file. */
 export interface FileLayer extends Layer {
   /** False if the file could not be read as a whole, so that what seems to be missing may be in it. */
   readonly complete: boolean;
@@ -184,4 +193,29 @@ function decode(content: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The messages for errors of the YAML parser. Its own are not used: some of them repeat a part of the text, which may be a secret.
+ */
+const MESSAGES: Partial<Record<ErrorCode, string>> = {
+  BAD_ALIAS: 'a value that starts with * or & must be in quotes',
+  BAD_DQ_ESCAPE: 'a backslash within double quotes starts an escape; use single quotes',
+  BAD_INDENT: 'the indentation does not fit, or a closing bracket is missing',
+  BAD_SCALAR_START: 'a value that starts with @, ` or % must be in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'the indentation does not fit, or a value that has ": " in it is not in quotes',
+  DUPLICATE_KEY: 'this name was given before at the same place',
+  MISSING_CHAR: 'a quote, comma or space is missing',
+  MULTILINE_IMPLICIT_KEY: 'the indentation does not fit, or a colon is missing',
+  MULTIPLE_DOCS: 'expected one document; remove the line "---"',
+  RESOURCE_EXHAUSTION: 'expected sections and values, not such deep nesting',
+  TAB_AS_INDENT: 'expected spaces for indentation, not tabs',
+  TAG_RESOLVE_FAILED: 'a value that starts with ! must be in quotes',
+  UNEXPECTED_TOKEN:
+    'something here does not belong; a value that starts with * or & (such as a schedule or a pattern) must be in quotes',
+};
+
+/** One line for a person, without any of the text that was parsed. */
+function yamlMessage(code: ErrorCode): string {
+  return `not valid YAML: ${MESSAGES[code] ?? code.toLowerCase().replaceAll('_', ' ')}`;
 }

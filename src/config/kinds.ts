@@ -1,14 +1,22 @@
 import { z } from 'zod';
 
 import { MirrorError } from '../lib/errors/errors.ts';
-import { parseDeletionLimit } from '../mirror/plan/guard.ts';
-import { parseRetention } from '../mirror/plan/retention.ts';
+import { formatDeletionLimit, parseDeletionLimit } from '../mirror/plan/guard.ts';
+import { formatRetention, parseRetention } from '../mirror/plan/retention.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
-import { addressProblem, parseBaseUrl, parseListen, parseState, signingKeyProblem } from './addresses.ts';
-import { settingType } from './leaf.ts';
+import {
+  addressProblem,
+  formatListen,
+  parseBaseUrl,
+  parseListen,
+  parseState,
+  signingKeyProblem,
+  type StateSetting,
+} from './addresses.ts';
+import { setting, settingType } from './metadata.ts';
 import { Secret } from './secret.ts';
 
-/** The types of settings. Their messages say what is expected; the loader adds what it got, unless that is secret. */
+/** The types of settings. Their messages say what is expected; the loader adds the rejected value, unless that is secret. */
 
 /** The longest that a timer of Node can wait is 2^31 - 1 ms, a little under 25 days; more would fire at once. */
 const LONGEST_TIMER = '24d';
@@ -25,40 +33,49 @@ export function duration(limits: { readonly min?: string; readonly max?: string 
       `expected a duration from ${formatDuration(min)} to ${formatDuration(max)}`,
     );
   });
-  return settingType(type, { kind: 'duration', valueHint: '<duration>' });
+  return settingType(type, { kind: 'duration', valueHint: '<duration>', spell: formatDuration });
 }
 
 /** A size, in bytes once parsed. */
 export function size(limits: { readonly min: string }) {
-  const min = parseSize(limits.min);
-  const type = fromText((text) => {
-    const bytes = parseSize(text);
-    if (bytes >= min) return bytes;
-    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}`);
-  });
-  return settingType(type, { kind: 'size', valueHint: '<size>' });
+  const type = fromText(parserOfSizes(limits.min, ''));
+  return settingType(type, { kind: 'size', valueHint: '<size>', spell: formatSize });
 }
 
 /** A size, in bytes once parsed, or `off`, which is null once parsed. */
 export function sizeOrOff(limits: { readonly min: string }) {
-  const min = parseSize(limits.min);
-  const type = fromText((text) => {
-    if (text === 'off') return null;
+  const type = fromText(orOff(parserOfSizes(limits.min, ', or off')));
+  return settingType(type, { kind: 'size', valueHint: '<size|off>', spell: spellOrOff(formatSize) });
+}
+
+function parserOfSizes(least: string, orElse: string): (text: string) => number {
+  const min = parseSize(least);
+  return (text) => {
     const bytes = parseSize(text);
     if (bytes >= min) return bytes;
-    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}, or off`);
-  });
-  return settingType(type, { kind: 'size', valueHint: '<size|off>' });
+    throw new MirrorError('settings.invalid', `expected a size of at least ${formatSize(min)}${orElse}`);
+  };
+}
+
+/** Also takes `off`, which is null once parsed. */
+function orOff<T>(parse: (text: string) => T): (text: string) => T | null {
+  return (text) => (text === 'off' ? null : parse(text));
+}
+
+function spellOrOff<T>(spell: (value: T) => string): (value: T | null) => string {
+  return (value) => (value === null ? 'off' : spell(value));
 }
 
 /** How much may be deleted at once. */
 export function deletionLimit() {
-  return settingType(fromText(parseDeletionLimit), { kind: 'limit', valueHint: '<share|number|off>' });
+  const type = fromText(parseDeletionLimit);
+  return settingType(type, { kind: 'limit', valueHint: '<share|number|off>', spell: formatDeletionLimit });
 }
 
 /** How much of the history is kept. */
 export function retention() {
-  return settingType(fromText(parseRetention), { kind: 'retention', valueHint: '<number|duration|off>' });
+  const type = fromText(parseRetention);
+  return settingType(type, { kind: 'retention', valueHint: '<number|duration|off>', spell: formatRetention });
 }
 
 /** A whole number. */
@@ -76,11 +93,7 @@ export function choice<const T extends readonly [string, ...string[]]>(choices: 
 
 /** An absolute path; the loader has made it absolute. */
 export function path() {
-  const type = z.string().check((context) => {
-    const message = pathProblem(context.value);
-    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
-  });
-  return settingType(type, { kind: 'path', valueHint: '<path>' });
+  return settingType(z.string().check(refusing(pathProblem)), { kind: 'path', valueHint: '<path>' });
 }
 
 /** Why a text cannot be a path; undefined if it can. */
@@ -97,12 +110,10 @@ export function list(options: {
   readonly min: 0 | 1;
   readonly check?: (entry: string) => string | undefined;
 }) {
-  const entry = z.string().check((context) => {
-    const message = context.value === '' ? 'expected a text' : options.check?.(context.value);
-    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
-  });
+  const problem = (text: string): string | undefined =>
+    text === '' ? 'expected a text' : options.check?.(text);
   const type = z
-    .array(entry)
+    .array(z.string().check(refusing(problem)))
     .min(options.min, 'expected at least one entry; leave the setting out to select everything');
   return settingType(type, { kind: 'list', valueHint: '<list>' });
 }
@@ -114,45 +125,60 @@ export function baseUrl() {
 
 /** An address to listen on. */
 export function listen() {
-  return settingType(fromText(parseListen), { kind: 'listen', valueHint: '<host:port>' });
+  return settingType(fromText(parseListen), {
+    kind: 'listen',
+    valueHint: '<host:port>',
+    spell: formatListen,
+  });
 }
 
 /** An address to listen on, or `off`, which is null once parsed. */
 export function listenOrOff() {
-  const type = fromText((text) => (text === 'off' ? null : parseListen(text)));
-  return settingType(type, { kind: 'listen', valueHint: '<host:port|off>' });
+  const type = fromText(orOff(parseListen));
+  return settingType(type, { kind: 'listen', valueHint: '<host:port|off>', spell: spellOrOff(formatListen) });
 }
 
 /** The choice of the state cache. */
 export function state() {
-  return settingType(fromText(parseState), { kind: 'state', valueHint: '<sqlite|address>' });
+  const spell = (value: StateSetting): string =>
+    value.store === 'sqlite' ? value.store : value.address.toString();
+  return settingType(fromText(parseState), { kind: 'state', valueHint: '<sqlite|address>', spell });
 }
 
 /** A secret; the loader has made it one, whether it was given in place or by its file. */
 export function secret() {
-  return settingType(z.instanceof(Secret), { kind: 'secret', valueHint: '<secret>' });
+  return secretOf(() => undefined, '<secret>');
 }
 
 /** The address of something that is told or asked, as a secret: its path or its user name may be all that protects it. */
 export function secretAddress() {
-  return settingType(z.instanceof(Secret).check(revealing(addressProblem)), {
-    kind: 'secret',
-    valueHint: '<url>',
-  });
+  return secretOf(addressProblem, '<url>');
 }
 
 /** A key to sign with, as a secret. */
 export function secretKey() {
-  return settingType(z.instanceof(Secret).check(revealing(signingKeyProblem)), {
-    kind: 'secret',
-    valueHint: '<secret>',
+  return secretOf(signingKeyProblem, '<secret>');
+}
+
+/** A secret whose text is checked; the messages of the check tell nothing of the text. */
+function secretOf(problem: (text: string) => string | undefined, valueHint: string) {
+  const type = z.instanceof(Secret).check(refusing((value: Secret) => problem(value.reveal())));
+  return settingType(type, { kind: 'secret', valueHint, spell: String });
+}
+
+/** A path of a file that holds a secret: the setting beside the secret's whose name ends with `File`. */
+export function secretFile(secretName: string, comment?: string) {
+  return setting(path().optional(), {
+    description: `path of a file that holds \`${secretName}\``,
+    fileOf: secretName,
+    ...(comment === undefined ? {} : { comment }),
   });
 }
 
-/** A check of what a secret holds now, the message of which tells nothing of it. */
-function revealing(problem: (text: string) => string | undefined): z.core.CheckFn<Secret> {
+/** Turns a problem of a value into an issue of the schema. */
+function refusing<T>(problem: (value: T) => string | undefined): z.core.CheckFn<T> {
   return (context) => {
-    const message = problem(context.value.reveal());
+    const message = problem(context.value);
     if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
   };
 }

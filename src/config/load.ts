@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { CONFIG_VARIABLE, kebabName, settingDescriptors } from './descriptors.ts';
 import { failed, fileLayer, type FileLayer } from './file.ts';
 import { credentialLayer, environmentLayer, flagLayer } from './layers.ts';
-import type { Need } from './leaf.ts';
+import type { Need } from './metadata.ts';
 import { SettingsError, type SettingSource } from './problems.ts';
 import { resolveSettings, type CheckSchedule, type SettingSources } from './resolve.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';

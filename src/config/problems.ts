@@ -9,6 +9,9 @@ export interface SettingSource {
   readonly detail: string;
 }
 
+/** The source of a setting that nothing gave. */
+export const DEFAULT_SOURCE: SettingSource = { kind: 'default', detail: '' };
+
 /** One thing that is wrong with the settings. It never holds a secret's value. */
 export interface SettingProblem {
   /** The dotted name; undefined where the trouble is not with one setting, such as a file that is not YAML. */

@@ -1,5 +1,8 @@
+import { stringify } from 'yaml';
 import { z } from 'zod';
 
+import { printable } from '../lib/text/humanize.ts';
+import { escapedJson } from '../lib/text/terminal-text.ts';
 import {
   indentOf,
   lastPart,
@@ -7,12 +10,14 @@ import {
   sectionsEntered,
   settingDescriptors,
   type SettingDescriptor,
+  settingValue,
 } from './descriptors.ts';
-import { kindOfType } from './leaf.ts';
-import { settingsSchema } from './schema.ts';
-import { inlineYaml } from './yaml-text.ts';
+import { kindOfType } from './metadata.ts';
+import { DEFAULT_SOURCE, type SettingSource } from './problems.ts';
+import type { SettingSources } from './resolve.ts';
+import { type Settings, settingsSchema } from './schema.ts';
 
-/** What is written about the settings outside of the program, made from the schema so that it cannot go out of step. */
+/** Texts about the settings, made from the schema so that they cannot go out of step. */
 
 const WIDTH = 100;
 
@@ -95,4 +100,67 @@ function comment(text: string, indent: string): string[] {
     else lines[lines.length - 1] = `${line} ${word}`;
   }
   return lines;
+}
+
+/** One setting as it is in force, fit for JSON and for printing: spelled as in the file, secrets masked. */
+export interface EffectiveSetting {
+  readonly value: string | number | readonly string[] | null;
+  readonly source: SettingSource;
+}
+
+/** All settings as they are in force, by dotted name, secrets masked; null where nothing is set. */
+export function effectiveSettings(
+  settings: Settings,
+  sources: SettingSources,
+): Readonly<Record<string, EffectiveSetting>> {
+  return Object.fromEntries(
+    settingDescriptors.map((descriptor) => {
+      const source = sources[descriptor.name] ?? DEFAULT_SOURCE;
+      return [
+        descriptor.name,
+        { value: spelled(descriptor, settingValue(settings, descriptor.name)), source },
+      ];
+    }),
+  );
+}
+
+/** All settings as they are in force as YAML, secrets masked, each with where it came from. */
+export function renderEffective(settings: Settings, sources: SettingSources): string {
+  const lines: string[] = [];
+  let previous: string | undefined;
+  const effective = effectiveSettings(settings, sources);
+  for (const { name, fileOf, defaultText } of settingDescriptors) {
+    const { value, source } = effective[name] ?? { value: null, source: DEFAULT_SOURCE };
+    if (fileOf !== undefined && value === null) continue;
+    for (const section of sectionsEntered(name, previous))
+      lines.push(`${indentOf(section)}${lastPart(section)}:`);
+    previous = name;
+    const indented = indentOf(name) + lastPart(name);
+    const note = value === null && defaultText !== 'none' ? `: ${defaultText}` : '';
+    lines.push(`${indented}: ${inlineYaml(value)} # ${describeSource(source)}${note}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function describeSource({ kind, detail }: SettingSource): string {
+  return kind === 'default' ? 'default' : printable(`${kind} ${detail}`);
+}
+
+function spelled({ spell }: SettingDescriptor, value: unknown): EffectiveSetting['value'] {
+  if (value !== undefined && spell !== undefined) return spell(value);
+  if (Array.isArray(value)) return value.map(String);
+  return typeof value === 'string' || typeof value === 'number' ? value : null;
+}
+
+/** A value as YAML on one line, in which every character shows as itself: what does not is named by its number. */
+export function inlineYaml(value: unknown): string {
+  const text = stringify(value, {
+    collectionStyle: 'flow',
+    flowCollectionPadding: false,
+    lineWidth: 0,
+    singleQuote: true,
+    blockQuote: false,
+  }).replace(/\n$/, '');
+  // JSON is YAML, too (YAML 1.2.2, section 1.3).
+  return printable(text) === text ? text : String(escapedJson(JSON.stringify(value)));
 }

@@ -3,11 +3,17 @@ import type { z } from 'zod';
 import { fileSettingOf, kebabName, settingDescriptors, settingsByName } from './descriptors.ts';
 import { hasPassword } from './addresses.ts';
 import type { Layer } from './layers.ts';
-import type { Need } from './leaf.ts';
-import { describeProblem, quote, type SettingProblem, type SettingSource } from './problems.ts';
+import type { Need } from './metadata.ts';
+import {
+  DEFAULT_SOURCE,
+  describeProblem,
+  quote,
+  type SettingProblem,
+  type SettingSource,
+} from './problems.ts';
 import { settingsSchema, type NeedsOf, type Settings, type SettingsFor } from './schema.ts';
 import type { Secret } from './secret.ts';
-import { buildInput, pickWinners, type Winners } from './winners.ts';
+import { mergeLayers, type MergedValues, schemaInput } from './merge.ts';
 
 /** Where each setting's value came from, by dotted name. */
 export type SettingSources = Readonly<Record<string, SettingSource>>;
@@ -15,7 +21,7 @@ export type SettingSources = Readonly<Record<string, SettingSource>>;
 /** Says what is wrong with a cron expression, as "expected …"; undefined if nothing is. */
 export type CheckSchedule = (expression: string) => string | undefined;
 
-/** What {@link resolveSettings} decides upon. */
+/** The arguments of {@link resolveSettings}. */
 export interface ResolveRequest<T extends readonly Need[]> {
   /** The strongest first. */
   readonly layers: readonly Layer[];
@@ -33,33 +39,33 @@ export type Resolution<T extends readonly Need[]> =
   | { readonly settings: SettingsFor<NeedsOf<T>>; readonly sources: SettingSources }
   | { readonly problems: readonly SettingProblem[] };
 
-/** Decides which source wins for each setting, and validates what won. */
+/** Takes each setting from the strongest layer that has it, and validates them all. */
 export function resolveSettings<const T extends readonly Need[]>(request: ResolveRequest<T>): Resolution<T> {
-  const picked = pickWinners(request.layers);
-  const { winners } = picked;
-  const built = buildInput(winners, request.openSecret);
-  const problems = [...request.layers, picked, built].flatMap((part) => part.problems);
+  const merged = mergeLayers(request.layers);
+  const { values } = merged;
+  const built = schemaInput(values, request.openSecret);
+  const problems = [...request.layers, merged, built].flatMap((part) => part.problems);
   const result = settingsSchema.safeParse(built.input);
-  problems.push(...schemaProblems(result.error?.issues ?? [], winners));
-  problems.push(...flagPasswordProblems(winners));
-  problems.push(...scheduleProblems(winners, problems, request.checkSchedule));
-  if (request.complete) problems.push(...missingProblems(request.needs, winners, problems));
+  problems.push(...schemaProblems(result.error?.issues ?? [], values));
+  problems.push(...flagPasswordProblems(values));
+  problems.push(...scheduleProblems(values, problems, request.checkSchedule));
+  if (request.complete) problems.push(...missingProblems(request.needs, values, problems));
   if (!result.success || problems.length > 0) return { problems };
   const settings: Settings = result.data;
   if (!hasNeeds(settings, request.needs)) throw new TypeError('a setting is missing that no one noticed');
-  return { settings, sources: sourcesOf(winners) };
+  return { settings, sources: sourcesOf(values) };
 }
 
-function schemaProblems(issues: readonly z.core.$ZodIssue[], winners: Winners): SettingProblem[] {
-  const problems = issues.map(({ path, message }) => problemAt(path, message, winners));
+function schemaProblems(issues: readonly z.core.$ZodIssue[], values: MergedValues): SettingProblem[] {
+  const problems = issues.map(({ path, message }) => problemAt(path, message, values));
   // A number far out of range breaks two rules, with one message.
   const byText = new Map(problems.map((problem) => [describeProblem(problem), problem]));
   return [...byText.values()];
 }
 
-function problemAt(path: readonly PropertyKey[], message: string, winners: Winners): SettingProblem {
+function problemAt(path: readonly PropertyKey[], message: string, values: MergedValues): SettingProblem {
   const setting = path.filter((part) => typeof part === 'string').join('.');
-  const given = winners.get(setting);
+  const given = values.get(setting);
   const index = path.find((part) => typeof part === 'number');
   const value = typeof index === 'number' ? given?.value[index] : given?.value;
   return {
@@ -83,9 +89,9 @@ function isPrintable(setting: string, value: string): boolean {
   return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(value);
 }
 
-function flagPasswordProblems(winners: Winners): SettingProblem[] {
+function flagPasswordProblems(values: MergedValues): SettingProblem[] {
   return settingDescriptors.flatMap(({ name, kind, environmentVariable }) => {
-    const given = winners.get(name);
+    const given = values.get(name);
     if (kind !== 'state' || given?.source.kind !== 'flag') return [];
     if (typeof given.value !== 'string' || !hasPassword(given.value)) return [];
     const message =
@@ -96,11 +102,11 @@ function flagPasswordProblems(winners: Winners): SettingProblem[] {
 }
 
 function scheduleProblems(
-  winners: Winners,
+  values: MergedValues,
   known: readonly SettingProblem[],
   check: CheckSchedule | undefined,
 ): SettingProblem[] {
-  const given = winners.get('schedule');
+  const given = values.get('schedule');
   if (typeof given?.value !== 'string' || known.some(({ setting }) => setting === 'schedule')) return [];
   const message = check?.(given.value.trim());
   if (message === undefined) return [];
@@ -109,14 +115,14 @@ function scheduleProblems(
 
 function missingProblems(
   needs: readonly Need[],
-  winners: Winners,
+  values: MergedValues,
   known: readonly SettingProblem[],
 ): SettingProblem[] {
   return settingDescriptors.flatMap(({ name, need, flag, environmentVariable }) => {
     if (need === undefined || !needs.includes(need)) return [];
     const file = fileSettingOf(name);
     const names = file === undefined ? [name] : [name, file.name];
-    if (names.some((either) => winners.has(either) || known.some(({ setting }) => setting === either)))
+    if (names.some((either) => values.has(either) || known.some(({ setting }) => setting === either)))
       return [];
     const variables =
       file === undefined ? [environmentVariable] : [environmentVariable, file.environmentVariable];
@@ -142,12 +148,11 @@ function hasNeeds<T extends readonly Need[]>(
   });
 }
 
-function sourcesOf(winners: Winners): SettingSources {
-  const none: SettingSource = { kind: 'default', detail: '' };
+function sourcesOf(values: MergedValues): SettingSources {
   return Object.fromEntries(
     settingDescriptors.map(({ name }) => {
-      const given = winners.get(name) ?? winners.get(fileSettingOf(name)?.name ?? '');
-      return [name, given?.source ?? none];
+      const given = values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
+      return [name, given?.source ?? DEFAULT_SOURCE];
     }),
   );
 }

@@ -1,6 +1,6 @@
 import { isWebhookFilter } from './notification-types.ts';
-import { command, duration, list, path, secretAddress, secretKey } from './kinds.ts';
-import { section, setting } from './leaf.ts';
+import { command, duration, list, secretAddress, secretFile, secretKey } from './kinds.ts';
+import { section, setting } from './metadata.ts';
 
 const ARGUMENTS =
   'A list: the program and its arguments. No shell reads it. In a variable or a flag it is a JSON list, or one word.';
@@ -27,20 +27,14 @@ export const hooksSection = section('What is run or told when something happens.
     comment: `${MASKED} Or webhookFile, a variable, or a credential, as for service.apiKey.`,
     example: 'https://alerts.example.com/workbooks',
   }),
-  webhookFile: setting(path().optional(), {
-    description: 'path of a file that holds `hooks.webhook`',
-    fileOf: 'webhook',
-  }),
+  webhookFile: secretFile('hooks.webhook'),
   webhookSecret: setting(secretKey().optional(), {
     description:
       'key that the requests to `hooks.webhook` are signed with: `whsec_` and 24 to 64 bytes in base64',
     comment: 'Without whsec_ it is taken as base64, too. `openssl rand -base64 32` makes one.',
     example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
   }),
-  webhookSecretFile: setting(path().optional(), {
-    description: 'path of a file that holds `hooks.webhookSecret`',
-    fileOf: 'webhookSecret',
-  }),
+  webhookSecretFile: secretFile('hooks.webhookSecret'),
   webhookEvents: setting(list({ min: 1, check: eventProblem }).prefault(['*']), {
     description: 'what `hooks.webhook` is told of: types, a group of them as `target.*`, or `*` for all',
   }),
@@ -49,10 +43,7 @@ export const hooksSection = section('What is run or told when something happens.
     comment: `${MASKED} Or heartbeatFile. Made for services that sound an alarm when such a request does not come.`,
     example: 'https://heartbeats.example.com/any-long-random-text',
   }),
-  heartbeatFile: setting(path().optional(), {
-    description: 'path of a file that holds `hooks.heartbeat`',
-    fileOf: 'heartbeat',
-  }),
+  heartbeatFile: secretFile('hooks.heartbeat'),
 });
 
 function eventProblem(entry: string): string | undefined {

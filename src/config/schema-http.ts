@@ -1,5 +1,5 @@
-import { list, listenOrOff, path, secret } from './kinds.ts';
-import { section, setting } from './leaf.ts';
+import { list, listenOrOff, secret, secretFile } from './kinds.ts';
+import { section, setting } from './metadata.ts';
 
 /** Why a text cannot be a name of the host of `http.allowedHosts`; undefined if it can. */
 function hostProblem(text: string): string | undefined {
@@ -20,10 +20,7 @@ export const httpSection = section('Status page, health and metrics of the daemo
     comment: 'As a bearer token, or as the password of any user name. Better in a file: tokenFile.',
     example: 'any-long-random-text',
   }),
-  tokenFile: setting(path().optional(), {
-    description: 'path of a file that holds `http.token`',
-    fileOf: 'token',
-  }),
+  tokenFile: secretFile('http.token'),
   allowedHosts: setting(list({ min: 0, check: hostProblem }).prefault([]), {
     description:
       'names of the host under which these are answered without a token, beside addresses, `localhost` and the host of `http.listen`;' +

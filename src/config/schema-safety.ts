@@ -1,5 +1,5 @@
 import { choice, deletionLimit, integer, retention, size } from './kinds.ts';
-import { section, setting } from './leaf.ts';
+import { section, setting } from './metadata.ts';
 
 /** The settings of what the mirror refuses, holds back and keeps. */
 

@@ -1,7 +1,19 @@
 import { MirrorError } from '../lib/errors/errors.ts';
 import { parseNetwork } from '../lib/net/networks.ts';
-import { baseUrl, choice, duration, integer, list, listen, path, secret, size, sizeOrOff } from './kinds.ts';
-import { section, setting } from './leaf.ts';
+import {
+  baseUrl,
+  choice,
+  duration,
+  integer,
+  list,
+  listen,
+  path,
+  secret,
+  secretFile,
+  size,
+  sizeOrOff,
+} from './kinds.ts';
+import { section, setting } from './metadata.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
 
@@ -21,42 +33,26 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-personal-api-key',
     need: 'service',
   }),
-  apiKeyFile: setting(path().optional(), {
-    description: 'path of a file that holds `service.apiKey`',
-    comment: ROTATION,
-    fileOf: 'apiKey',
-  }),
+  apiKeyFile: secretFile('service.apiKey', ROTATION),
   apiKeySecond: setting(secret().optional(), {
     description: 'second API key, current API, tried when `service.apiKey` is refused',
     comment: 'To rotate without a gap: whichever of the two works is used until it is refused.',
     example: 'your-next-personal-api-key',
   }),
-  apiKeySecondFile: setting(path().optional(), {
-    description: 'path of a file that holds `service.apiKeySecond`',
-    comment: ROTATION,
-    fileOf: 'apiKeySecond',
-  }),
+  apiKeySecondFile: secretFile('service.apiKeySecond', ROTATION),
   apiToken: setting(secret().optional(), {
     description:
       'personal API token, v1; without it, or where v1 answers 404, changes are found from the contents alone',
     comment: 'Or apiTokenFile, a variable, or a credential, as for apiKey.',
     example: 'your-personal-api-token',
   }),
-  apiTokenFile: setting(path().optional(), {
-    description: 'path of a file that holds `service.apiToken`',
-    comment: ROTATION,
-    fileOf: 'apiToken',
-  }),
+  apiTokenFile: secretFile('service.apiToken', ROTATION),
   apiTokenSecond: setting(secret().optional(), {
     description: 'second API token, v1, tried when `service.apiToken` is refused',
     comment: 'To rotate without a gap, as with apiKeySecond.',
     example: 'your-next-personal-api-token',
   }),
-  apiTokenSecondFile: setting(path().optional(), {
-    description: 'path of a file that holds `service.apiTokenSecond`',
-    comment: ROTATION,
-    fileOf: 'apiTokenSecond',
-  }),
+  apiTokenSecondFile: secretFile('service.apiTokenSecond', ROTATION),
   connectTimeout: setting(duration({ min: '1ms' }).prefault('10s'), {
     description: 'how long connecting may take',
   }),
@@ -93,19 +89,13 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     comment: 'Or apiKeyFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-key',
   }),
-  apiKeyFile: setting(path().optional(), {
-    description: 'path of a file that holds `serve.apiKey`',
-    fileOf: 'apiKey',
-  }),
+  apiKeyFile: secretFile('serve.apiKey'),
   apiToken: setting(secret().optional(), {
     description: 'API token that the embedded service asks for, v1',
     comment: 'Or apiTokenFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-token',
   }),
-  apiTokenFile: setting(path().optional(), {
-    description: 'path of a file that holds `serve.apiToken`',
-    fileOf: 'apiToken',
-  }),
+  apiTokenFile: secretFile('serve.apiToken'),
   fetchInterval: setting(duration({ min: '1s', max: '366d' }).prefault('5m'), {
     description: 'how often the embedded service compares its clones with the external repositories',
     comment: 'A push event that its webhook is told of is fetched at once.',

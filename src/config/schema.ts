@@ -1,13 +1,12 @@
 import { z } from 'zod';
 
 import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
-import { section, setting, type Need } from './leaf.ts';
+import { section, setting, type Need } from './metadata.ts';
 import { hooksSection } from './schema-hooks.ts';
 import { httpSection } from './schema-http.ts';
 import { archiveSection, guardSection, historySection, retireSection } from './schema-safety.ts';
 import { serveSection, serviceSection } from './schema-service.ts';
 import type { Secret } from './secret.ts';
-import { targetProblem } from './target.ts';
 
 /** Longer than a timer may wait: these are compared with a clock. */
 const YEAR = '366d';
@@ -130,3 +129,25 @@ export type NeedsOf<T extends readonly Need[]> = number extends T['length'] ? ne
 export type SettingsFor<N extends Need> = Settings &
   ('service' extends N ? { service: { baseUrl: string; apiKey: Secret } } : unknown) &
   ('directory' extends N ? { directory: string } : unknown);
+
+/** Why a text cannot name a target as `REPOSITORY/BRANCH`; undefined if it can. */
+export function targetProblem(text: string): string | undefined {
+  const slash = text.lastIndexOf('/');
+  const repository = text.slice(0, Math.max(slash, 0));
+  const branch = text.slice(slash + 1);
+  if (repository === '' || branch === '') return 'expected REPOSITORY/BRANCH, such as Accounting/main';
+  // A Git branch cannot have these in its name (git-check-ref-format), so they can only be meant as a pattern.
+  if (/[*?[]/.test(branch)) return 'expected a pattern in the repository part only';
+  if (!isPercentEncoded(branch))
+    return 'expected a branch in which "%" is followed by two hexadecimal digits';
+  return undefined;
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

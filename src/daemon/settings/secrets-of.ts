@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { secretsIn } from '../../config/secrets.ts';
+import { secretsIn } from '../../config/secret.ts';
 
 /** The secrets as they are now, to keep them out of every output: also the password alone of the store's address. */
 export function secretsOf(settings: SettingsFor<never>): string[] {

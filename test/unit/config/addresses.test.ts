@@ -8,7 +8,7 @@ import {
   parseListen,
   parseState,
 } from '../../../src/config/addresses.ts';
-import { targetProblem } from '../../../src/config/target.ts';
+import { targetProblem } from '../../../src/config/schema.ts';
 
 describe('the address of the service', () => {
   it.each([

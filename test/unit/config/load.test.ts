@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { loadSettings, type LoadRequest } from '../../../src/config/load.ts';
-import type { Need } from '../../../src/config/leaf.ts';
+import type { Need } from '../../../src/config/metadata.ts';
 import { describeProblem, SettingsError } from '../../../src/config/problems.ts';
 import { exitCodeOf } from '../../../src/lib/errors/errors.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
-import { effectiveSettings, renderEffective } from '../../../src/config/effective.ts';
+import { effectiveSettings, renderEffective } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer } from '../../../src/config/layers.ts';
 import { renderExample, renderJsonSchema, renderSettingsTable } from '../../../src/config/render.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { effectiveSettings } from '../../../../src/config/effective.ts';
+import { effectiveSettings } from '../../../../src/config/render.ts';
 import { fileLayer } from '../../../../src/config/file.ts';
 import { environmentLayer, flagLayer } from '../../../../src/config/layers.ts';
 import { resolveSettings } from '../../../../src/config/resolve.ts';

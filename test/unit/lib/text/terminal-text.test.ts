@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 import { jsonText, table } from '../../../../src/cli/output.ts';
-import { inlineYaml } from '../../../../src/config/yaml-text.ts';
+import { inlineYaml } from '../../../../src/config/render.ts';
 import { printable } from '../../../../src/lib/text/humanize.ts';
 import {
   emphasised,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * What the schema says about a setting beyond its type. Names, variables, flags, the help, the example file and the
- * the manual's table all derive from the schema and from these two registries.
+ * The metadata of settings beside their types. Names, variables, flags, the help, the example file and the manual's table all
+ * derive from the schema and from this.
  */
 
 /** How a setting is written. */
@@ -26,15 +26,17 @@ export type SettingKind =
 /** A part of the settings that a command needs complete. */
 export type Need = 'service' | 'directory' | 'serve';
 
-/** What all settings of one type have in common. */
+/** The metadata that all settings of one type share. */
 export interface TypeFacts {
   readonly kind: SettingKind;
-  /** What stands for the value in a command's help, such as `<duration>`. */
+  /** Stands for the value in a command's help, such as `<duration>`. */
   readonly valueHint: string;
   readonly choices?: readonly string[];
+  /** Spells a value as the file would; texts, numbers and lists spell themselves. */
+  spell?(this: void, value: unknown): string;
 }
 
-/** What is said of one setting. */
+/** The metadata of one setting. */
 export interface SettingFacts {
   /** One line, for a table and a command's help. */
   readonly description: string;
@@ -48,16 +50,19 @@ export interface SettingFacts {
   readonly need?: Need;
   /** Whether a change of it while the daemon runs waits for a restart. */
   readonly needsRestart?: true;
-  /** The sibling that this one is the file of: `apiKey` for `apiKeyFile`. */
+  /** The dotted name of the secret that this one names the file of: `service.apiKey` for `service.apiKeyFile`. */
   readonly fileOf?: string;
 }
 
-const typeFacts = z.registry<TypeFacts>();
+const typeFacts = new WeakMap<z.core.$ZodType, TypeFacts>();
 const settingFacts = z.registry<SettingFacts>();
 
-/** Notes what is common to all settings of a type. */
-export function settingType<T extends z.ZodType>(type: T, facts: TypeFacts): T {
-  typeFacts.add(type, facts);
+/** Makes the type of some settings. */
+export function settingType<T extends z.ZodType>(
+  type: T,
+  facts: Omit<TypeFacts, 'spell'> & { spell?(this: void, value: z.output<T>): string },
+): T {
+  typeFacts.set(type, facts);
   return type;
 }
 
@@ -73,7 +78,7 @@ export function section<T extends z.core.$ZodShape>(description: string, shape: 
   return z.strictObject(shape).describe(description);
 }
 
-/** What a schema is as a setting; undefined for a section. */
+/** The metadata of a schema; undefined for a section. */
 export function factsOf(schema: z.core.$ZodType): (SettingFacts & TypeFacts) | undefined {
   const own = settingFacts.get(schema);
   const shared = typeFacts.get(withoutDefault(schema));

@@ -13,19 +13,19 @@ import type { Given, Layer } from './layers.ts';
 import type { SettingProblem } from './problems.ts';
 import { inlineSecret, type Secret } from './secret.ts';
 
-/** The values that count, by dotted name. Of a secret and its file, at most one. */
-export type Winners = ReadonlyMap<string, Given>;
+/** The given values by dotted name, each from the strongest layer that has it. Of a secret and its file, at most one. */
+export type MergedValues = ReadonlyMap<string, Given>;
 
 /**
  * Takes each setting from the strongest layer that has it.
  *
  * @param layers the strongest first
  */
-export function pickWinners(layers: readonly Layer[]): {
-  readonly winners: Winners;
+export function mergeLayers(layers: readonly Layer[]): {
+  readonly values: MergedValues;
   readonly problems: readonly SettingProblem[];
 } {
-  const winners = new Map<string, Given>();
+  const merged = new Map<string, Given>();
   const problems: SettingProblem[] = [];
   for (const { name, fileOf } of settingDescriptors) {
     // A secret's file is decided upon together with the secret.
@@ -38,21 +38,21 @@ export function pickWinners(layers: readonly Layer[]): {
         const message = `expected only one of ${name} (${own.source.detail}) and ${fileName ?? ''} (${file.source.detail})`;
         problems.push({ setting: name, source: undefined, message });
       }
-      if (own !== undefined) winners.set(name, own);
-      else if (file !== undefined && fileName !== undefined) winners.set(fileName, file);
+      if (own !== undefined) merged.set(name, own);
+      else if (file !== undefined && fileName !== undefined) merged.set(fileName, file);
       if (own !== undefined || file !== undefined) break;
     }
   }
-  return { winners, problems };
+  return { values: merged, problems };
 }
 
 /**
- * Makes the schema's input from the values that count: numbers from digits, absolute paths, secrets.
+ * Makes the schema's input from merged values: numbers from digits, absolute paths, secrets.
  *
  * @param openSecret opens a file-backed secret, or throws a MirrorError that says why not
  */
-export function buildInput(
-  winners: Winners,
+export function schemaInput(
+  values: MergedValues,
   openSecret: (path: string) => Secret,
 ): { readonly input: Readonly<Record<string, unknown>>; readonly problems: readonly SettingProblem[] } {
   const input: Record<string, unknown> = {};
@@ -77,7 +77,7 @@ export function buildInput(
       problems.push({ setting: name, source: given.source, message: error.message });
     }
   };
-  for (const [name, given] of winners) {
+  for (const [name, given] of values) {
     const descriptor = settingsByName.get(name);
     if (descriptor === undefined) continue;
     const value = inputOf(descriptor, given);
