@@ -1,3 +1,4 @@
+import { createBackgroundWork } from '../lib/concurrency/background-work.ts';
 import type { Trigger } from '../mirror/pass/events.ts';
 
 /** The daemon's loop: one pass at a time, and triggers that come meanwhile collapse into one pass after it. */
@@ -33,36 +34,18 @@ export function createLoop(
   pass: (trigger: Trigger, signal: AbortSignal) => Promise<void>,
   onDefect: (error: unknown) => void,
 ): Loop {
-  const abort = new AbortController();
   let waiting: Trigger | null = null;
-  let isWorking = false;
-  let working = Promise.resolve();
-
-  const work = async (): Promise<void> => {
-    while (waiting !== null && !abort.signal.aborted) {
-      const trigger = waiting;
-      waiting = null;
-      await pass(trigger, abort.signal);
-    }
-  };
-  const wake = (): void => {
-    if (isWorking) return;
-    isWorking = true;
-    working = work()
-      .catch(onDefect)
-      .finally(() => {
-        isWorking = false;
-        if (waiting !== null && !abort.signal.aborted) wake();
-      });
-  };
+  const passes = createBackgroundWork(async ({ stop }) => {
+    if (waiting === null) return;
+    const trigger = waiting;
+    waiting = null;
+    await pass(trigger, stop);
+  }, onDefect);
   return {
     trigger: (trigger) => {
       waiting = strongerTrigger(waiting, trigger);
-      wake();
+      passes.wake();
     },
-    stop: async () => {
-      abort.abort();
-      await working;
-    },
+    stop: () => passes.close(0),
   };
 }

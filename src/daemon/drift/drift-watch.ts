@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
 import { type TreeWatch, watchTrees } from './watch-trees.ts';
@@ -100,14 +101,13 @@ function createReporter(
   emit: EventSink,
 ): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
   const repairedAtMs = new Map<string, number>();
-  let saved = Promise.resolve();
+  const saves = createSerialQueue();
   const save = (): Promise<void> => {
     const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
-    saved = saved.then(() => tolerateStateFailure(emit, write, undefined));
-    return saved;
+    return saves.run(() => tolerateStateFailure(emit, write, undefined));
   };
   return {
-    saved: () => saved,
+    saved: saves.done,
     onDrift: async (target, differences) => {
       const summary = summariseDrift(differences);
       emit({ name: 'target.drifted', target, ...summary });

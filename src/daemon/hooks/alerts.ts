@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import { readinessOf } from '../status/readiness.ts';
@@ -39,10 +40,10 @@ export function createAlerts(
   findings: Findings,
 ): Alerts {
   const judgement = createJudgement(current, mirror, findings);
-  let judging = Promise.resolve();
+  const judging = createSerialQueue();
   let settling: NodeJS.Timeout | undefined;
   const inTurn = (work: () => Promise<void>): void => {
-    judging = judging.then(work).catch((error: unknown) => {
+    judging.run(work).catch((error: unknown) => {
       // What cannot be read now is judged after the next pass.
       findings.emit({ name: 'state.failed', ...eventFailure(error) });
     });
@@ -60,7 +61,7 @@ export function createAlerts(
     onTold: () => inTurn(judgement.remember),
     close: async () => {
       clearTimeout(settling);
-      await judging;
+      await judging.done();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../../config/changes.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -51,7 +52,7 @@ export function followSettings(
   let inForce = digestSettings(current);
   let waiting: readonly string[] = [];
   let problem = '';
-  let checking = Promise.resolve();
+  const checks = createSerialQueue();
   let watch: FileWatch | null = null;
 
   const refuse = (error: unknown): void => {
@@ -85,10 +86,7 @@ export function followSettings(
       refuse(error);
     }
   };
-  const check = (): Promise<void> => {
-    checking = checking.then(checkOnce);
-    return checking;
-  };
+  const check = (): Promise<void> => checks.run(checkOnce);
   return {
     current: () => current,
     check,
@@ -98,7 +96,7 @@ export function followSettings(
     },
     close: async () => {
       await watch?.close();
-      await checking;
+      await checks.done();
     },
   };
 }

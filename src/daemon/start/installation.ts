@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { createClient, type ServiceClient } from '../../mirror/upstream/client.ts';
 import type { KeyChange, KeySource, RefusalMemory } from '../../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../../mirror/upstream/pause.ts';
@@ -47,7 +48,7 @@ export function connect(
       v1: keysFrom(service.apiToken, service.apiTokenSecond),
     },
     refusals: memory,
-    reportFirstAccept: reportFirstAccept,
+    reportFirstAccept,
     oneShot,
     onKeyChange: (change) => {
       emit(eventOf(change));
@@ -106,7 +107,7 @@ export function rememberer(
   emit: EventSink,
 ): () => Promise<void> {
   let known: InstallationMemory = { ...memory };
-  let written = Promise.resolve();
+  const writes = createSerialQueue();
   const write = async (): Promise<void> => {
     const { form, pausedUntilMs = null, refused = null } = memory;
     const found = { form, pausedUntilMs, refused };
@@ -116,8 +117,5 @@ export function rememberer(
     await tolerateStateFailure(emit, save, undefined);
     known = found;
   };
-  return () => {
-    written = written.then(write);
-    return written;
-  };
+  return () => writes.run(write);
 }

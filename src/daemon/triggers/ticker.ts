@@ -1,3 +1,4 @@
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type Clocks, watchClock } from './clock.ts';
 import { type Schedule, startSchedule } from './schedule.ts';
 
@@ -32,7 +33,7 @@ export async function startTicker(
 ): Promise<Ticker> {
   let present = times;
   let running: Schedule | null = null;
-  let stopping = Promise.resolve();
+  const stops = createSerialQueue();
   let isStopped = false;
   const announce = (): void => {
     const nextAtMs = running?.nextRunAtMs() ?? null;
@@ -50,7 +51,7 @@ export async function startTicker(
   const replace = (schedule: Schedule): void => {
     const before = running;
     running = schedule;
-    stopping = stopping.then(() => before?.stop());
+    if (before !== null) void stops.run(before.stop);
     announce();
   };
   const restart = async (): Promise<void> => {
@@ -73,7 +74,7 @@ export async function startTicker(
     stop: async () => {
       isStopped = true;
       unwatch();
-      await stopping;
+      await stops.done();
       await running?.stop();
     },
   };

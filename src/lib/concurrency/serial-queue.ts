@@ -1,0 +1,22 @@
+/** Pieces of work that are done one after the other. */
+export interface SerialQueue {
+  /** Does a piece of work after all before it, whatever became of those; gives what it gives. */
+  readonly run: <Value>(work: () => Promise<Value>) => Promise<Value>;
+  /** Waits for all that was given to it so far; never rejects. */
+  readonly done: () => Promise<void>;
+}
+
+/** Makes an empty queue. */
+export function createSerialQueue(): SerialQueue {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    run: (work) => {
+      const result = last.then(work);
+      last = result.catch(() => {});
+      return result;
+    },
+    done: async () => {
+      await last;
+    },
+  };
+}
