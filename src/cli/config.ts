@@ -6,7 +6,7 @@ import { effectiveSettings, renderEffective } from '../config/render.ts';
 import type { LoadedSettings } from '../config/load.ts';
 import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
-import { checkCommands } from '../daemon/hooks/publish-gate.ts';
+import { checkCommands } from '../daemon/hooks/command-hooks.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { escapedJson, escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 

@@ -1,4 +1,7 @@
-import { eventFailure } from '../../mirror/pass/events.ts';
+import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import {
   type ChangeSpan,
   type DueHook,
@@ -9,105 +12,99 @@ import {
   toldTree,
   type ToldTree,
 } from '../../mirror/plan/due-hooks.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import type { AfterPublishPorts, HookCommand } from './ports.ts';
-import { createRetries } from './retries.ts';
-import { createSpans } from './pending-changes.ts';
-import { tellTree } from './run-hook.ts';
+import type { Published } from '../../mirror/plan/targets.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import { type HookCommand, type HookSurroundings, tellTree } from './command-hooks.ts';
+import { PendingChanges } from './pending-changes.ts';
 
-/** The command after publishing: run for one target at a time, beside the passes. */
-export interface AfterPublish {
-  /** A target has a new state, which is durable and visible. */
-  readonly onPublished: (target: string, span: ChangeSpan) => void;
-  /** Something moved, left the mirror, or may be due from before: everything that stands is looked at. */
-  readonly lookAtAll: () => void;
-  /** Waits until everything that is due now was run; gives for how many targets it failed and is still due. */
-  readonly settled: () => Promise<number>;
-  /** Begins no further one, and gives the running one so long to end, in milliseconds, before it is stopped. */
-  readonly close: (timeoutMs: number) => Promise<void>;
+/** What the command after publishing needs of the rest. */
+export interface AfterPublishPorts extends HookSurroundings {
+  /** The command as the settings have it now; null for none. */
+  readonly command: () => HookCommand | null;
+  readonly inventory: () => Promise<{
+    readonly published: readonly Published[];
+    readonly unreadable: readonly string[];
+  }>;
+  readonly manifest: (target: string) => Promise<Manifest | null>;
+  /** What the command was told, by path; null while that cannot be read. */
+  readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
+  /** Remembers what the command was told of a path; null for nothing any more. */
+  readonly remember: (target: string, tree: ToldTree | null) => Promise<void>;
+  readonly emit: EventSink;
 }
 
-/**
- * Makes the queue of the command after publishing. What it was told to its success is remembered by target, and compared with
- * what stands: so it is run at least once for every state that lasts, across crashes, and once for several states that came
- * while it was busy.
- */
-export function createAfterPublish(ports: AfterPublishPorts): AfterPublish {
-  const queue = new Queue(ports);
-  return {
-    onPublished: (target, span) => queue.onPublished(target, span),
-    lookAtAll: () => queue.lookAtAll(),
-    settled: () => queue.settled(),
-    close: (timeoutMs) => queue.close(timeoutMs),
-  };
-}
+/** Wait after the first failure for a target, and the longest wait, in milliseconds. */
+const BACK_OFF = { firstDelayMs: 30_000, maxDelayMs: 3_600_000 };
 
 /** The shortest wait between two looks at what is due again, in milliseconds. */
 const LEAST_WAIT_MS = 100;
 
-class Queue implements AfterPublish {
+/**
+ * The command after publishing: run for one target at a time, beside the passes. What it was told to its success is remembered by
+ * target, and compared with what stands: so it is run at least once for every state that lasts, across crashes, and once for
+ * several states that came while it was busy.
+ */
+export class AfterPublish {
   readonly #ports: AfterPublishPorts;
+  readonly #running: BackgroundWork;
   readonly #told = new Map<string, ToldTree>();
   readonly #due = new Map<string, DueHook>();
   readonly #hinted = new Set<string>();
-  readonly #spans = createSpans();
-  readonly #retries = createRetries(Math.random);
-  readonly #stop = new AbortController();
+  readonly #changes = new PendingChanges();
+  /** The targets that the command failed for. Times in milliseconds, of the clock that never jumps. */
+  readonly #failed = new Map<string, { readonly attempts: number; readonly nextAtMs: number }>();
   #isRecalled = false;
   #isAllToBeSeen = false;
   /** Whether it could not be found out what is due. */
   #isBlind = false;
-  #isClosing = false;
-  #working: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(ports: AfterPublishPorts) {
     this.#ports = ports;
+    this.#running = createBackgroundWork(
+      async ({ closing, stop }) => {
+        clearTimeout(this.#timer);
+        await this.#runAll(closing, stop);
+        this.#wakeLater(closing);
+      },
+      (error) => this.#report(null, error),
+    );
   }
 
-  onPublished(target: string, span: ChangeSpan): void {
+  /** A target has a new state, which is durable and visible. */
+  readonly onPublished = (target: string, span: ChangeSpan): void => {
     if (this.#ports.command() === null) return;
-    this.#spans.add(target, span);
+    this.#changes.add(target, span);
     this.#hinted.add(target);
-    this.#wake();
-  }
+    this.#running.wake();
+  };
 
+  /** Something moved, left the mirror, or may be due from before: everything that stands is looked at. */
   lookAtAll(): void {
     this.#isAllToBeSeen = true;
-    this.#wake();
+    this.#running.wake();
   }
 
+  /** Waits until everything that is due now was run; gives for how many targets it failed and is still due. */
   async settled(): Promise<number> {
-    while (this.#working !== null) await this.#working;
+    await this.#running.idle();
     return this.#due.size + (this.#isBlind ? 1 : 0);
   }
 
+  /** Begins no further one, and gives the running one so long to end, in milliseconds, before it is stopped. */
   async close(timeoutMs: number): Promise<void> {
-    this.#isClosing = true;
     clearTimeout(this.#timer);
-    const timer = setTimeout(() => this.#stop.abort(), timeoutMs);
-    await this.#working;
-    clearTimeout(timer);
+    await this.#running.close(timeoutMs);
   }
 
-  #wake(): void {
-    if (this.#isClosing || this.#working !== null) return;
-    clearTimeout(this.#timer);
-    this.#working = this.#work().finally(() => {
-      this.#working = null;
-      if (this.#isAllToBeSeen || this.#hinted.size > 0) this.#wake();
-      else this.#wakeLater();
-    });
+  #wakeLater(closing: AbortSignal): void {
+    if (this.#failed.size === 0 || closing.aborted) return;
+    const nextAtMs = Math.min(...[...this.#failed.values()].map((failure) => failure.nextAtMs));
+    const delayMs = Math.max(LEAST_WAIT_MS, nextAtMs - performance.now());
+    this.#timer = setTimeout(() => this.#running.wake(), delayMs).unref();
   }
 
-  #wakeLater(): void {
-    const delayMs = this.#retries.nextInMs();
-    if (delayMs === null || this.#isClosing) return;
-    this.#timer = setTimeout(() => this.#wake(), Math.max(LEAST_WAIT_MS, delayMs));
-    this.#timer.unref();
-  }
-
-  async #work(): Promise<void> {
+  async #runAll(closing: AbortSignal, stop: AbortSignal): Promise<void> {
     for (;;) {
       const command = this.#ports.command();
       if (command === null) {
@@ -115,16 +112,20 @@ class Queue implements AfterPublish {
         return;
       }
       if (!(await this.#refresh())) return;
-      const next = [...this.#due.values()].find(({ target }) => this.#retries.isDue(target));
-      if (next === undefined || this.#isClosing) return;
-      await this.#run(command, next);
+      const next = [...this.#due.values()].find(({ target }) => this.#isDue(target));
+      if (next === undefined || closing.aborted) return;
+      await this.#run(command, next, stop);
     }
+  }
+
+  #isDue(target: string): boolean {
+    return (this.#failed.get(target)?.nextAtMs ?? 0) <= performance.now();
   }
 
   #forgetAll(): void {
     this.#due.clear();
     this.#hinted.clear();
-    this.#spans.clear();
+    this.#changes.clear();
     this.#isAllToBeSeen = false;
   }
 
@@ -165,7 +166,7 @@ class Queue implements AfterPublish {
     const { published, unreadable } = await this.#ports.inventory();
     this.#due.clear();
     for (const due of dueHooks(published, new Set(unreadable), this.#told)) this.#due.set(due.target, due);
-    for (const target of this.#retries.names()) if (!this.#due.has(target)) this.#retries.forget(target);
+    for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
   }
 
   async #dueAt(target: string): Promise<DueHook | null> {
@@ -174,7 +175,7 @@ class Queue implements AfterPublish {
   }
 
   /** Runs the command for a target as it stands now, which may be another state than the one that was found to be due. */
-  async #run(command: HookCommand, found: DueHook): Promise<void> {
+  async #run(command: HookCommand, found: DueHook, stop: AbortSignal): Promise<void> {
     const { target, movedFrom } = found;
     const { emit, remember } = this.#ports;
     let span: ChangeSpan | undefined;
@@ -183,27 +184,33 @@ class Queue implements AfterPublish {
       // Whatever comes while the command runs is due anew.
       this.#due.delete(target);
       if (due === null) {
-        this.#retries.forget(target);
+        this.#failed.delete(target);
         return;
       }
-      span = this.#spans.take(target);
+      span = this.#changes.take(target);
       const changes = knownChanges(due, this.#told.get(target), span);
-      const durationMs = await tellTree(this.#ports, command, due, changes, this.#stop.signal);
+      const durationMs = await tellTree(this.#ports, command, due, changes, stop);
       if (due.event === 'retired') this.#told.delete(target);
       else this.#told.set(target, due.tree);
       if (movedFrom !== null) this.#told.delete(movedFrom);
-      this.#retries.forget(target);
+      this.#failed.delete(target);
       await remember(target, due.event === 'retired' ? null : due.tree);
       if (movedFrom !== null) await remember(movedFrom, null);
       emit({ name: 'hook.finished', hook: 'afterPublish', target, durationMs });
     } catch (error) {
-      this.#spans.giveBack(target, span);
+      if (span !== undefined) this.#changes.giveBack(target, span);
       if (!this.#due.has(target)) this.#due.set(target, found);
       // Stopped with the program: due again at its next start.
       if (error instanceof MirrorError && error.code === 'pass.abandoned') return;
-      this.#retries.note(target);
+      this.#noteFailure(target);
       this.#report(target, error);
     }
+  }
+
+  #noteFailure(target: string): void {
+    const attempts = (this.#failed.get(target)?.attempts ?? 0) + 1;
+    const nextAtMs = performance.now() + backOffDelayMs(BACK_OFF, attempts, Math.random());
+    this.#failed.set(target, { attempts, nextAtMs });
   }
 
   async #asOfNow(found: DueHook): Promise<DueHook | null> {

@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { delimiter, isAbsolute, join } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { findProgram } from './find-program.ts';
 
 /** A program to run to its end. */
 export interface CommandRequest {
@@ -116,11 +119,10 @@ function endOf(
   });
 }
 
+/** Waits for the end of what a program wrote, but not long: nothing but the pipe keeps this process for it. */
 async function drained({ stderr }: ChildProcess): Promise<void> {
-  if (stderr === null || stderr.readableEnded || stderr.destroyed) return;
-  const ended = Promise.withResolvers<void>();
-  stderr.once('close', ended.resolve).once('end', ended.resolve);
-  await Promise.race([ended.promise, sleep(DRAIN_MS)]);
+  if (stderr === null) return;
+  await Promise.race([finished(stderr).catch(() => {}), sleep(DRAIN_MS, undefined, { ref: false })]);
   stderr.destroy();
 }
 
@@ -199,4 +201,34 @@ function failure(what: string, lastLine: string | null): MirrorError {
 /** A sentence about a program's end with the last line that it wrote. */
 export function withLine(sentence: string, lastLine: string | null): string {
   return lastLine === null ? `${sentence}.` : `${sentence}: ${lastLine}`;
+}
+
+/**
+ * Where a program is, absolute. Folders of the search path that are not absolute are passed over: commands run in folders of the
+ * mirror, where those would lead to what the service sent.
+ * @param program a path, or a name to look for
+ * @param searchPath as the variable PATH has it
+ * @throws MirrorError `hook.failed`
+ */
+export async function findProgram(program: string, searchPath: string): Promise<string> {
+  const places = program.includes('/')
+    ? [program]
+    : searchPath.split(delimiter).map((folder) => join(folder, program));
+  for (const place of places) {
+    if (isAbsolute(place) && (await isProgram(place))) return place;
+  }
+  throw new MirrorError('hook.failed', `${JSON.stringify(program)} is no program that can be run.`, {
+    hint: program.includes('/')
+      ? 'Check that the file is there, and that the user of this process may execute it.'
+      : `It is looked for in ${searchPath}; give its whole path if it is elsewhere.`,
+  });
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
 }

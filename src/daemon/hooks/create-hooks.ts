@@ -1,16 +1,15 @@
 import { hostname } from 'node:os';
 
-import { createPoster } from '../../mirror/upstream/post.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { createAfterPublish } from './after-publish.ts';
-import { KILL_GRACE_MS } from './command.ts';
-import { createHeartbeat } from './heartbeat.ts';
-import { createWebhook } from './webhook.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { createPoster } from '../../mirror/upstream/post.ts';
 import type { Mirror } from '../start/open-mirror.ts';
+import { AfterPublish } from './after-publish.ts';
 import { createAlerts } from './alerts.ts';
-import { commandOf, surroundingsOf } from './publish-gate.ts';
+import { KILL_GRACE_MS } from './command.ts';
+import { commandOf, surroundingsOf } from './command-hooks.ts';
+import { createHeartbeat, createWebhook, type WebhookTarget } from './http-hooks.ts';
 
 /** What is run and told when something happens; all of it beside the passes. */
 export interface Hooks {
@@ -49,9 +48,10 @@ export function createHooks(
   mirror: Pick<Mirror, 'store' | 'state' | 'onPublished'>,
   emit: EventSink,
 ): Hooks {
-  const { store, state } = mirror;
-  const afterPublish = createAfterPublish({
-    ...surroundingsOf(current),
+  const { store, state, onPublished } = mirror;
+  const surroundings = surroundingsOf(current);
+  const afterPublish = new AfterPublish({
+    ...surroundings,
     command: () => commandOf(current(), 'afterPublish'),
     inventory: store.inventory,
     manifest: store.manifest,
@@ -59,59 +59,44 @@ export function createHooks(
     remember: (target, tree) => tolerateStateFailure(emit, () => state.saveToldTree(target, tree), undefined),
     emit,
   });
-  const telling = createTelling(current, mirror, emit);
-  mirror.onPublished(afterPublish.onPublished);
+  const { send, close: closeConnections } = createPoster(ANSWER_TIMEOUT_MS);
+  const webhook = createWebhook({
+    target: () => webhookOf(current()),
+    send,
+    scrub: surroundings.scrub,
+    host: hostname(),
+    emit,
+    onDone: () => alerts.onTold(),
+  });
+  const heartbeat = createHeartbeat(() => current().hooks.heartbeat?.reveal() ?? null, send, emit);
+  const alerts = createAlerts(current, mirror, { tell: webhook.tell, beat: heartbeat.beat, emit });
+  onPublished(afterPublish.onPublished);
   afterPublish.lookAtAll();
-  let closed: Promise<void> | null = null;
-  const closeAll = async (timeoutMs: number): Promise<void> => {
+  const close = async (timeoutMs: number): Promise<void> => {
     const tellingMs = Math.min(TELLING_MS, timeoutMs * TELLING_SHARE);
     await afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
-    await telling.close(tellingMs);
+    await alerts.close();
+    await Promise.all([webhook.close(tellingMs), heartbeat.close(tellingMs)]);
+    // What has arrived by now is remembered.
+    await alerts.close();
+    await closeConnections();
   };
+  let closed: Promise<void> | null = null;
   return {
     sink: (event) => {
       if (LOOK_AGAIN.has(event.name)) afterPublish.lookAtAll();
-      telling.sink(event);
+      alerts.sink(event);
     },
-    settled: afterPublish.settled,
+    settled: () => afterPublish.settled(),
     close: (timeoutMs) => {
-      closed ??= closeAll(timeoutMs);
+      closed ??= close(timeoutMs);
       return closed;
     },
   };
 }
 
-/** Webhook and heartbeat, and the alerts who decides what they tell. */
-function createTelling(
-  current: () => SettingsFor<'directory'>,
-  mirror: Pick<Mirror, 'store' | 'state'>,
-  emit: EventSink,
-): Pick<Hooks, 'sink' | 'close'> {
-  const { send, close } = createPoster(ANSWER_TIMEOUT_MS);
-  const webhook = createWebhook({
-    target: () => {
-      const { webhook: address, webhookSecret, webhookEvents: filters } = current().hooks;
-      if (address === undefined) return null;
-      return { address: address.reveal(), key: webhookSecret?.reveal() ?? null, filters };
-    },
-    send,
-    scrub: surroundingsOf(current).scrub,
-    host: hostname(),
-    emit,
-    now: Date.now,
-    onDone: () => alerts.onTold(),
-  });
-  const address = (): string | null => current().hooks.heartbeat?.reveal() ?? null;
-  const heartbeat = createHeartbeat({ address, send, emit });
-  const alerts = createAlerts(current, mirror, { tell: webhook.tell, beat: heartbeat.beat, emit });
-  return {
-    sink: alerts.sink,
-    close: async (timeoutMs) => {
-      await alerts.close();
-      await Promise.all([webhook.close(timeoutMs), heartbeat.close(timeoutMs)]);
-      // What has arrived by now is remembered.
-      await alerts.close();
-      await close();
-    },
-  };
+function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
+  const { webhook, webhookSecret, webhookEvents: filters } = hooks;
+  if (webhook === undefined) return null;
+  return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters };
 }

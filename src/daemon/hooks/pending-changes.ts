@@ -4,42 +4,36 @@ import { type ChangeSpan, joinSpans } from '../../mirror/plan/due-hooks.ts';
 const CHANGES_KEPT = 200_000;
 
 /** The lists of changed files that the command has not read yet, by target. Losing one costs the command a look at a tree. */
-export interface Spans {
-  readonly add: (target: string, span: ChangeSpan) => void;
-  /** Takes a target's list out. */
-  readonly take: (target: string) => ChangeSpan | undefined;
-  /** Gives back what was taken out, as the command did not come to its end with it. */
-  readonly giveBack: (target: string, span: ChangeSpan | undefined) => void;
-  readonly clear: () => void;
-}
+export class PendingChanges {
+  readonly #spans = new Map<string, ChangeSpan>();
+  #kept = 0;
 
-/** Makes an empty set of lists. */
-export function createSpans(): Spans {
-  const spans = new Map<string, ChangeSpan>();
-  let kept = 0;
-  const take = (target: string): ChangeSpan | undefined => {
-    const span = spans.get(target);
-    spans.delete(target);
-    kept -= span?.changes.length ?? 0;
+  add(target: string, span: ChangeSpan): void {
+    this.#put(target, joinSpans(this.take(target), span));
+  }
+
+  /** Takes a target's list out. */
+  take(target: string): ChangeSpan | undefined {
+    const span = this.#spans.get(target);
+    this.#spans.delete(target);
+    this.#kept -= span?.changes.length ?? 0;
     return span;
-  };
-  const put = (target: string, span: ChangeSpan): void => {
-    if (kept + span.changes.length > CHANGES_KEPT) return;
-    spans.set(target, span);
-    kept += span.changes.length;
-  };
-  return {
-    take,
-    add: (target, span) => put(target, joinSpans(take(target), span)),
-    giveBack: (target, span) => {
-      const later = take(target);
-      if (span === undefined) {
-        if (later !== undefined) put(target, later);
-      } else put(target, later === undefined ? span : joinSpans(span, later));
-    },
-    clear: () => {
-      spans.clear();
-      kept = 0;
-    },
-  };
+  }
+
+  /** Gives back what was taken out, as the command did not come to its end with it. */
+  giveBack(target: string, span: ChangeSpan): void {
+    const later = this.take(target);
+    this.#put(target, later === undefined ? span : joinSpans(span, later));
+  }
+
+  clear(): void {
+    this.#spans.clear();
+    this.#kept = 0;
+  }
+
+  #put(target: string, span: ChangeSpan): void {
+    if (this.#kept + span.changes.length > CHANGES_KEPT) return;
+    this.#spans.set(target, span);
+    this.#kept += span.changes.length;
+  }
 }

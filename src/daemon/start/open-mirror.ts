@@ -14,7 +14,7 @@ import type { PassPolicy } from '../../mirror/pass/pass.ts';
 import type { PassContext } from '../../mirror/pass/context.ts';
 import { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
-import { checkCommands, publishGateOf } from '../hooks/publish-gate.ts';
+import { checkCommands, publishGateOf } from '../hooks/command-hooks.ts';
 import { openStateOf, recallTrees } from './open-reader.ts';
 import { keepNotes } from './progress-notes.ts';
 

@@ -4,11 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type AfterPublish, createAfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
+import { AfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
 import type { ToldTree } from '../../../../src/mirror/plan/due-hooks.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { published, repository } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -63,13 +64,8 @@ class Stand {
 
   private open(): AfterPublish {
     const { folder, trees } = this;
-    return createAfterPublish({
-      places: {
-        directory: folder,
-        treeOf: (target) => join(folder, 'mirror', target),
-        manifestOf: (target) => join(folder, 'manifests', `${target}.json`),
-      },
-      environment: { PATH: process.env['PATH'] },
+    return new AfterPublish({
+      layout: layoutOf(folder),
       scrub: (text) => text.replaceAll('s3cret', '[secret]'),
       command: () =>
         this.script === '' ? null : { words: ['/bin/sh', '-c', this.script], timeoutMs: this.timeoutMs },

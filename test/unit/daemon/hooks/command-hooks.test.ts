@@ -5,7 +5,8 @@ import { fileLayer } from '../../../../src/config/file.ts';
 import { environmentLayer, flagLayer } from '../../../../src/config/layers.ts';
 import { resolveSettings } from '../../../../src/config/resolve.ts';
 import { inlineSecret } from '../../../../src/config/secret.ts';
-import { cleanEnvironment, hookEnvironment } from '../../../../src/daemon/hooks/environment.ts';
+import { cleanEnvironment, hookEnvironment } from '../../../../src/daemon/hooks/command-hooks.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 
 interface Sources {
   readonly text?: string;
@@ -123,20 +124,21 @@ describe('the environment of a command', () => {
   });
 
   it('holds no NUL, which would keep the command from being started', () => {
-    const variables = {
+    const tree = {
+      repository: 'A\0B',
+      repositoryId: 'id',
+      branch: 'main',
+      publishedAtMs: 1,
+      fingerprint: null,
+    };
+    const own = {
       MIRROR_HOOK: 'afterPublish',
       MIRROR_EVENT: 'published',
-      MIRROR_TARGET: 'A/main',
-      MIRROR_REPOSITORY: 'A\0B',
-      MIRROR_REPOSITORY_ID: 'id',
-      MIRROR_BRANCH: 'main',
-      MIRROR_DIRECTORY: '/m',
-      MIRROR_TREE: '/m/mirror/A/main',
-      MIRROR_MANIFEST: '/m/manifests/A/main.json',
       MIRROR_FINGERPRINT: '',
       MIRROR_PREVIOUS_FINGERPRINT: '',
       MIRROR_CHANGES: 'known',
     } as const;
-    expect(hookEnvironment({}, variables)['MIRROR_REPOSITORY']).toBe('AB');
+    const environment = hookEnvironment({}, layoutOf('/m'), 'A/main', tree, own);
+    expect(environment).toMatchObject({ MIRROR_REPOSITORY: 'AB', MIRROR_TREE: '/m/mirror/A/main' });
   });
 });

@@ -6,9 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { createPoster } from '../../../../src/mirror/upstream/post.ts';
-import { createHeartbeat } from '../../../../src/daemon/hooks/heartbeat.ts';
-import { signatureOf } from '../../../../src/daemon/hooks/signature.ts';
-import { createWebhook, type Webhook, type WebhookTarget } from '../../../../src/daemon/hooks/webhook.ts';
+import {
+  createHeartbeat,
+  createWebhook,
+  signatureOf,
+  type Webhook,
+  type WebhookTarget,
+} from '../../../../src/daemon/hooks/http-hooks.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
 
@@ -59,7 +63,6 @@ function startWebhook(target: WebhookTarget): { webhook: Webhook; events: Mirror
     scrub: (text) => text.replaceAll('s3cret', '[secret]'),
     host: 'machine',
     emit: (event) => events.push(event),
-    now: Date.now,
     onDone: () => {},
   });
   onTestFinished(() => webhook.close(0));
@@ -208,11 +211,11 @@ describe('a heartbeat', () => {
   it('is one request at a time, and is tried again', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
     const events: MirrorEvent[] = [];
-    const heartbeat = createHeartbeat({
-      address: () => `${origin}/s3cret`,
-      send: startPoster().send,
-      emit: (event) => events.push(event),
-    });
+    const heartbeat = createHeartbeat(
+      () => `${origin}/s3cret`,
+      startPoster().send,
+      (event) => events.push(event),
+    );
     for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
     await until(() => events.length === 1);
     expect(JSON.stringify(events)).not.toContain('s3cret');

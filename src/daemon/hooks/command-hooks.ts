@@ -1,0 +1,226 @@
+import { lstat } from 'node:fs/promises';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { scrub } from '../../lib/text/scrub.ts';
+import type { PassContext, StagedState } from '../../mirror/pass/context.ts';
+import { changedFiles, changeLines, type FileChange } from '../../mirror/plan/changed-files.ts';
+import { type DueHook, toldTree, type ToldTree } from '../../mirror/plan/due-hooks.ts';
+import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
+import { secretsOf } from '../settings/secrets-of.ts';
+import { type CommandEnd, findProgram, runCommand, withLine } from './command.ts';
+
+/** A command and how long it may take, in milliseconds. */
+export interface HookCommand {
+  readonly words: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/** What both commands work with. */
+export interface HookSurroundings {
+  /** Where the mirror is, as commands are told. */
+  readonly layout: DirectoryLayout;
+  /** Masks the secrets in a text. */
+  readonly scrub: (text: string) => string;
+}
+
+/** The command of one of the two settings; null for none. */
+export function commandOf(
+  { hooks }: SettingsFor<never>,
+  name: 'afterPublish' | 'beforePublish',
+): HookCommand | null {
+  const words = hooks[name];
+  return words === undefined ? null : { words, timeoutMs: hooks.timeout };
+}
+
+/** The surroundings of commands. @param current the settings in force */
+export function surroundingsOf(current: () => SettingsFor<'directory'>): HookSurroundings {
+  return {
+    layout: layoutOf(current().directory),
+    scrub: (text) => scrub(text, secretsOf(current())),
+  };
+}
+
+/** Makes sure that the commands of the settings can be run. @throws MirrorError `settings.invalid` */
+export async function checkCommands(settings: SettingsFor<never>): Promise<void> {
+  const { PATH: searchPath = '' } = cleanEnvironment(process.env);
+  for (const name of ['afterPublish', 'beforePublish'] as const) {
+    const [program] = settings.hooks[name] ?? [];
+    if (program === undefined) continue;
+    try {
+      await findProgram(program, searchPath);
+    } catch (error) {
+      const { message, hint } = toMirrorError(error);
+      throw new MirrorError('settings.invalid', `hooks.${name}: ${message}`, {
+        cause: error,
+        ...(hint === undefined ? {} : { hint }),
+      });
+    }
+  }
+}
+
+/**
+ * The variables of this process that a command gets: what programs need to find their way, and nothing that could be a secret, so
+ * none of this program's settings and no proxy with its password.
+ */
+const PASSED_ON = /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR)$/;
+
+/** Where programs are looked for if nothing says so (Filesystem Hierarchy Standard). */
+const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The environment of a command before its own variables. */
+export function cleanEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const clean: Record<string, string> = { PATH: USUAL_PATH };
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && PASSED_ON.test(name)) clean[name] = value;
+  }
+  return clean;
+}
+
+/** The variables that only one of the two commands gets, or that follow from what it is run for. */
+interface OwnVariables {
+  readonly MIRROR_HOOK: 'afterPublish' | 'beforePublish';
+  readonly MIRROR_EVENT: string;
+  readonly MIRROR_STAGE?: string;
+  readonly MIRROR_MOVED_FROM?: string;
+  readonly MIRROR_FINGERPRINT: string;
+  readonly MIRROR_PREVIOUS_FINGERPRINT: string;
+  readonly MIRROR_CHANGES: 'known' | 'unknown';
+}
+
+/** The whole environment of a command. NUL, which no variable can hold, is left out of what the service named so. */
+export function hookEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+  layout: DirectoryLayout,
+  target: string,
+  { repository, repositoryId, branch }: ToldTree,
+  own: OwnVariables,
+): Record<string, string> {
+  const variables = {
+    ...own,
+    MIRROR_TARGET: target,
+    MIRROR_REPOSITORY: repository,
+    MIRROR_REPOSITORY_ID: repositoryId,
+    MIRROR_BRANCH: branch,
+    MIRROR_DIRECTORY: layout.root,
+    MIRROR_TREE: treePath(layout, target),
+    MIRROR_MANIFEST: manifestPath(layout, target),
+  };
+  const whole = cleanEnvironment(environment);
+  for (const [name, value] of Object.entries(variables)) whole[name] = value.replaceAll('\0', '');
+  return whole;
+}
+
+/**
+ * Runs the command after publishing for a target.
+ * @param changes the changed files; null where they are not known
+ * @returns how long it took, in milliseconds
+ * @throws MirrorError `hook.failed`, `pass.abandoned`
+ */
+export async function tellTree(
+  { layout, scrub: masked }: HookSurroundings,
+  command: HookCommand,
+  { target, tree, event, movedFrom, before }: DueHook,
+  changes: readonly FileChange[] | null,
+  signal: AbortSignal,
+): Promise<number> {
+  const folder = treePath(layout, target);
+  const { exitCode, lastLine, durationMs } = await runCommand({
+    ...command,
+    cwd: event !== 'retired' && (await isFolder(folder)) ? folder : layout.root,
+    environment: hookEnvironment(process.env, layout, target, tree, {
+      MIRROR_HOOK: 'afterPublish',
+      MIRROR_EVENT: event,
+      MIRROR_FINGERPRINT: event === 'retired' ? '' : (tree.fingerprint ?? ''),
+      MIRROR_PREVIOUS_FINGERPRINT: before?.fingerprint ?? '',
+      MIRROR_CHANGES: changes === null ? 'unknown' : 'known',
+      ...(movedFrom === null ? {} : { MIRROR_MOVED_FROM: movedFrom }),
+    }),
+    input: changeLines(changes ?? []),
+    signal,
+  });
+  if (exitCode === 0) return durationMs;
+  throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
+    hint: 'It is run again by itself.',
+  });
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+/**
+ * The command that looks at new states before they are published, as the settings want it; null for none.
+ * @param onProgress called while the command runs
+ */
+export function publishGateOf(
+  settings: SettingsFor<'directory'>,
+  onProgress: () => void,
+): PassContext['beforePublish'] {
+  const command = commandOf(settings, 'beforePublish');
+  if (command === null) return null;
+  const surroundings = surroundingsOf(() => settings);
+  return async (state, signal) => {
+    const beat = setInterval(onProgress, BEAT_MS);
+    try {
+      await askGate(surroundings, command, state, signal);
+    } finally {
+      clearInterval(beat);
+    }
+  };
+}
+
+/** How often a command that runs counts as progress, in milliseconds: it has a time limit of its own. */
+const BEAT_MS = 1000;
+
+/**
+ * Has the command before publishing look at a new state: exit code 0 lets it through.
+ * @throws MirrorError `publish.refused` for the exit codes 1 to 125, `hook.failed` for everything else, `pass.abandoned`
+ */
+async function askGate(
+  { layout, scrub: masked }: HookSurroundings,
+  command: HookCommand,
+  { target, manifest, previous, folder }: StagedState,
+  signal: AbortSignal,
+): Promise<void> {
+  const tree = toldTree(manifest);
+  const environment = hookEnvironment(process.env, layout, target, tree, {
+    MIRROR_HOOK: 'beforePublish',
+    MIRROR_EVENT: 'staged',
+    MIRROR_STAGE: folder,
+    MIRROR_FINGERPRINT: tree.fingerprint ?? '',
+    MIRROR_PREVIOUS_FINGERPRINT: previous?.fingerprint ?? '',
+    MIRROR_CHANGES: 'known',
+  });
+  const input = changeLines(changedFiles(previous?.files ?? [], manifest.files));
+  try {
+    refuseBadEnd(await runCommand({ ...command, cwd: folder, environment, input, signal }));
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code === 'pass.abandoned') throw error;
+    // The sentence of a target that failed does not name the command.
+    const isRefusal = error.code === 'publish.refused';
+    const message = isRefusal ? error.message : `The command hooks.beforePublish failed: ${error.message}`;
+    throw new MirrorError(error.code, masked(message), {
+      cause: error,
+      hint: isRefusal
+        ? 'What is published stays. It is tried again when the version or the settings change, after an hour, or at once by `retry`.'
+        : 'Nothing was published; it is tried again by itself. `config show` says which command it is.',
+    });
+  }
+}
+
+/** Shells end so when a program cannot be run, and above when a signal ended it (POSIX, 2.8.2 "Exit Status for Commands"). */
+const FIRST_EXIT_CODE_OF_SHELLS = 126;
+
+function refuseBadEnd({ exitCode, lastLine }: CommandEnd): void {
+  if (exitCode === 0) return;
+  if (exitCode >= FIRST_EXIT_CODE_OF_SHELLS)
+    throw new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine));
+  const sentence = `The command hooks.beforePublish refuses the new state (exit code ${exitCode})`;
+  throw new MirrorError('publish.refused', withLine(sentence, lastLine));
+}
