@@ -3,8 +3,8 @@ import { createMemoryRelease } from './memory.ts';
 import { createNotifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { startTicker } from './triggers/ticker.ts';
-import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
+import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
 import type { EventLog } from './log/logger.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { runPass } from '../mirror/pass/pass.ts';
@@ -122,7 +122,7 @@ async function loopUntilStopped(daemon: DaemonContext, mirror: Mirror, opened: C
   sinks.push(status.sink, supervision.sink);
   const http = await startHttp(settings.current, status, emit);
   opened.push(http.close);
-  const hooks = createHooks(settings.current, mirror, emit);
+  const hooks = createHooks(settings.current, mirror, emit, status);
   opened.push(() => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS));
   sinks.push(leases.sink, http.sink, hooks.sink);
   const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);

@@ -5,6 +5,8 @@ import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import { createPoster } from '../../mirror/upstream/post.ts';
 import type { Mirror } from '../start/open-mirror.ts';
+import { createMirrorStatusReader } from '../status/mirror-status.ts';
+import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createAlerts } from './alerts.ts';
 import { KILL_GRACE_MS } from './command.ts';
@@ -42,11 +44,13 @@ const LOOK_AGAIN: ReadonlySet<string> = new Set([
 /**
  * Makes the hooks of a mirror, and begins with what is due from before.
  * @param current the settings in force
+ * @param status tells how the mirror stands, and hears of all events by itself; null where nobody else reads that
  */
 export function createHooks(
   current: () => SettingsFor<'directory'>,
   mirror: Pick<Mirror, 'store' | 'state' | 'onPublished'>,
   emit: EventSink,
+  status: Pick<StatusService, 'readMirror'> | null = null,
 ): Hooks {
   const { store, state, onPublished } = mirror;
   const surroundings = surroundingsOf(current);
@@ -59,6 +63,7 @@ export function createHooks(
     remember: (target, tree) => tolerateStateFailure(emit, () => state.saveToldTree(target, tree), undefined),
     emit,
   });
+  const reader = createMirrorStatusReader(current, mirror);
   const { send, close: closeConnections } = createPoster(ANSWER_TIMEOUT_MS);
   const webhook = createWebhook({
     target: () => webhookOf(current()),
@@ -69,7 +74,14 @@ export function createHooks(
     onDone: () => alerts.onTold(),
   });
   const heartbeat = createHeartbeat(() => current().hooks.heartbeat?.reveal() ?? null, send, emit);
-  const alerts = createAlerts(current, mirror, { tell: webhook.tell, beat: heartbeat.beat, emit });
+  const alerts = createAlerts({
+    current,
+    readMirror: status?.readMirror ?? reader.read,
+    state,
+    tell: webhook.tell,
+    beat: heartbeat.beat,
+    emit,
+  });
   onPublished(afterPublish.onPublished);
   afterPublish.lookAtAll();
   const close = async (timeoutMs: number): Promise<void> => {
@@ -85,6 +97,7 @@ export function createHooks(
   return {
     sink: (event) => {
       if (LOOK_AGAIN.has(event.name)) afterPublish.lookAtAll();
+      reader.sink(event);
       alerts.sink(event);
     },
     settled: () => afterPublish.settled(),
