@@ -108,7 +108,7 @@ export function createWriter({ registry }: Pick<Samples, 'registry'>): Writer {
       const commit: CommitPlan = { branch: place.branch, from: place.head, author, at, message, changes };
       const [commitId = ''] = await makeCommits(git, place.gitDirectory, [commit]);
       const committedAt = new Date();
-      await registry.refresh(place.repositoryId);
+      await registry.fetches.fetch(place.repositoryId);
       const { repository, branch } = place;
       return { repository, branch, summary: plan.summary, paths: pathsOf(changes), commitId, committedAt };
     },

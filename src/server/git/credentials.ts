@@ -10,46 +10,45 @@ export interface Credentials {
   readonly password: string;
 }
 
+/** The name of a file of credentials. */
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** The credentials of external repositories: a file each, which only the service's own user can read. */
-export interface CredentialStore {
+export class CredentialStore {
+  private readonly folder: string;
+
+  /** @param folder made with the first of them */
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
   /** Writes them so that a power cut leaves them. */
-  readonly write: (id: string, credentials: Credentials) => Promise<void>;
-  readonly remove: (id: string) => Promise<void>;
+  async write(id: string, credentials: Credentials): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await chmod(this.folder, 0o700);
+    await writeNewFile(join(this.folder, id), formatCredentials(credentials), 0o600);
+    await syncDirectory(this.folder);
+  }
+
+  remove(id: string): Promise<void> {
+    return rm(join(this.folder, id), { force: true });
+  }
+
   /** The path of the file of a repository; null where it has none. */
-  readonly find: (id: string) => Promise<string | null>;
+  async find(id: string): Promise<string | null> {
+    const path = join(this.folder, id);
+    return (await stat(path).catch(() => null)) === null ? null : path;
+  }
+
   /**
    * Removes what belongs to none of these repositories: a crash before one was registered leaves that. What somebody else put
    * there stays.
    */
-  readonly keepOnly: (ids: ReadonlySet<string>) => Promise<void>;
-}
-
-/** What the files are called. */
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** Opens the credentials in a folder, which is made with the first of them. */
-export function createCredentialStore(folder: string): CredentialStore {
-  const pathOf = (id: string): string => join(folder, id);
-  return {
-    async write(id, credentials) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await chmod(folder, 0o700);
-      await writeNewFile(pathOf(id), formatCredentials(credentials), 0o600);
-      await syncDirectory(folder);
-    },
-    remove: (id) => rm(pathOf(id), { force: true }),
-    find: (id) =>
-      stat(pathOf(id)).then(
-        () => pathOf(id),
-        () => null,
-      ),
-    async keepOnly(ids) {
-      const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-      const own = entries.filter((entry) => entry.isFile() && ID.test(entry.name));
-      const others = own.filter(({ name }) => !ids.has(name));
-      await Promise.all(others.map(({ name }) => rm(pathOf(name), { force: true })));
-    },
-  };
+  async keepOnly(ids: ReadonlySet<string>): Promise<void> {
+    const entries = await readdir(this.folder, { withFileTypes: true }).catch(() => []);
+    const others = entries.filter((entry) => entry.isFile() && ID.test(entry.name) && !ids.has(entry.name));
+    await Promise.all(others.map(({ name }) => this.remove(name)));
+  }
 }
 
 /** Writes credentials as Git reads them (git-credential(1), "INPUT/OUTPUT FORMAT"); neither of the two holds a line feed. */

@@ -3,7 +3,7 @@ import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
 import type { Registry } from './registry.ts';
 
-/** What a piece of work was like. */
+/** The work that is done on repositories, by their ids. */
 export interface FetchWork {
   /** A first clone may take hours: it has places of its own, so that it keeps no fetch waiting. */
   readonly isLong: (id: string) => boolean;
@@ -23,19 +23,6 @@ export interface FetchFailure {
   readonly nextAttemptMs: number;
   /** Whether a person should hear of it: of the first failure in a row, and then of one a day. */
   readonly isNews: boolean;
-}
-
-/** Decides when which repository is fetched. */
-export interface FetchQueue {
-  /**
-   * Asks for a fetch at once. Whoever asks while one waits gets that one, and whoever asks while one runs gets one more
-   * afterwards, however many ask.
-   */
-  readonly ask: (id: string) => void;
-  /** Asks for a fetch where none is under way and none is put off because of a failure. */
-  readonly remind: (id: string) => void;
-  /** Starts nothing any more, and waits for what runs. */
-  readonly close: () => Promise<void>;
 }
 
 /** How many comparisons and fetches run at once, and how many first clones beside them. */
@@ -65,46 +52,6 @@ interface Entry {
   done: Promise<void>;
 }
 
-/** Makes an empty queue. */
-export function createFetchQueue(
-  work: FetchWork,
-  backOff: BackOffPolicy = FETCH_BACK_OFF,
-  random: () => number = Math.random,
-): FetchQueue {
-  const entries = new Map<string, Entry>();
-  const runner = createRunner(work, (failures) => backOffDelayMs(backOff, failures, random()));
-
-  function entryOf(id: string): Entry {
-    const entry = entries.get(id) ?? {
-      state: 'idle',
-      asks: 0,
-      failures: 0,
-      toldMs: null,
-      retry: null,
-      done: Promise.resolve(),
-    };
-    entries.set(id, entry);
-    return entry;
-  }
-
-  return {
-    ask(id) {
-      const entry = entryOf(id);
-      entry.asks += 1;
-      if (entry.state === 'idle') runner.start(id, entry);
-    },
-    remind(id) {
-      const entry = entryOf(id);
-      if (entry.state === 'idle' && entry.retry === null) runner.start(id, entry);
-    },
-    async close() {
-      runner.stop();
-      for (const { retry } of entries.values()) if (retry !== null) clearTimeout(retry);
-      await Promise.all([...entries.values()].map(({ done }) => done));
-    },
-  };
-}
-
 /** Gives work a place at its server first, so that what waits for one server takes no place from others. */
 function createPlaces(count: number) {
   const all = new Places(count);
@@ -130,61 +77,87 @@ export async function runYielding<T>(places: Places, patienceMs: number, work: (
   return running.result;
 }
 
-function createRunner(
-  { isLong, hostOf, run, onFailing, onRecovered }: FetchWork,
-  delayAfterMs: (failures: number) => number,
-): { readonly start: (id: string, entry: Entry) => void; readonly stop: () => void } {
-  const places = { short: createPlaces(FETCHES_AT_ONCE), long: createPlaces(CLONES_AT_ONCE) };
-  let isStopped = false;
+/** Decides when which repository is fetched. */
+export class FetchQueue {
+  private readonly entries = new Map<string, Entry>();
+  private readonly inShortPlace = createPlaces(FETCHES_AT_ONCE);
+  private readonly inLongPlace = createPlaces(CLONES_AT_ONCE);
+  private readonly delayAfterMs: (failures: number) => number;
+  private readonly work: FetchWork;
+  private isClosed = false;
 
-  function fail(id: string, entry: Entry, error: unknown): void {
-    // What is ended because everything ends has not failed.
-    if (isStopped) return;
-    entry.failures += 1;
-    const nextAttemptMs = delayAfterMs(entry.failures);
-    entry.retry = setTimeout(() => start(id, entry), nextAttemptMs);
-    const nowMs = performance.now();
-    const isNews = entry.toldMs === null || nowMs - entry.toldMs >= NEWS_INTERVAL_MS;
-    if (isNews) entry.toldMs = nowMs;
-    onFailing(id, { error, nextAttemptMs, isNews });
+  constructor(work: FetchWork, backOff = FETCH_BACK_OFF, random = Math.random) {
+    this.work = work;
+    this.delayAfterMs = (failures) => backOffDelayMs(backOff, failures, random());
   }
 
-  async function work(id: string, entry: Entry): Promise<void> {
-    if (isStopped) return;
-    entry.state = 'running';
-    const { asks } = entry;
-    try {
-      await run(id);
-      if (entry.failures > 0) onRecovered(id);
-      entry.failures = 0;
-      entry.toldMs = null;
-    } catch (error) {
-      fail(id, entry, error);
-    }
-    entry.state = 'idle';
-    if (entry.asks > asks) start(id, entry);
+  /**
+   * Asks for a fetch at once. Whoever asks while one waits gets that one, and whoever asks while one runs gets one more
+   * afterwards, however many ask.
+   */
+  ask(id: string): void {
+    const entry = this.entryOf(id);
+    entry.asks += 1;
+    if (entry.state === 'idle') this.start(id, entry);
   }
 
-  function start(id: string, entry: Entry): void {
-    if (isStopped) return;
+  /** Asks for a fetch where none is under way and none is put off because of a failure. */
+  remind(id: string): void {
+    const entry = this.entryOf(id);
+    if (entry.state === 'idle' && entry.retry === null) this.start(id, entry);
+  }
+
+  /** Starts nothing any more, and waits for what runs. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    const entries = [...this.entries.values()];
+    for (const { retry } of entries) if (retry !== null) clearTimeout(retry);
+    await Promise.all(entries.map(({ done }) => done));
+  }
+
+  private entryOf(id: string): Entry {
+    const idle = { state: 'idle', asks: 0, failures: 0, toldMs: null, retry: null } as const;
+    const entry: Entry = this.entries.get(id) ?? { ...idle, done: Promise.resolve() };
+    this.entries.set(id, entry);
+    return entry;
+  }
+
+  private start(id: string, entry: Entry): void {
+    if (this.isClosed) return;
     if (entry.retry !== null) clearTimeout(entry.retry);
     entry.retry = null;
     entry.state = 'waiting';
-    const inPlace = isLong(id) ? places.long : places.short;
-    entry.done = inPlace(hostOf(id), () => work(id, entry));
+    const inPlace = this.work.isLong(id) ? this.inLongPlace : this.inShortPlace;
+    entry.done = inPlace(this.work.hostOf(id), () => this.run(id, entry));
   }
 
-  return {
-    start,
-    stop: () => {
-      isStopped = true;
-    },
-  };
-}
+  private async run(id: string, entry: Entry): Promise<void> {
+    if (this.isClosed) return;
+    entry.state = 'running';
+    const { asks } = entry;
+    try {
+      await this.work.run(id);
+      if (entry.failures > 0) this.work.onRecovered(id);
+      entry.failures = 0;
+      entry.toldMs = null;
+    } catch (error) {
+      this.fail(id, entry, error);
+    }
+    entry.state = 'idle';
+    if (entry.asks > asks) this.start(id, entry);
+  }
 
-/** The steady comparison of all external repositories with where they come from. */
-export interface Fetching {
-  readonly close: () => void;
+  private fail(id: string, entry: Entry, error: unknown): void {
+    // What is ended because everything ends has not failed.
+    if (this.isClosed) return;
+    entry.failures += 1;
+    const nextAttemptMs = this.delayAfterMs(entry.failures);
+    entry.retry = setTimeout(() => this.start(id, entry), nextAttemptMs);
+    const nowMs = performance.now();
+    const isNews = entry.toldMs === null || nowMs - entry.toldMs >= NEWS_INTERVAL_MS;
+    if (isNews) entry.toldMs = nowMs;
+    this.work.onFailing(id, { error, nextAttemptMs, isNews });
+  }
 }
 
 /** Node's timers take no longer wait (2^31 - 1 ms), and this is soon enough to find out about new repositories. */
@@ -205,14 +178,15 @@ export function nextTurn(
 }
 
 /**
- * Starts to compare. All are compared at once first, for what happened while nobody looked; then they take turns.
+ * Starts to compare all external repositories with where they come from: at once first, for what happened while nobody looked;
+ * then they take turns.
  * @param intervalMs how often each is compared, in milliseconds
  */
 export function createFetching(
-  registry: Pick<Registry, 'list' | 'fetchWhenDue'>,
+  { list, fetches }: Pick<Registry, 'list'> & { readonly fetches: Pick<Registry['fetches'], 'whenDue'> },
   { intervalMs }: { readonly intervalMs: number },
-): Fetching {
-  const external = (): string[] => registry.list().flatMap(({ id, source }) => (source === null ? [] : [id]));
+): { readonly close: () => void } {
+  const external = (): string[] => list().flatMap(({ id, source }) => (source === null ? [] : [id]));
   let previous: string | null = null;
   let lastTurnMs = performance.now();
   let timer: NodeJS.Timeout;
@@ -223,12 +197,12 @@ export function createFetching(
     if (leftMs <= 0) {
       lastTurnMs = performance.now();
       previous = id;
-      if (id !== null) registry.fetchWhenDue(id);
+      if (id !== null) fetches.whenDue(id);
     }
     timer = setTimeout(look, Math.min(LONGEST_WAIT_MS, leftMs <= 0 ? waitMs : leftMs));
   }
 
-  for (const id of external()) registry.fetchWhenDue(id);
+  for (const id of external()) fetches.whenDue(id);
   look();
   return { close: () => clearTimeout(timer) };
 }

@@ -2,7 +2,7 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { DamagedError } from './bare.ts';
 import type { Oversize } from './download.ts';
-import { createFetchQueue, type FetchFailure } from './fetch-queue.ts';
+import { FetchQueue } from './fetch-queue.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 import type { Pulled, PullOptions } from './remote.ts';
 
@@ -25,31 +25,7 @@ export interface FetchProblem {
   readonly nextAttempt: Date;
 }
 
-/** The fetches of the external repositories of an index. */
-export interface Fetches {
-  /**
-   * What is done to a repository at the moment: `cloning` until it was fetched for the first time, also while that waits to be
-   * tried again, and while it is cloned again; `fetching` while changes come; else null.
-   */
-  readonly activityOf: (id: string) => 'cloning' | 'fetching' | null;
-  /** Why the last fetch failed; null when it did not. */
-  readonly problemOf: (id: string) => FetchProblem | null;
-  /**
-   * Fetches what changed, and waits for it; does nothing for a repository that is not external.
-   * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
-   */
-  readonly fetch: (id: string) => Promise<void>;
-  /** Fetches soon, once for all who ask meanwhile. Gives false for a repository that is not external. */
-  readonly soon: (id: string) => boolean;
-  /** As `soon`, unless a fetch is under way, or put off because of a failure. */
-  readonly whenDue: (id: string) => void;
-  /** Has an external repository that could not be read examined soon, at most once a day, and cloned again if it is damaged. */
-  readonly doubt: (id: string) => void;
-  /** Starts nothing any more, and waits for what runs. */
-  readonly close: () => Promise<void>;
-}
-
-/** What is done to external repositories. */
+/** How external repositories are brought here, and looked at. */
 export interface FetchWays {
   /** Brings a repository to what its source holds. @throws DamagedError when what is here cannot be read */
   readonly pull: (repository: RegisteredRepository, options: PullOptions) => Promise<Pulled>;
@@ -59,152 +35,175 @@ export interface FetchWays {
   readonly examine: (repository: RegisteredRepository) => Promise<void>;
 }
 
-/** Fetches external repositories, and at once those that never were. */
-export function createFetches(
-  index: RegistryIndex,
-  onEvent: (event: FetchEvent) => void,
-  ways: FetchWays,
-): Fetches {
-  const turns = new Map<string, Places>();
-  const problems = new Map<string, FetchProblem>();
-  const doubts = createDoubts();
-  const fetchOnce = createFetchOnce(index, onEvent, ways, doubts);
-  const tell = (id: string, what: (repository: RegisteredRepository) => FetchEvent): void => {
-    const repository = index.find(id);
-    if (repository !== undefined) onEvent(what(repository));
-  };
-
+/** What is remembered of the fetches of a repository. */
+class FetchMemory {
   /** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
-  function fetch(id: string): Promise<void> {
-    const turn = turns.get(id) ?? new Places(1);
-    turns.set(id, turn);
-    return turn.run(async () => {
-      await fetchOnce.fetch(id);
-      problems.delete(id);
+  readonly turn = new Places(1);
+  readonly refused = new Map<string, string>();
+  readonly oversize: Oversize = { last: null };
+  isFetching = false;
+  toldLeftOut = '';
+  problem: FetchProblem | null = null;
+}
+
+/** Fetches the external repositories of an index, and at once those that never were. */
+export class Fetches {
+  private readonly index: RegistryIndex;
+  private readonly onEvent: (event: FetchEvent) => void;
+  private readonly ways: FetchWays;
+  private readonly memories = new Map<string, FetchMemory>();
+  private readonly doubts = createDoubts();
+  private readonly queue: FetchQueue;
+
+  constructor(index: RegistryIndex, onEvent: (event: FetchEvent) => void, ways: FetchWays) {
+    this.index = index;
+    this.onEvent = onEvent;
+    this.ways = ways;
+    this.queue = new FetchQueue({
+      isLong: (id) => index.find(id)?.cloned === false,
+      hostOf: (id) => index.find(id)?.full_name.split('/')[0] ?? '',
+      run: (id) => this.fetch(id),
+      onFailing: (id, { error, nextAttemptMs, isNews }) => {
+        this.memoryOf(id).problem = { error, nextAttempt: new Date(Date.now() + nextAttemptMs) };
+        const repository = index.find(id);
+        if (isNews && repository !== undefined)
+          onEvent({ kind: 'failing', repository, error, nextAttemptMs });
+      },
+      onRecovered: (id) => {
+        const repository = index.find(id);
+        if (repository !== undefined) onEvent({ kind: 'recovered', repository });
+      },
+    });
+    for (const { id, cloned } of index.list()) if (!cloned) this.queue.ask(id);
+  }
+
+  /**
+   * What is done to a repository at the moment: `cloning` until it was fetched for the first time, also while that waits to be
+   * tried again, and while it is cloned again; `fetching` while changes come; else null.
+   */
+  activityOf(id: string): 'cloning' | 'fetching' | null {
+    if (this.index.find(id)?.cloned === false) return 'cloning';
+    return this.memories.get(id)?.isFetching === true ? 'fetching' : null;
+  }
+
+  /** Why the last fetch failed; null when it did not. */
+  problemOf(id: string): FetchProblem | null {
+    return this.memories.get(id)?.problem ?? null;
+  }
+
+  /**
+   * Fetches what changed, and waits for it; does nothing for a repository that is not external.
+   * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
+   */
+  fetch(id: string): Promise<void> {
+    const memory = this.memoryOf(id);
+    return memory.turn.run(async () => {
+      await this.fetchInTurn(id, memory);
+      memory.problem = null;
     });
   }
 
-  function onFailing(id: string, { error, nextAttemptMs, isNews }: FetchFailure): void {
-    problems.set(id, { error, nextAttempt: new Date(Date.now() + nextAttemptMs) });
-    if (isNews) tell(id, (repository) => ({ kind: 'failing', repository, error, nextAttemptMs }));
+  /** Fetches soon, once for all who ask meanwhile. Gives false for a repository that is not external. */
+  soon(id: string): boolean {
+    const isExternal = this.isExternal(id);
+    if (isExternal) this.queue.ask(id);
+    return isExternal;
   }
 
-  const queue = createFetchQueue({
-    isLong: (id) => index.find(id)?.cloned === false,
-    hostOf: (id) => index.find(id)?.full_name.split('/')[0] ?? '',
-    run: fetch,
-    onFailing,
-    onRecovered: (id) => tell(id, (repository) => ({ kind: 'recovered', repository })),
-  });
-  for (const { id, cloned } of index.list()) if (!cloned) queue.ask(id);
-  const isExternal = (id: string): boolean => (index.find(id)?.source ?? null) !== null;
-
-  return {
-    activityOf(id) {
-      if (index.find(id)?.cloned === false) return 'cloning';
-      return fetchOnce.isFetching(id) ? 'fetching' : null;
-    },
-    problemOf: (id) => problems.get(id) ?? null,
-    fetch,
-    soon(id) {
-      if (isExternal(id)) queue.ask(id);
-      return isExternal(id);
-    },
-    whenDue(id) {
-      if (isExternal(id)) queue.remind(id);
-    },
-    doubt(id) {
-      // What is cloned again anyway needs no look, and is not to be hurried.
-      if (isExternal(id) && index.find(id)?.cloned === true && doubts.add(id)) queue.ask(id);
-    },
-    close: queue.close,
-  };
-}
-
-function createFetchOnce(
-  index: RegistryIndex,
-  onEvent: (event: FetchEvent) => void,
-  { pull, clone, examine }: FetchWays,
-  doubts: ReturnType<typeof createDoubts>,
-) {
-  const fetching = new Set<string>();
-  const refusals = new Map<string, Map<string, string>>();
-  const oversizes = new Map<string, Oversize>();
-  const toldLeftOut = new Map<string, string>();
-
-  function optionsOf(id: string): PullOptions {
-    const refused = refusals.get(id) ?? new Map<string, string>();
-    refusals.set(id, refused);
-    const oversize = oversizes.get(id) ?? { last: null };
-    oversizes.set(id, oversize);
-    return { onChange: () => fetching.add(id), onDoubt: () => doubts.add(id), refused, oversize };
+  /** As `soon`, unless a fetch is under way, or put off because of a failure. */
+  whenDue(id: string): void {
+    if (this.isExternal(id)) this.queue.remind(id);
   }
 
-  function tellLeftOut(repository: RegisteredRepository, names: readonly string[]): void {
-    const text = names.join('\n');
-    if (text === (toldLeftOut.get(repository.id) ?? '')) return;
-    toldLeftOut.set(repository.id, text);
-    if (names.length > 0) onEvent({ kind: 'left-out', repository, names });
+  /** Has an external repository that could not be read examined soon, at most once a day, and cloned again if it is damaged. */
+  doubt(id: string): void {
+    // What is cloned again anyway needs no look, and is not to be hurried.
+    if (this.isExternal(id) && this.index.find(id)?.cloned === true && this.doubts.add(id))
+      this.queue.ask(id);
   }
 
-  async function bringInStep(repository: RegisteredRepository): Promise<void> {
-    const { id } = repository;
-    if (doubts.take(id)) await examine(repository);
-    const { isChanged, leftOut } = await pull(repository, optionsOf(id));
-    if (isChanged) onEvent({ kind: 'fetched', repository });
-    tellLeftOut(repository, leftOut);
+  /** Starts nothing any more, and waits for what runs. */
+  close(): Promise<void> {
+    return this.queue.close();
   }
 
-  async function cloneAnew(repository: RegisteredRepository): Promise<void> {
-    const { leftOut } = await clone(repository, optionsOf(repository.id));
-    await index.markCloned(repository.id);
-    onEvent({ kind: 'cloned', repository });
-    tellLeftOut(repository, leftOut);
+  private isExternal(id: string): boolean {
+    return (this.index.find(id)?.source ?? null) !== null;
   }
 
-  async function fetch(id: string): Promise<void> {
-    const repository = index.find(id);
+  private memoryOf(id: string): FetchMemory {
+    const memory = this.memories.get(id) ?? new FetchMemory();
+    this.memories.set(id, memory);
+    return memory;
+  }
+
+  private async fetchInTurn(id: string, memory: FetchMemory): Promise<void> {
+    const repository = this.index.find(id);
     if (repository === undefined) throw new MirrorError('target.unknown', `no repository has the id ${id}`);
     if (repository.source === null) return;
     try {
-      if (repository.cloned) await bringInStep(repository);
-      else await cloneAnew(repository);
+      if (repository.cloned) await this.bringInStep(repository, memory);
+      else await this.cloneAnew(repository, memory);
     } catch (error) {
       if (!repository.cloned || !(error instanceof DamagedError)) throw error;
-      await index.markDamaged(id);
-      onEvent({ kind: 'damaged', repository, error });
-      await cloneAnew({ ...repository, cloned: false });
+      await this.index.markDamaged(id);
+      this.onEvent({ kind: 'damaged', repository, error });
+      await this.cloneAnew({ ...repository, cloned: false }, memory);
     } finally {
-      fetching.delete(id);
+      memory.isFetching = false;
     }
   }
 
-  return { fetch, isFetching: (id: string) => fetching.has(id) };
-}
+  private async bringInStep(repository: RegisteredRepository, memory: FetchMemory): Promise<void> {
+    if (this.doubts.take(repository.id)) await this.ways.examine(repository);
+    const { isChanged, leftOut } = await this.ways.pull(repository, this.optionsOf(repository.id, memory));
+    if (isChanged) this.onEvent({ kind: 'fetched', repository });
+    this.tellLeftOut(repository, leftOut, memory);
+  }
 
-/** Which repositories are to be examined because something could not be read. */
-export interface Doubts {
-  /** Gives whether the repository is to be examined now; not where that was done a short while ago. */
-  readonly add: (id: string) => boolean;
-  /** Whether there is a doubt, which is at an end with that. */
-  readonly take: (id: string) => boolean;
+  private async cloneAnew(repository: RegisteredRepository, memory: FetchMemory): Promise<void> {
+    const { leftOut } = await this.ways.clone(repository, this.optionsOf(repository.id, memory));
+    await this.index.markCloned(repository.id);
+    this.onEvent({ kind: 'cloned', repository });
+    this.tellLeftOut(repository, leftOut, memory);
+  }
+
+  private optionsOf(id: string, memory: FetchMemory): PullOptions {
+    const { refused, oversize } = memory;
+    const onChange = (): void => {
+      memory.isFetching = true;
+    };
+    return { onChange, onDoubt: () => this.doubts.add(id), refused, oversize };
+  }
+
+  private tellLeftOut(repository: RegisteredRepository, names: readonly string[], memory: FetchMemory): void {
+    const text = names.join('\n');
+    if (text === memory.toldLeftOut) return;
+    memory.toldLeftOut = text;
+    if (names.length > 0) this.onEvent({ kind: 'left-out', repository, names });
+  }
 }
 
 /** To examine a large repository takes minutes: it is done at most so often for each, in milliseconds. */
 const INTERVAL_MS = 86_400_000;
 
-/** Begins without doubts. @param nowMs a clock that never goes back, in milliseconds */
-export function createDoubts(nowMs: () => number = () => performance.now()): Doubts {
+/**
+ * Remembers which repositories are to be examined because something could not be read.
+ * @param nowMs a clock that never goes back, in milliseconds
+ */
+export function createDoubts(nowMs: () => number = () => performance.now()) {
   const open = new Set<string>();
   const examinedMs = new Map<string, number>();
   return {
-    add(id) {
+    /** Gives whether the repository is to be examined now; not where that was done a short while ago. */
+    add(id: string): boolean {
       const before = examinedMs.get(id);
       if (before !== undefined && nowMs() - before < INTERVAL_MS) return false;
       open.add(id);
       return true;
     },
-    take(id) {
+    /** Whether there is a doubt, which is at an end with that. */
+    take(id: string): boolean {
       const isOpen = open.delete(id);
       if (isOpen) examinedMs.set(id, nowMs());
       return isOpen;

@@ -62,7 +62,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   const listing = createWorkbookListing(git, registry, branches, (event) => {
     // Programs that are ended at the end say nothing of what they read.
     if (isClosing) return;
-    if (event.kind === 'unreadable') registry.doubt(event.repository.id);
+    if (event.kind === 'unreadable') registry.fetches.doubt(event.repository.id);
     options.onReading?.(event);
   });
   const standings = checks === undefined ? null : createProcessingStatuses({ git, registry, ...checks });
@@ -116,7 +116,9 @@ function unlessBusy(
   unreadable: ReadonlySet<string>,
   standingOf: Workbooks['standingOf'],
 ): Workbooks['standingOf'] {
-  const busy = registry.list().filter(({ id }) => unreadable.has(id) || registry.activityOf(id) !== null);
+  const busy = registry
+    .list()
+    .filter(({ id }) => unreadable.has(id) || registry.fetches.activityOf(id) !== null);
   if (busy.length === 0) return standingOf;
   const names = new Set(busy.map(({ full_name }) => full_name));
   return (row) => (names.has(row.integration) ? BEING_FETCHED : standingOf(row));
@@ -124,7 +126,7 @@ function unlessBusy(
 
 /** Has a repository looked at that could not be read, and passes the error on. */
 function doubtful(registry: Registry, repositoryId: string, error: unknown): never {
-  if (error instanceof MirrorError) registry.doubt(repositoryId);
+  if (error instanceof MirrorError) registry.fetches.doubt(repositoryId);
   throw error;
 }
 

@@ -38,7 +38,7 @@ const REPOSITORIES_AT_ONCE = 100;
 /** Makes a listing that remembers what it has read. */
 export function createWorkbookListing(
   git: Git,
-  registry: Registry,
+  registry: Pick<Registry, 'list' | 'gitDirectory'>,
   branches: BranchReader = createBranchReader(git),
   onEvent: (event: ReadingEvent) => void = () => {},
 ): WorkbookListing {

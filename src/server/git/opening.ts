@@ -26,12 +26,10 @@ const REPOSITORY_NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.git$/;
  * Makes the repositories of a registry ready: puts aside what is none of them, and removes what programs left that were ended
  * without warning. To be called while nothing works on them.
  * @param shelf the folder of the repositories
- * @param gitDirectory the bare repository of an id
  */
 export async function prepareShelf(
   shelf: string,
   index: RegistryIndex,
-  gitDirectory: (id: string) => string,
   onEvent: (event: OpeningEvent) => void,
 ): Promise<void> {
   const names = await readdir(shelf);
@@ -43,8 +41,23 @@ export async function prepareShelf(
       onEvent({ kind: 'unknown', path: await putAside(shelf, name) });
   }
   const git = new Git();
-  const parts = { git, index, gitDirectory, onEvent };
-  await Promise.all(index.list().map((repository) => prepare(repository, parts)));
+  await Promise.all(
+    index.list().map(async (repository) => {
+      const error = await prepare(git, repository, gitDirectoryIn(shelf, repository.id));
+      if (error === null) return;
+      const { id, source, cloned } = repository;
+      const code = systemCode(error);
+      // What is fetched from elsewhere can be had again.
+      const isGone = source !== null && (code === 'ENOENT' || code === 'ENOTDIR');
+      if (!isGone || cloned) onEvent({ kind: 'unusable', repository, error });
+      if (isGone && cloned) await index.markDamaged(id);
+    }),
+  );
+}
+
+/** The place of a bare repository among the others. */
+export function gitDirectoryIn(shelf: string, id: string): string {
+  return join(shelf, `${id}.git`);
 }
 
 /** @returns where it stands now: where it stood, if it cannot be moved */
@@ -56,28 +69,14 @@ async function putAside(shelf: string, name: string): Promise<string> {
   );
 }
 
-interface PreparationParts {
-  readonly git: Git;
-  readonly index: RegistryIndex;
-  readonly gitDirectory: (id: string) => string;
-  readonly onEvent: (event: OpeningEvent) => void;
-}
-
-/** Makes one repository ready; what is wrong with it is no reason not to serve the others. */
-async function prepare(
-  repository: RegisteredRepository,
-  { git, index, gitDirectory, onEvent }: PreparationParts,
-): Promise<void> {
-  const { id, source, cloned } = repository;
+/** Makes one repository ready. @returns why it cannot be used, which is no reason not to serve the others */
+async function prepare(git: Git, { source }: RegisteredRepository, gitDirectory: string): Promise<unknown> {
   try {
-    await keepExact(gitDirectory(id));
-    await clearAway(gitDirectory(id));
-    if (source === null) await settleAfterCrash(git, gitDirectory(id));
+    await keepExact(gitDirectory);
+    await clearAway(gitDirectory);
+    if (source === null) await settleAfterCrash(git, gitDirectory);
+    return null;
   } catch (error) {
-    const code = systemCode(error);
-    // What is fetched from elsewhere can be had again.
-    const isGone = source !== null && (code === 'ENOENT' || code === 'ENOTDIR');
-    if (!isGone || cloned) onEvent({ kind: 'unusable', repository, error });
-    if (isGone && cloned) await index.markDamaged(id);
+    return error;
   }
 }

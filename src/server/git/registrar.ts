@@ -30,7 +30,7 @@ export function createRegistrar(registry: Registry): Registrar {
       }
       return registry.announce({ url, address: reading.address, credentials }).catch(refuse);
     },
-    fetchSoon: registry.fetchSoon,
+    fetchSoon: (id) => registry.fetches.soon(id),
   };
 }
 
@@ -95,9 +95,9 @@ function describeAbsence(isDamaged: boolean, problem: FetchProblem | null): stri
  * @throws RequestError 503 while it is cloned, for the first time or again
  */
 export function presentDirectory(registry: Registry, repositoryId: string): string {
-  if (registry.activityOf(repositoryId) !== 'cloning') return registry.gitDirectory(repositoryId);
+  if (registry.fetches.activityOf(repositoryId) !== 'cloning') return registry.gitDirectory(repositoryId);
   const row = registry.list().find(({ id }) => id === repositoryId);
-  const message = describeAbsence(row?.damaged === true, registry.problemOf(repositoryId));
+  const message = describeAbsence(row?.damaged === true, registry.fetches.problemOf(repositoryId));
   // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
   throw new RequestError(503, 'processing', message);
 }

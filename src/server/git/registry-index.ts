@@ -88,51 +88,68 @@ async function sweep(directory: string): Promise<void> {
 }
 
 /** The rows of an index, in memory and on disk. */
-export interface RegistryIndex {
-  readonly list: () => readonly RegisteredRepository[];
-  readonly find: (id: string) => RegisteredRepository | undefined;
-  /** Known to everybody once this has settled, and after a power cut. */
-  readonly add: (repository: RegisteredRepository) => Promise<void>;
-  /** Remembers that an external repository has been fetched. */
-  readonly markCloned: (id: string) => Promise<void>;
-  /** Remembers that an external repository has to be cloned again. */
-  readonly markDamaged: (id: string) => Promise<void>;
-}
+export class RegistryIndex {
+  private readonly directory: string;
+  private readonly turns = new Places(1);
+  private rows: readonly RegisteredRepository[];
 
-/**
- * Opens the index of a registry. A directory without repositories gets an empty one, so that one that is missing later was lost.
- * @throws MirrorError `directory.unusable` when it cannot be read, or is missing where there are repositories
- */
-export async function openIndex(directory: string): Promise<RegistryIndex> {
-  const read = await readIndex(directory);
-  let rows: readonly RegisteredRepository[] = read ?? [];
-  if (read === null) {
-    await refuseLost(directory);
-    await writeIndex(directory, []);
+  private constructor(directory: string, rows: readonly RegisteredRepository[]) {
+    this.directory = directory;
+    this.rows = rows;
   }
-  await sweep(directory);
-  const turns = new Places(1);
-  const change = (make: () => readonly RegisteredRepository[]): Promise<void> =>
-    turns.run(async () => {
-      const next = make();
-      await writeIndex(directory, next);
-      rows = next;
+
+  /**
+   * Opens the index of a registry. A directory without repositories gets an empty one, so that one that is missing later was lost.
+   * @throws MirrorError `directory.unusable` when it cannot be read, or is missing where there are repositories
+   */
+  static async open(directory: string): Promise<RegistryIndex> {
+    const rows = await readIndex(directory);
+    if (rows === null) {
+      await refuseLost(directory);
+      await writeIndex(directory, []);
+    }
+    await sweep(directory);
+    return new RegistryIndex(directory, rows ?? []);
+  }
+
+  list(): readonly RegisteredRepository[] {
+    return this.rows;
+  }
+
+  find(id: string): RegisteredRepository | undefined {
+    return this.rows.find((row) => row.id === id);
+  }
+
+  /** Known to everybody once this has settled, and after a power cut. */
+  add(repository: RegisteredRepository): Promise<void> {
+    return this.change((rows) => [...rows, repository]);
+  }
+
+  /** Remembers that an external repository has been fetched. */
+  markCloned(id: string): Promise<void> {
+    return this.change((rows) => rows.map((row) => (row.id === id ? asCloned(row) : row)));
+  }
+
+  /** Remembers that an external repository has to be cloned again. */
+  markDamaged(id: string): Promise<void> {
+    return this.change((rows) =>
+      rows.map((row) => (row.id === id ? { ...row, cloned: false, damaged: true } : row)),
+    );
+  }
+
+  private change(
+    make: (rows: readonly RegisteredRepository[]) => readonly RegisteredRepository[],
+  ): Promise<void> {
+    return this.turns.run(async () => {
+      const next = make(this.rows);
+      await writeIndex(this.directory, next);
+      this.rows = next;
     });
-  return {
-    list: () => rows,
-    find: (id) => rows.find((row) => row.id === id),
-    add: (repository) => change(() => [...rows, repository]),
-    markCloned: (id) => change(() => rows.map((row) => (row.id === id ? asCloned(row) : row))),
-    markDamaged: (id) => change(() => rows.map((row) => (row.id === id ? asDamaged(row) : row))),
-  };
+  }
 }
 
 function asCloned({ damaged: _, ...repository }: RegisteredRepository): RegisteredRepository {
   return { ...repository, cloned: true };
-}
-
-function asDamaged(repository: RegisteredRepository): RegisteredRepository {
-  return { ...repository, cloned: false, damaged: true };
 }
 
 /** Replaces the index as one step that a power cut leaves either done or not done. */

@@ -7,20 +7,15 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Address, readAddress, type Sources, checkRepositoryName } from './addresses.ts';
 import { initialise, examine } from './bare.ts';
-import { createCredentialStore, type Credentials, type CredentialStore } from './credentials.ts';
-import { createFetches, type Fetches, type FetchEvent, type FetchWays } from './fetches.ts';
+import { type Credentials, CredentialStore } from './credentials.ts';
+import { type FetchEvent, Fetches } from './fetches.ts';
 import { createForwardProxy, type ForwardProxy, type ForwardProxyOptions } from './forward-proxy.ts';
 import { Git } from './git.ts';
-import {
-  formatCreatedAt,
-  openIndex,
-  type RegisteredRepository,
-  type RegistryIndex,
-} from './registry-index.ts';
-import { INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
+import { formatCreatedAt, type RegisteredRepository, RegistryIndex } from './registry-index.ts';
+import { gitDirectoryIn, INCOMING_PREFIX, type OpeningEvent, prepareShelf } from './opening.ts';
 import type { Remote } from './reach.ts';
 import { RemoteError } from './remote-errors.ts';
-import { askRemote, pull, remoteOf } from './remote.ts';
+import { askRemote, pull, type Pulled, type PullOptions, remoteOf } from './remote.ts';
 
 /** An external repository to connect. */
 interface ExternalRepository {
@@ -57,47 +52,6 @@ export interface RegistryOptions {
 /** A name that is taken. */
 export class TakenError extends MirrorError {}
 
-/** The repositories of the service: a directory with one bare Git repository each, and an index. */
-export interface Registry {
-  /** Which addresses may be connected. */
-  readonly sources: Sources;
-  /** All repositories in the order they were created, also those whose first clone is under way. */
-  readonly list: () => readonly RegisteredRepository[];
-  /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
-  readonly gitDirectory: (id: string) => string;
-  readonly activityOf: Fetches['activityOf'];
-  readonly problemOf: Fetches['problemOf'];
-  /** To be told of an external repository that could not be read. */
-  readonly doubt: Fetches['doubt'];
-  /**
-   * Creates an empty drag-and-drop repository.
-   * @throws MirrorError `usage.invalid` for an unusable name; TakenError
-   */
-  readonly create: (name: string, createdAt?: Date) => Promise<RegisteredRepository>;
-  /**
-   * Connects an external Git repository and waits until it is fetched.
-   * @throws MirrorError `usage.invalid` when it is connected already, has no proper address or cannot be fetched
-   */
-  readonly connect: (external: ExternalRepository) => Promise<RegisteredRepository>;
-  /**
-   * Connects an external Git repository that can be read, and fetches it afterwards.
-   * @throws TakenError when it is connected already, RemoteError when it cannot be read, CrowdedError when too many are being
-   *   connected
-   */
-  readonly announce: (external: AnnouncedRepository) => Promise<RegisteredRepository>;
-  /**
-   * Fetches what changed in an external repository; does nothing for a drag-and-drop repository.
-   * @throws MirrorError `target.unknown` for an unknown id, RemoteError when it cannot be fetched
-   */
-  readonly refresh: (id: string) => Promise<void>;
-  /** Has somebody told of every repository to which a fetch brought something, by its id; who is told must not throw. */
-  readonly onFetched: (listener: (repositoryId: string) => void) => void;
-  readonly fetchSoon: Fetches['soon'];
-  readonly fetchWhenDue: Fetches['whenDue'];
-  /** Ends clones and fetches under way; the registry cannot be changed afterwards. */
-  readonly close: () => Promise<void>;
-}
-
 /** How long a repository may take to say that it is there, in milliseconds: somebody waits for it. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
@@ -115,123 +69,169 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   const shelf = join(root, 'repositories');
   const made = await mkdir(shelf, { recursive: true });
   if (made !== undefined) await syncDirectory(dirname(made));
-  const index = await openIndex(root);
-  const credentials = createCredentialStore(join(root, 'credentials'));
+  const index = await RegistryIndex.open(root);
+  const credentials = new CredentialStore(join(root, 'credentials'));
   await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
-  const gitDirectory = (id: string): string => join(shelf, `${id}.git`);
-  await prepareShelf(shelf, index, gitDirectory, options.onOpening ?? (() => {}));
-  const proxy = createForwardProxy(options.network ?? { rules: { allow: [], refuse: [] } });
-  return createRegistry({ sources: 'https', ...options, shelf, index, credentials, gitDirectory, proxy });
+  await prepareShelf(shelf, index, options.onOpening ?? (() => {}));
+  return new Registry(shelf, index, credentials, options);
 }
 
-interface Parts extends RegistryOptions {
+/** The repositories of the service: a directory with one bare Git repository each, and an index. */
+export class Registry {
+  /** Which addresses may be connected. */
   readonly sources: Sources;
-  readonly proxy: ForwardProxy;
-  readonly shelf: string;
-  readonly index: RegistryIndex;
-  readonly credentials: CredentialStore;
-  readonly gitDirectory: (id: string) => string;
-}
+  /** All repositories in the order they were created, also those whose first clone is under way. */
+  readonly list: () => readonly RegisteredRepository[];
+  readonly fetches: Fetches;
+  private readonly shelf: string;
+  private readonly index: RegistryIndex;
+  private readonly credentials: CredentialStore;
+  private readonly proxy: ForwardProxy;
+  private readonly maxBytes: number | null;
+  private readonly onEvent: (event: FetchEvent) => void;
+  private readonly listeners: Array<(repositoryId: string) => void> = [];
+  private readonly git = new Git();
+  /** Addresses that do not answer must not keep others from their turn. */
+  private readonly questions = new Git();
+  private readonly questionPlaces = new Places(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
+  private readonly incomingNames = new Set<string>();
 
-function createRegistry(parts: Parts): Registry {
-  const { index, credentials, gitDirectory, sources, proxy, onEvent = () => {} } = parts;
-  const git = new Git();
-  // Addresses that do not answer must not keep others from their turn.
-  const questions = new Git();
-  const questionPlaces = new Places(QUESTIONS_AT_ONCE, QUESTIONS_WAITING);
-  const add = createAdding(parts);
-  const { onFetch, onFetched } = createAnnouncer(onEvent);
-  const remoteFor = createRemotes(parts);
-  const fetches = createFetches(index, onFetch, createWays(parts, git, remoteFor));
-  return {
-    sources,
-    list: index.list,
-    gitDirectory,
-    activityOf: fetches.activityOf,
-    problemOf: fetches.problemOf,
-    doubt: fetches.doubt,
-    async create(name, createdAt = new Date()) {
-      checkRepositoryName(name);
-      const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null };
-      return add({ ...row, created_at: formatCreatedAt(createdAt), cloned: true }, (path) =>
-        initialise(git, path),
-      );
-    },
-    async connect({ url, source = url, createdAt = new Date() }) {
-      const reading = readAddress(url, sources);
-      if (reading.kind === 'refused') throw new MirrorError('usage.invalid', reading.message);
-      const row = rowOf({ url, address: reading.address, source, createdAt, cloned: true });
-      return add(row, async (path) => {
-        await initialise(git, path);
-        await pull(git, remoteOf(row, parts, null), path).catch(refuseConnection);
-      });
-    },
-    async announce({ url, address, credentials: given }) {
-      const row = rowOf({ url, address, source: url, createdAt: new Date(), cloned: false });
-      const added = await add(row, async (path) => {
-        if (given !== null) await credentials.write(row.id, given);
-        const remote = await remoteFor(row);
-        await questionPlaces.run(() => askRemote(questions, remote, ANNOUNCEMENT_LIMIT_MS));
-        await initialise(git, path);
-      }).catch(async (error: unknown) => {
-        await credentials.remove(row.id);
-        if (error instanceof RemoteError && error.inside !== null)
-          onEvent({ kind: 'unconnected', repository: row, error });
-        throw error;
-      });
-      fetches.soon(added.id);
-      return added;
-    },
-    refresh: fetches.fetch,
-    onFetched,
-    fetchSoon: fetches.soon,
-    fetchWhenDue: fetches.whenDue,
-    async close() {
-      const ended = fetches.close();
-      await Promise.all([git.stop(), questions.stop()]);
-      await Promise.all([ended, proxy.close()]);
-    },
-  };
-}
-
-/** Passes events on, and tells listeners of those that brought something. */
-function createAnnouncer(onEvent: (event: FetchEvent) => void): {
-  readonly onFetch: (event: FetchEvent) => void;
-  readonly onFetched: Registry['onFetched'];
-} {
-  const listeners: Array<(repositoryId: string) => void> = [];
-  return {
-    onFetch(event) {
-      onEvent(event);
+  constructor(shelf: string, index: RegistryIndex, credentials: CredentialStore, options: RegistryOptions) {
+    this.shelf = shelf;
+    this.index = index;
+    this.credentials = credentials;
+    this.list = () => index.list();
+    this.sources = options.sources ?? 'https';
+    this.proxy = createForwardProxy(options.network ?? { rules: { allow: [], refuse: [] } });
+    this.maxBytes = options.maxRepositoryBytes ?? null;
+    this.onEvent = options.onEvent ?? (() => {});
+    const onFetch = (event: FetchEvent): void => {
+      this.onEvent(event);
       if (event.kind !== 'cloned' && event.kind !== 'fetched') return;
-      for (const listener of listeners) listener(event.repository.id);
-    },
-    onFetched: (listener) => void listeners.push(listener),
-  };
-}
+      for (const listener of this.listeners) listener(event.repository.id);
+    };
+    this.fetches = new Fetches(index, onFetch, {
+      pull: (row, options) => this.pull(row, this.gitDirectory(row.id), options),
+      clone: (row, options) =>
+        this.makeAside(row.id, async (path) => {
+          await initialise(this.git, path);
+          return this.pull(row, path, options);
+        }),
+      examine: (row) => examine(this.git, this.gitDirectory(row.id)),
+    });
+  }
 
-type RemoteFor = (row: RegisteredRepository) => Promise<Remote>;
+  /** Absolute path of a repository's bare Git repository, which is there for each in the list. */
+  readonly gitDirectory = (id: string): string => gitDirectoryIn(this.shelf, id);
 
-function createRemotes(parts: Parts): RemoteFor {
-  return async (row) => remoteOf(row, parts, await parts.credentials.find(row.id));
-}
+  /**
+   * Creates an empty drag-and-drop repository.
+   * @throws MirrorError `usage.invalid` for an unusable name; TakenError
+   */
+  create(name: string, createdAt = new Date()): Promise<RegisteredRepository> {
+    checkRepositoryName(name);
+    const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null, cloned: true };
+    return this.add({ ...row, created_at: formatCreatedAt(createdAt) }, (path) => initialise(this.git, path));
+  }
 
-function createWays(
-  { shelf, gitDirectory, maxRepositoryBytes: maxBytes = null }: Parts,
-  git: Git,
-  remoteFor: RemoteFor,
-): FetchWays {
-  return {
-    pull: async (row, options) =>
-      pull(git, await remoteFor(row), gitDirectory(row.id), { ...options, maxBytes }),
-    clone: (row, options) =>
-      makeAside(shelf, row.id, gitDirectory(row.id), async (path) => {
-        const remote = await remoteFor(row);
-        await initialise(git, path);
-        return pull(git, remote, path, { ...options, maxBytes });
-      }),
-    examine: (row) => examine(git, gitDirectory(row.id)),
-  };
+  /**
+   * Connects an external Git repository and waits until it is fetched.
+   * @throws MirrorError `usage.invalid` when it is connected already, has no proper address or cannot be fetched
+   */
+  connect({ url, source = url, createdAt = new Date() }: ExternalRepository): Promise<RegisteredRepository> {
+    const reading = readAddress(url, this.sources);
+    if (reading.kind === 'refused') throw new MirrorError('usage.invalid', reading.message);
+    const row = rowOf({ url, address: reading.address, source, createdAt, cloned: true });
+    return this.add(row, async (path) => {
+      await initialise(this.git, path);
+      await pull(this.git, remoteOf(row, this.sources, this.proxy, null), path).catch(refuseConnection);
+    });
+  }
+
+  /**
+   * Connects an external Git repository that can be read, and fetches it afterwards.
+   * @throws TakenError when it is connected already, RemoteError when it cannot be read, CrowdedError when too many are being
+   *   connected
+   */
+  async announce({ url, address, credentials }: AnnouncedRepository): Promise<RegisteredRepository> {
+    const row = rowOf({ url, address, source: url, createdAt: new Date(), cloned: false });
+    try {
+      await this.add(row, async (path) => {
+        if (credentials !== null) await this.credentials.write(row.id, credentials);
+        const remote = await this.remoteFor(row);
+        await this.questionPlaces.run(() => askRemote(this.questions, remote, ANNOUNCEMENT_LIMIT_MS));
+        await initialise(this.git, path);
+      });
+    } catch (error) {
+      await this.credentials.remove(row.id);
+      if (error instanceof RemoteError && error.inside !== null)
+        this.onEvent({ kind: 'unconnected', repository: row, error });
+      throw error;
+    }
+    this.fetches.soon(row.id);
+    return row;
+  }
+
+  /** Has somebody told of every repository to which a fetch brought something, by its id; who is told must not throw. */
+  onFetched(listener: (repositoryId: string) => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** Ends clones and fetches under way; the registry cannot be changed afterwards. */
+  async close(): Promise<void> {
+    const ended = this.fetches.close();
+    await Promise.all([this.git.stop(), this.questions.stop()]);
+    await Promise.all([ended, this.proxy.close()]);
+  }
+
+  private async remoteFor(row: RegisteredRepository): Promise<Remote> {
+    return remoteOf(row, this.sources, this.proxy, await this.credentials.find(row.id));
+  }
+
+  private async pull(row: RegisteredRepository, path: string, options: PullOptions): Promise<Pulled> {
+    return pull(this.git, await this.remoteFor(row), path, { ...options, maxBytes: this.maxBytes });
+  }
+
+  /** Adds a repository, one of a name at a time. */
+  private async add(
+    repository: RegisteredRepository,
+    make: (gitDirectory: string) => Promise<unknown>,
+  ): Promise<RegisteredRepository> {
+    const { id, full_name: fullName } = repository;
+    // The name is taken for as long as its repository is being made: that may take hours.
+    if (this.incomingNames.has(fullName) || this.list().some(({ full_name }) => full_name === fullName)) {
+      throw new TakenError('usage.invalid', `a repository ${fullName} exists already`);
+    }
+    this.incomingNames.add(fullName);
+    try {
+      await this.makeAside(id, make);
+      // Only now it becomes known.
+      await this.index.add(repository);
+      return repository;
+    } finally {
+      this.incomingNames.delete(fullName);
+    }
+  }
+
+  /** Makes a bare repository under another name and moves it to its place when it is whole; what is there goes. */
+  private async makeAside<Result>(
+    id: string,
+    make: (gitDirectory: string) => Promise<Result>,
+  ): Promise<Result> {
+    const incoming = join(this.shelf, `${INCOMING_PREFIX}${id}`);
+    const outgoing = join(this.shelf, `${INCOMING_PREFIX}${id}-before`);
+    try {
+      const result = await make(incoming);
+      await rename(this.gitDirectory(id), outgoing).catch((error: unknown) => {
+        if (systemCode(error) !== 'ENOENT') throw error;
+      });
+      await rename(incoming, this.gitDirectory(id));
+      await syncDirectory(this.shelf);
+      return result;
+    } finally {
+      await Promise.all([incoming, outgoing].map((path) => rm(path, { recursive: true, force: true })));
+    }
+  }
 }
 
 function rowOf(external: {
@@ -253,49 +253,4 @@ function refuseConnection(error: unknown): never {
     cause: error,
     hint: 'Check the address and that this machine may read the repository.',
   });
-}
-
-type Making = (gitDirectory: string) => Promise<unknown>;
-
-/** Makes the function that adds repositories, one of a name at a time. */
-function createAdding({ shelf, index, gitDirectory }: Pick<Parts, 'shelf' | 'index' | 'gitDirectory'>) {
-  const incomingNames = new Set<string>();
-  return async (repository: RegisteredRepository, make: Making): Promise<RegisteredRepository> => {
-    const { id, full_name: fullName } = repository;
-    // The name is taken for as long as its repository is being made: that may take hours.
-    if (incomingNames.has(fullName) || index.list().some(({ full_name }) => full_name === fullName)) {
-      throw new TakenError('usage.invalid', `a repository ${fullName} exists already`);
-    }
-    incomingNames.add(fullName);
-    try {
-      await makeAside(shelf, id, gitDirectory(id), make);
-      // Only now it becomes known.
-      await index.add(repository);
-      return repository;
-    } finally {
-      incomingNames.delete(fullName);
-    }
-  };
-}
-
-/** Makes a bare repository under another name and moves it to its place when it is whole; what is there goes. */
-async function makeAside<Result>(
-  shelf: string,
-  id: string,
-  gitDirectory: string,
-  make: (gitDirectory: string) => Promise<Result>,
-): Promise<Result> {
-  const incoming = join(shelf, `${INCOMING_PREFIX}${id}`);
-  const outgoing = join(shelf, `${INCOMING_PREFIX}${id}-before`);
-  try {
-    const result = await make(incoming);
-    await rename(gitDirectory, outgoing).catch((error: unknown) => {
-      if (systemCode(error) !== 'ENOENT') throw error;
-    });
-    await rename(incoming, gitDirectory);
-    await syncDirectory(shelf);
-    return result;
-  } finally {
-    await Promise.all([incoming, outgoing].map((path) => rm(path, { recursive: true, force: true })));
-  }
 }

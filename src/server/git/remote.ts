@@ -25,7 +25,8 @@ import {
  */
 export function remoteOf(
   { url, source }: Pick<RegisteredRepository, 'url' | 'source'>,
-  { sources, proxy }: { readonly sources: Sources; readonly proxy: ForwardProxy },
+  sources: Sources,
+  proxy: ForwardProxy,
   credentialFile: string | null,
 ): Remote {
   const from = source ?? '';

@@ -161,7 +161,8 @@ describe('the rows', () => {
     const after = await listing.rows();
     expect(after.map((row) => row.id)).toEqual(['A/a.xlsx', 'A/x.xlsx', 'B/b.xlsx']);
     expect(after[2]).toBe(before[1]);
-    const only = { ...registry, list: () => registry.list().filter((repository) => repository.id === id) };
+    const { gitDirectory } = registry;
+    const only = { gitDirectory, list: () => registry.list().filter((repository) => repository.id === id) };
     expect((await createWorkbookListing(git, only).rows()).map((row) => row.id)).toEqual(['B/b.xlsx']);
   });
 
@@ -213,7 +214,12 @@ describe('the rows', () => {
     const neverThere = registry
       .list()
       .map((row) => Object.assign({}, row, { source: '/x.git', cloned: false }));
-    expect(await createWorkbookListing(git, { ...registry, list: () => neverThere }).rows()).toEqual([]);
+    expect(
+      await createWorkbookListing(git, {
+        gitDirectory: registry.gitDirectory,
+        list: () => neverThere,
+      }).rows(),
+    ).toEqual([]);
     await writeFile(join(gitDirectory, 'HEAD'), head);
     expect(await listing.rows()).toEqual(before);
     expect(await anew.rows()).toEqual(before);
@@ -509,12 +515,11 @@ describe('the standing of workbooks', () => {
 
   it('is processing while the repository is fetched', async () => {
     const bench = await makeBench('x');
-    let activity: 'fetching' | null = 'fetching';
-    const registry = { ...bench.registry, activityOf: () => activity };
-    const library = createGitLibrary(registry);
+    const activityOf = vi.spyOn(bench.registry.fetches, 'activityOf').mockReturnValue('fetching');
+    const library = createGitLibrary(bench.registry);
     onTestFinished(library.close);
     expect(await standings(library)).toEqual({ 'x.xlsx': 'processing' });
-    activity = null;
+    activityOf.mockRestore();
     expect(await standings(library)).toEqual({ 'x.xlsx': 'success' });
   });
 });

@@ -44,7 +44,7 @@ async function start(): Promise<Started> {
   const service = createGitService({ registry, apiKey: KEY });
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
   let closed: Promise<void> | undefined;
-  const close = (): Promise<void> => (closed ??= service.close().then(registry.close));
+  const close = (): Promise<void> => (closed ??= service.close().then(() => registry.close()));
   onTestFinished(close);
   const ask = (path: string, method = 'GET', body?: unknown): Promise<Response> =>
     fetch(baseUrl + path, {
@@ -262,7 +262,7 @@ describe('an external repository', () => {
     expect(await (await ask('/repos')).json()).toEqual([repository]);
 
     await arrived.promise;
-    expect(registry.activityOf(repository.id)).toBe('cloning');
+    expect(registry.fetches.activityOf(repository.id)).toBe('cloning');
     const early = await ask(`/repos/${repository.id}/contents`);
     // That would have clients leave the whole service alone.
     expect(early.headers.get('retry-after')).toBeNull();
@@ -276,7 +276,7 @@ describe('an external repository', () => {
 
     gate.resolve(false);
     await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
-    expect(registry.activityOf(repository.id)).toBeNull();
+    expect(registry.fetches.activityOf(repository.id)).toBeNull();
     expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await placesOfSecrets(data, own)).toEqual([]);
     expect(
@@ -377,10 +377,10 @@ describe('an external repository', () => {
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
     await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['failing']);
     const asked = server.requests.length;
-    expect(registry.fetchSoon(id)).toBe(true);
+    expect(registry.fetches.soon(id)).toBe(true);
     await expect.poll(() => server.requests.length, PATIENCE).toBeGreaterThan(asked);
     server.intercept = () => false;
-    expect(registry.fetchSoon(id)).toBe(true);
+    expect(registry.fetches.soon(id)).toBe(true);
     await expect
       .poll(() => events.map(({ kind }) => kind), PATIENCE)
       .toEqual(['failing', 'cloned', 'recovered']);
@@ -395,7 +395,7 @@ describe('an external repository', () => {
     await first.close();
     sources = 'https';
     const second = await start();
-    await expect(second.registry.refresh(id)).rejects.toThrow(/serve\.sources/);
+    await expect(second.registry.fetches.fetch(id)).rejects.toThrow(/serve\.sources/);
     expect((await second.ask(`/repos/${id}/contents`)).status).toBe(200);
   });
 
@@ -440,7 +440,7 @@ describe('the branches of external repositories', () => {
       .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch, PATIENCE)
       .toBe('topic/below');
     expect(events.every(({ kind }) => kind === 'cloned' || kind === 'fetched')).toBe(true);
-    await expect.poll(() => registry.activityOf(id), PATIENCE).toBeNull();
+    await expect.poll(() => registry.fetches.activityOf(id), PATIENCE).toBeNull();
   });
 
   it('stay when a fetch fails, and that is told once', async () => {
@@ -450,10 +450,10 @@ describe('the branches of external repositories', () => {
     await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
     const before = await heads(registry, id);
     await rename(path, `${path}.away`);
-    registry.fetchSoon(id);
+    registry.fetches.soon(id);
     await expect.poll(() => events.length, PATIENCE).toBe(2);
-    registry.fetchSoon(id);
-    await expect(registry.refresh(id)).rejects.toThrow(/cannot be read/);
+    registry.fetches.soon(id);
+    await expect(registry.fetches.fetch(id)).rejects.toThrow(/cannot be read/);
     expect(await heads(registry, id)).toEqual(before);
     // A whole list of references, and objects that are not there.
     await rename(`${path}.away`, path);
@@ -461,11 +461,11 @@ describe('the branches of external repositories', () => {
     await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
     await rename(join(path, 'objects'), join(path, 'objects.away'));
     await mkdir(join(path, 'objects'));
-    await expect(registry.refresh(id)).rejects.toThrow();
+    await expect(registry.fetches.fetch(id)).rejects.toThrow();
     expect(await heads(registry, id)).toEqual(before);
     await rename(join(path, 'objects'), join(path, 'objects.empty'));
     await rename(join(path, 'objects.away'), join(path, 'objects'));
-    registry.fetchSoon(id);
+    registry.fetches.soon(id);
     await expect
       .poll(() => events.map(({ kind }) => kind), PATIENCE)
       .toEqual(['cloned', 'failing', 'fetched', 'recovered']);
@@ -479,9 +479,9 @@ describe('the branches of external repositories', () => {
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
     await expect.poll(() => events.map(({ kind }) => kind), PATIENCE).toEqual(['cloned']);
     server.requests.length = 0;
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(server.requests.filter(({ line }) => line.startsWith('GET'))).toHaveLength(1);
     expect(events).toHaveLength(1);
-    expect(registry.fetchSoon((await registry.create('Drag')).id)).toBe(false);
+    expect(registry.fetches.soon((await registry.create('Drag')).id)).toBe(false);
   });
 });

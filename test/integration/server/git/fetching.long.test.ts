@@ -40,7 +40,7 @@ async function start(): Promise<Started> {
   const service = createGitService({ registry, apiKey: KEY });
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
   let closed: Promise<void> | undefined;
-  const close = (): Promise<void> => (closed ??= service.close().then(registry.close));
+  const close = (): Promise<void> => (closed ??= service.close().then(() => registry.close()));
   onTestFinished(close);
   const ask = (path: string, body?: unknown): Promise<Response> =>
     fetch(baseUrl + path, {
@@ -264,7 +264,7 @@ describe('the references', () => {
     const { ask, id, own, registry } = await connected(path);
     expect((await readBranches(git, own)).defaultBranch).toBe('trunk');
     expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(events).toEqual([]);
   });
 
@@ -279,14 +279,14 @@ describe('the references', () => {
       `# pack-refs with: peeled fully-peeled sorted \n${commitId} ${long}\n`,
     );
     await commit(path, 'topic', 'topic', 'refs/heads/main');
-    await registry.refresh(id);
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
+    await registry.fetches.fetch(id);
     expect(Object.keys(await heads(own)).sort()).toEqual(['main', 'topic']);
     expect(events.filter(({ kind }) => kind === 'left-out')).toEqual([
       expect.objectContaining({ names: [long] }),
     ]);
     await commit(path, 'main', 'two', 'refs/heads/main');
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(kinds()).toEqual(['fetched', 'left-out', 'fetched']);
   });
 
@@ -299,14 +299,14 @@ describe('the references', () => {
     // Something in the way that git does not know of.
     await mkdir(join(own, 'refs', 'heads', 'refused'));
     await writeFile(join(own, 'refs', 'heads', 'refused', 'stray.lock'), '');
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(Object.keys(await heads(own)).sort()).toEqual(['main', 'topic', 'topic2']);
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(kinds()).toEqual(['fetched', 'left-out']);
     // Other commits are tried again.
     await rm(join(own, 'refs', 'heads', 'refused'), { recursive: true });
     await commit(path, 'refused', 'two', 'refs/heads/refused');
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(await heads(own)).toEqual(await heads(path));
   });
 });
@@ -325,7 +325,7 @@ describe('a repository whose objects or folder are lost', () => {
     const path = await external();
     const { registry, id, own, ask } = await connected(path);
     await lose(own);
-    await registry.refresh(id).catch(() => registry.refresh(id));
+    await registry.fetches.fetch(id).catch(() => registry.fetches.fetch(id));
     expect(await heads(own)).toEqual(await heads(path));
     expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
     expect(registry.list()[0]).toMatchObject({ cloned: true });
@@ -355,7 +355,7 @@ describe('a repository whose objects or folder are lost', () => {
     await git.run(null, ['clone', '--quiet', '--bare', away, path], {
       environment: { GIT_ALLOW_PROTOCOL: 'file' },
     });
-    second.registry.fetchSoon(first.id);
+    second.registry.fetches.soon(first.id);
     await expect.poll(kinds, PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
     expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
   });
@@ -372,7 +372,7 @@ describe('a repository whose objects or folder are lost', () => {
       .then((answer) => answer.arrayBuffer())
       .catch(() => undefined);
     await expect.poll(kinds, PATIENCE).toEqual(['damaged', 'cloned']);
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(Buffer.from(await (await ask(`/repos/${id}/contents/plan.xlsx`)).arrayBuffer()).toString()).toBe(
       'one',
     );

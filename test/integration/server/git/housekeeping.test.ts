@@ -13,7 +13,7 @@ it('packs a repository anew when it has grown, and leaves everything as it was',
   const git = new Git();
   onTestFinished(() => git.stop());
   const registry = await openRegistry(await temporaryFolder());
-  onTestFinished(registry.close);
+  onTestFinished(() => registry.close());
   const { id } = await registry.create('Accounting');
   const gitDirectory = registry.gitDirectory(id);
   const author = { name: 'Anna', email: 'anna@example.com' };

@@ -88,7 +88,7 @@ async function start(options: ForwardProxyOptions): Promise<Started> {
   });
   const service = createGitService({ registry, apiKey: KEY });
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  onTestFinished(() => service.close().then(registry.close));
+  onTestFinished(() => service.close().then(() => registry.close()));
   const headers = { 'x-api-key': KEY };
   return {
     registry,
@@ -265,7 +265,7 @@ describe('an address that the rules refuse', () => {
     address = '127.0.0.2';
     await commit('two');
     const { id } = created as { id: string };
-    await expect(registry.refresh(id)).rejects.toMatchObject({
+    await expect(registry.fetches.fetch(id)).rejects.toMatchObject({
       trouble: 'unreachable',
       inside: '127.0.0.2, an address of changing.test, is in loopback, which serve.networks.refuse names',
     });
@@ -306,7 +306,7 @@ describe('an address that the rules let through', () => {
     const { id } = created as { id: string };
     await expect.poll(told, PATIENCE).toEqual([expect.stringContaining('cloned')]);
     await commit('two');
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(await (await ask(`/repos/${id}/contents/plan.xlsx`)).text()).toBe('two');
     if (hasIpv6) {
       const other = await serverOfRepository({ host: '::1' });

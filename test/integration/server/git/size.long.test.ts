@@ -62,7 +62,7 @@ async function start(): Promise<Started> {
   });
   const service = createGitService({ registry, apiKey: KEY });
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  onTestFinished(() => service.close().then(registry.close));
+  onTestFinished(() => service.close().then(() => registry.close()));
   const ask = (path: string, body?: unknown): Promise<Response> =>
     fetch(baseUrl + path, {
       headers: { 'x-api-key': KEY },
@@ -150,7 +150,7 @@ describe('a repository that is larger than one may be', () => {
     const { registry, id } = await connect(`${server.origin}/plan.git`);
     const refresh = async (): Promise<number> => {
       const before = posts(server);
-      await expect(registry.refresh(id)).rejects.toThrow(TOO_LARGE);
+      await expect(registry.fetches.fetch(id)).rejects.toThrow(TOO_LARGE);
       return posts(server) - before;
     };
     expect([await refresh(), await refresh(), await refresh()]).toEqual([1, 1, 1]);
@@ -158,7 +158,7 @@ describe('a repository that is larger than one may be', () => {
     expect(await refresh()).toBeGreaterThan(2);
     expect(await refresh()).toBe(1);
     await git.run(source(), ['update-ref', 'refs/heads/main', 'refs/heads/main~2']);
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(told().at(-1)).toContain('cloned');
   });
 
@@ -166,11 +166,11 @@ describe('a repository that is larger than one may be', () => {
     const { registry, ask, id } = await connect(source());
     expect(told()).toEqual([expect.stringContaining('cloned')]);
     await commit({ 'a.bin': randomBytes(600_000) });
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     const before = await filesBelow(registry.gitDirectory(id));
     await commit({ 'plan.xlsx': 'two', 'b.bin': randomBytes(600_000) });
-    await expect(registry.refresh(id)).rejects.toBeInstanceOf(OversizeError);
-    await expect(registry.refresh(id)).rejects.toMatchObject({
+    await expect(registry.fetches.fetch(id)).rejects.toBeInstanceOf(OversizeError);
+    await expect(registry.fetches.fetch(id)).rejects.toMatchObject({
       code: 'service.failed',
       trouble: 'too-large',
       message: TOO_LARGE,
@@ -181,7 +181,7 @@ describe('a repository that is larger than one may be', () => {
     expect(await (await ask(`/repos/${id}/contents/plan.xlsx`)).text()).toBe('one');
     await git.run(source(), ['update-ref', 'refs/heads/main', 'refs/heads/main~1']);
     await commit({ 'plan.xlsx': 'three' });
-    await registry.refresh(id);
+    await registry.fetches.fetch(id);
     expect(await (await ask(`/repos/${id}/contents/plan.xlsx`)).text()).toBe('three');
   });
 

@@ -197,7 +197,7 @@ describe('the registry', () => {
       plan('topic/below', [write('c.xlsx', '1')], { from: 'refs/heads/main' }),
     ]);
     await git.run(source, ['symbolic-ref', 'HEAD', 'refs/heads/topic/below']);
-    await Promise.all([registry.refresh(id), registry.refresh(id)]);
+    await Promise.all([registry.fetches.fetch(id), registry.fetches.fetch(id)]);
     const branches = await readBranches(git, registry.gitDirectory(id));
     expect(branches.defaultBranch).toBe('topic/below');
     expect([...branches.heads.keys()]).toEqual(['main', 'topic/below']);

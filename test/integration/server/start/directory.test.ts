@@ -28,7 +28,7 @@ beforeEach(async () => {
   root = await temporaryFolder();
   data = join(root, 'data');
   registry = await openRegistry(data);
-  onTestFinished(registry.close);
+  onTestFinished(() => registry.close());
 });
 
 describe('the directory of a registry', () => {
@@ -66,7 +66,7 @@ describe('the directory of a registry', () => {
     await writeFile(join(data, `repositories.json.${crypto.randomUUID()}.tmp`), '[');
     const told: OpeningEvent[] = [];
     const again = await openRegistry(data, { onOpening: (event) => told.push(event) });
-    onTestFinished(again.close);
+    onTestFinished(() => again.close());
     const lost = join(data, 'repositories', `lost-${rowless}.git`);
     const summary = told.map((event) =>
       event.kind === 'unknown' ? event.path : [event.repository.full_name, event.kind],
@@ -77,7 +77,7 @@ describe('the directory of a registry', () => {
     expect(await readFile(registry.gitDirectory(odd.id), 'utf8')).toBe('a file');
     expect(await readBranches(git, again.gitDirectory(kept.id))).toMatchObject({ defaultBranch: 'main' });
     // What is connected is had from there again.
-    await expect.poll(() => again.activityOf(gone.id)).toBeNull();
+    await expect.poll(() => again.fetches.activityOf(gone.id)).toBeNull();
     expect(await readBranches(git, again.gitDirectory(gone.id))).toMatchObject({ defaultBranch: 'main' });
   });
 

@@ -5,12 +5,7 @@ import { repositoryOf } from '../../../../src/cli/repos.ts';
 import { describeFetch } from '../../../../src/server/start/notices.ts';
 import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/git/credentials.ts';
-import {
-  createFetchQueue,
-  type FetchQueue,
-  createFetching,
-  nextTurn,
-} from '../../../../src/server/git/fetch-queue.ts';
+import { FetchQueue, createFetching, nextTurn } from '../../../../src/server/git/fetch-queue.ts';
 import { networkEnvironment } from '../../../../src/server/git/reach.ts';
 import { credentialsOf } from '../../../../src/server/git/registrar.ts';
 import type { RegisteredRepository } from '../../../../src/server/git/registry-index.ts';
@@ -403,7 +398,7 @@ describe('the queue of fetches', () => {
     running = [];
     told = [];
     hosts = new Map();
-    queue = createFetchQueue(
+    queue = new FetchQueue(
       {
         isLong: (id) => id.startsWith('long'),
         hostOf: (id) => hosts.get(id) ?? id,
@@ -553,7 +548,7 @@ describe('the comparison of all repositories', () => {
       cloned: true,
     });
     const list = [row('a', 'x'), row('drag', null), row('b', 'y')];
-    const registry = { list: () => list, fetchWhenDue: (id: string) => asked.push(id) };
+    const registry = { list: () => list, fetches: { whenDue: (id: string) => void asked.push(id) } };
     const fetching = createFetching(registry, { intervalMs: 366 * 86_400_000 });
     expect(asked).toEqual(['a', 'b']);
     await vi.advanceTimersByTimeAsync(120_000);
