@@ -7,7 +7,6 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { parseKeyFile, renderKeyFile, type StoredKey } from './stored-key.ts';
 
-/** What the folder of the keys holds. */
 export interface KeyFolderContent {
   /** In the order in which they were made. */
   readonly keys: readonly StoredKey[];
@@ -19,7 +18,7 @@ export interface KeyProblem {
   /** The id that its file's name says; null for the folder as a whole. */
   readonly id: string | null;
   readonly path: string;
-  /** What is wrong, as a clause without a secret. */
+  /** Says why, as a clause without a secret. */
   readonly reason: string;
   /** Whether {@link removeKey} removes it: not a folder, which may hold anything. */
   readonly isRemovable: boolean;
@@ -40,10 +39,10 @@ export function keyFolderOf(directory: string): string {
   return join(resolve(directory), 'keys');
 }
 
-/** What says of the process, and not of a file, that nothing can be opened: it passes, and no key must look bad for it. */
+/** Codes that say of the process, and not of a file, that nothing can be opened: that passes, and no key must look bad for it. */
 const EXHAUSTED: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
 
-/** What is wrong where something cannot be read. @throws the error itself where that says nothing of what is read */
+/** Says why something cannot be read. @throws the error itself where that says nothing of what is read */
 function unreadable(error: unknown): string {
   const code = systemCode(error);
   if (EXHAUSTED.has(code)) throw error;

@@ -16,7 +16,7 @@ const LONGEST_HOLD_MS = 10_000;
 
 /** A reading of the folder, and what is known about how lasting it is. Times in milliseconds of a clock that never jumps. */
 export interface Reading {
-  /** What the folder looked like just before it was read. */
+  /** The state of the folder just before it was read. */
   readonly stamp: string;
   /** When the folder was first seen to look like that. */
   readonly seenMs: number;
@@ -37,7 +37,7 @@ export function holds(reading: Reading, stamp: string, nowMs: number): boolean {
   );
 }
 
-/** What a folder looks like: it changes with every name that is made, replaced or removed in it. */
+/** Gives a text that changes with every name that is made, replaced or removed in a folder. */
 async function stampOf(folder: string): Promise<string> {
   try {
     const { dev, ino, mtimeNs, ctimeNs } = await stat(folder, { bigint: true });

@@ -19,7 +19,7 @@ export interface NewKey {
   readonly stored: StoredKey;
 }
 
-/** What keys begin with, so that those who search for lost secrets know them; `wbs_` begins what webhooks are signed with. */
+/** Begin keys, so that those who search for lost secrets know them; `wbs_` begins the secrets that sign webhooks. */
 const PREFIXES: Readonly<Record<KeyKind, string>> = { personal: 'wbp_', group: 'wbg_', token: 'wbt_' };
 const SIGNING_PREFIX = 'wbs_';
 

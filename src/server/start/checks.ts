@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { createChecker } from '../checker/checker.ts';
 import { openFindings } from '../checker/findings.ts';
 import type { GitLibrary, GitLibraryOptions } from '../git/library.ts';
@@ -13,7 +13,6 @@ const FINDINGS_NAME = 'checked-workbooks.log';
 /** How long the service waits at its start until what it holds is checked, in milliseconds: clients then see it finished. */
 const START_LIMIT_MS = 3000;
 
-/** What a check says of a file that failed it. */
 const REASONS: Readonly<Record<Finding, string>> = {
   opened: 'it can be opened',
   protected: 'it is protected by a password',
@@ -49,8 +48,6 @@ export async function openChecks(directory: string): Promise<ServeChecks> {
 
 /** Begins to check what is there, and waits for it for a moment; what cannot be read is told to who asks for it. */
 export async function checkAhead(library: GitLibrary): Promise<void> {
-  const over = new AbortController();
-  const limit = sleep(START_LIMIT_MS, undefined, { signal: over.signal }).catch(() => undefined);
-  await Promise.race([library.checkAll().catch(() => undefined), limit]);
-  over.abort();
+  const checked = library.checkAll().catch(() => undefined);
+  await waitAtMost(checked, START_LIMIT_MS);
 }

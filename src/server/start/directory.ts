@@ -18,7 +18,7 @@ export function requiredServeDirectory({ directory }: Settings['serve']): string
   );
 }
 
-/** What only the directory of a mirror holds. */
+/** Entries that only the directory of a mirror has. */
 const SIGNS_OF_MIRROR: ReadonlySet<string> = new Set(['manifests', '.workbook-mirror']);
 
 /**
@@ -60,7 +60,7 @@ export async function makeServeDirectory(directory: string): Promise<void> {
 
 const OWN_DIRECTORY = 'Give the service a directory of its own: serve.directory.';
 
-/** What keeps a directory from being made or written to (mkdir(2), access(2)). */
+/** Why a directory cannot be made or written to (mkdir(2), access(2)). */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'this user may not write there'],
   ['EPERM', 'this user may not write there'],

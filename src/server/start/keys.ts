@@ -13,7 +13,7 @@ export interface TemporaryKeys {
   readonly apiToken: string | null;
 }
 
-/** What a service lets in. */
+/** The keys that a service lets in. */
 export interface ServedKeys {
   readonly keys: Keys;
   /** Null where there is a key already. */
@@ -22,7 +22,6 @@ export interface ServedKeys {
   readonly secrets: readonly string[];
 }
 
-/** What is known of the keys when a service starts. */
 export interface KeysAtStart {
   readonly kinds: ReadonlySet<KeyKind>;
   /** Whether something should be a key and is none. */
@@ -38,7 +37,7 @@ export function temporaryKinds({ kinds, isUncertain }: KeysAtStart): readonly Ke
   return kinds.has('token') ? ['personal'] : ['personal', 'token'];
 }
 
-/** What should be a key and is none, as a line. */
+/** Describes a file that should be a key and is none, in a line. */
 export function describeKeyProblem({ id, path, reason, isRemovable }: KeyProblem): string {
   if (id === null) return `${path}: ${reason}; no key in it holds`;
   const how = isRemovable ? `\`keys revoke ${id}\` removes it` : 'remove it by hand';

@@ -11,7 +11,7 @@ import { closeToOthers, PRIVATE_FILE } from './privacy.ts';
 /** The file in the service's directory that carries a lock, and says whose it is. */
 const LOCK_NAME = 'serve.lock';
 
-/** What file systems say that lock only what is open for writing, which a folder never is (flock(2), NFS), or nothing at all. */
+/** Codes of file systems that lock only what is open for writing, which a folder never is (flock(2), NFS), or nothing at all. */
 const NO_LOCKS: ReadonlySet<string | undefined> = new Set([
   'EBADF',
   'EINVAL',

@@ -6,7 +6,7 @@ import { standardError } from '../../lib/process/streams.ts';
 /** The levels from the one of least weight to the loudest. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
-/** What marks a line of some weight for a person. */
+/** Mark lines for a person. */
 const MARKS: Readonly<Partial<Record<LogLevel, string>>> = { warn: '! ', error: '! ', fatal: '! ' };
 
 /** How the log of a service is written. */

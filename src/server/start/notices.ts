@@ -10,7 +10,7 @@ function why(error: unknown): string {
   return oneLine(toMirrorError(error).message);
 }
 
-/** What is wrong in the directory of a service that starts, as a sentence. */
+/** Describes a fault in the directory of a service that starts. */
 export function describeOpening(event: OpeningEvent): string {
   if (event.kind === 'unknown')
     return `${event.path} belongs to no repository in the list: it is kept, and not served.`;
@@ -22,7 +22,7 @@ export function describeOpening(event: OpeningEvent): string {
   return `${name} cannot be used: ${why(event.error)}. ${remedy}`;
 }
 
-/** What became of the reading of a repository's workbooks, as a sentence. */
+/** Describes how the reading of a repository's workbooks changed. */
 export function describeReading(event: ReadingEvent): string {
   const name = event.repository.full_name;
   if (event.kind === 'readable') return `${name}: its workbooks can be read again.`;

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What the directory of a service, and all in it, is made with: workbooks, keys and passwords are nobody else's. */
+/** The permissions of a service's directory and all in it: workbooks, keys and passwords are nobody else's. */
 export const PRIVATE_FOLDER = 0o700;
 export const PRIVATE_FILE = 0o600;
 
@@ -11,7 +11,7 @@ const OTHERS = 0o077;
 const ALL = 0o7777;
 const SHARED = 0o1000;
 
-/** What a service makes in its directory, without the endings of what is being written. */
+/** Names that a service makes in its directory, without the endings of files that are being written. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   'checked-workbooks.log',
   'credentials',
@@ -23,7 +23,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
   'serve.lock',
 ]);
 
-/** What a file system keeps in its topmost folder. */
+/** File systems keep it in their topmost folder. */
 const LOST_AND_FOUND = 'lost+found';
 
 function isOwnName(name: string): boolean {
@@ -33,7 +33,6 @@ function isOwnName(name: string): boolean {
   );
 }
 
-/** What became of the permissions of others. */
 type Closing =
   /** They had none, or nothing is there. */
   | 'unchanged'

@@ -2,7 +2,7 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import type { RequestInfo } from '../http/service.ts';
 
-/** What is asked for in the address of a request, and is no secret; what else stands there might be one. */
+/** Parameters of requests that are no secrets; any other might be one. */
 const SHOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'branch',
   'commit',
@@ -14,13 +14,13 @@ const SHOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'status',
 ]);
 
-/** What stands where something was left out. */
+/** Stands in the place of a secret. */
 const HIDDEN = '[hidden]';
 
 /** A key of ours wherever it stands, also one that was revoked, and also where some of it is encoded. */
 const KEYS = /(wb[pgts]_)[\w%-]{8,}/g;
 
-/** What is encoded more often than this was meant to be hidden. */
+/** A text that is encoded more often than this was meant to be hidden. */
 const MAX_ENCODINGS = 4;
 
 /** So many parameters are shown, far more than there are; anybody may send thousands, and each of them takes its time. */

@@ -10,7 +10,6 @@ import type { TemporaryKeys } from './keys.ts';
 import { isLogged, log, logAlways } from './log.ts';
 import { abortOnSignal } from '../../lib/process/signals.ts';
 
-/** What a service tells when it starts. */
 export interface ServeStart {
   readonly baseUrl: string;
   readonly own: Pick<Settings['serve'], 'directory' | 'listen'>;
@@ -67,7 +66,7 @@ export async function tellKeys(start: ServeStart): Promise<void> {
   }
 }
 
-/** What a service without a directory of its own has to be told, too. */
+/** The advice to a service without a directory of its own. */
 function alsoHere(directory: string | undefined): string {
   return directory === undefined ? ' (and give that directory here, too: serve.directory)' : '';
 }
@@ -108,7 +107,6 @@ export function createTroubleTeller(): (error: Error) => void {
   };
 }
 
-/** What ends a service. */
 export interface Stop {
   /** Fires on the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly signal: AbortSignal;
