@@ -3,8 +3,11 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
-import { createReplicaLibrary, type ReplicaLibrary } from '../../src/server/replica/library.ts';
-import type { ReplicaTrouble } from '../../src/server/replica/ports.ts';
+import {
+  createReplicaLibrary,
+  type ReplicaLibrary,
+  type ReplicaTrouble,
+} from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 import { parseManifest } from '../../src/mirror/store/manifest-file.ts';

@@ -9,7 +9,6 @@ import type { Registry } from '../git/registry.ts';
 import type { Repository } from '../http/library.ts';
 import { listTree } from '../git/objects.ts';
 
-/** What a comparison found. */
 export interface Comparison {
   /** Branches that were compared. */
   readonly targets: number;

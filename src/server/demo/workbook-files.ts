@@ -143,18 +143,10 @@ export async function makeWorkbook(path: string, { seed, asOf }: Edition): Promi
   return writeExcelFile(sheets(figures, asOf)).toBuffer();
 }
 
-/** A source of plausible numbers: the same ones for the same seed. */
-export interface Figures {
-  /** An amount of money with cents, evenly spread between two limits. */
-  readonly amount: (low: number, high: number) => number;
-  /** A rate with four decimals, evenly spread between two limits. */
-  readonly rate: (low: number, high: number) => number;
-  /** A whole number from zero up to and without the limit. */
-  readonly below: (limit: number) => number;
-}
+type Figures = ReturnType<typeof createFigures>;
 
-/** Makes a source of numbers from a seed (the generator "mulberry32"). */
-export function createFigures(seed: number): Figures {
+/** Makes a source of plausible numbers, which are the same for the same seed (the generator "mulberry32"). */
+export function createFigures(seed: number) {
   let state = Math.trunc(seed) | 0;
   /** The next number from 0 up to and without 1. */
   function next(): number {
@@ -164,9 +156,12 @@ export function createFigures(seed: number): Figures {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
   return {
-    amount: (low, high) => Math.round((low + next() * (high - low)) * 100) / 100,
-    rate: (low, high) => Math.round((low + next() * (high - low)) * 10_000) / 10_000,
-    below: (limit) => Math.floor(next() * limit),
+    /** An amount of money with cents, evenly spread between two limits. */
+    amount: (low: number, high: number): number => Math.round((low + next() * (high - low)) * 100) / 100,
+    /** A rate with four decimals, evenly spread between two limits. */
+    rate: (low: number, high: number): number => Math.round((low + next() * (high - low)) * 10_000) / 10_000,
+    /** A whole number from zero up to and without the limit. */
+    below: (limit: number): number => Math.floor(next() * limit),
   };
 }
 

@@ -13,22 +13,13 @@ export interface Edit {
   /** Full name of the repository. */
   readonly repository: string;
   readonly branch: string;
-  /** What was done, for people. */
+  /** For people. */
   readonly summary: string;
   /** The paths that changed; of a renamed workbook both. */
   readonly paths: readonly string[];
   readonly commitId: string;
   /** When the branch had moved; the service shows the edit of an external repository a moment later. */
   readonly committedAt: Date;
-}
-
-/** Somebody who edits the sample repositories. */
-export interface Writer {
-  /**
-   * Makes one commit that changes at least one workbook. The service shows it when this returns.
-   * @throws MirrorError when git fails
-   */
-  readonly edit: () => Promise<Edit>;
 }
 
 /** A branch that is edited. */
@@ -80,14 +71,21 @@ function pathsOf(changes: readonly FileChange[]): string[] {
   return changes.flatMap((change) => (change.kind === 'rename' ? [change.from, change.to] : [change.path]));
 }
 
+/** Edits the sample repositories. */
+export type Writer = ReturnType<typeof createWriter>;
+
 /** Makes a writer that goes round all branches of all repositories, and on each one round all kinds of edit. */
-export function createWriter({ registry }: Pick<Samples, 'registry'>): Writer {
+export function createWriter({ registry }: Pick<Samples, 'registry'>) {
   const git = new Git();
   const people = Object.values(PEOPLE);
   let edits = 0;
 
   return {
-    async edit() {
+    /**
+     * Makes one commit that changes at least one workbook. The service shows it when this returns.
+     * @throws MirrorError when git fails
+     */
+    async edit(): Promise<Edit> {
       const turn = edits;
       edits += 1;
       const places = await findPlaces(git, registry);
@@ -121,7 +119,7 @@ export const EDIT_KINDS = ['modify', 'modify with notes', 'add', 'rename', 'dele
 /** One of {@link EDIT_KINDS}. */
 export type EditKind = (typeof EDIT_KINDS)[number];
 
-/** What an edit changes, before its content is made. */
+/** An edit before its content is made. */
 export interface EditPlan {
   /** For people. */
   readonly summary: string;

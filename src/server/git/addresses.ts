@@ -6,7 +6,7 @@ export type Sources = 'https' | 'any';
 /** Git's name of a way to fetch (git(1), GIT_ALLOW_PROTOCOL). */
 export type Protocol = 'https' | 'http' | 'file';
 
-/** What an address says of the repository there. */
+/** An address, read. */
 export interface Address {
   readonly protocol: Protocol;
   /** Scheme, host and port, by which Git finds credentials (gitcredentials(7)); null for a path of this machine. */
@@ -47,7 +47,7 @@ function refused(code: 'forbidden_scheme' | 'invalid', message: string): Address
   return { kind: 'refused', code, message };
 }
 
-/** What an address would be fetched by; null for what no setting allows: other schemes, `host:path`, relative paths. */
+/** Reads the protocol of an address; null for one that no setting allows: other schemes, `host:path`, relative paths. */
 function protocolOf(text: string): Protocol | null {
   if (text.startsWith('/')) return 'file';
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
@@ -115,7 +115,7 @@ export function readAddress(text: string, sources: Sources): AddressReading {
 
 const NAME_LIMIT_BYTES = 255;
 
-/** What steers how other characters are shown, and what shows as nothing: two names that look alike would be two repositories. */
+/** Characters that steer how others are shown, or show as nothing: two names that look alike would be two repositories. */
 const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/u;
 
 /** The form of ids (section 2.1), by which repositories are found before they are by name. */

@@ -137,7 +137,7 @@ export function blameRepository(error: unknown): never {
   throw error;
 }
 
-/** What in the exit code of git-fsck(1) tells of objects and packs that are missing or cannot be read, not of odd ones. */
+/** Bits in the exit code of git-fsck(1) that tell of objects and packs that are missing or cannot be read, not of odd ones. */
 const FSCK_DAMAGE = 2 + 4 + 8;
 
 /** Says whether an end of git-fsck(1) tells of damage; one that says nothing, as of a program that was stopped, does not. */

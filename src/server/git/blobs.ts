@@ -2,7 +2,7 @@ import { FILE_END_BYTES, type FileBytes, OPENED_FILE_LIMIT_BYTES } from '../chec
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 
-/** What a batch of blobs gives for one of them, in the order they were asked for. */
+/** One blob of a batch, in the order they were asked for. */
 export interface BlobRead {
   readonly blobId: string;
   /** Null when the repository does not have it. */

@@ -5,23 +5,6 @@ import { type Branches, type HeadsRead, readDefaultBranch, readHeadsWhole } from
 /** Commit id of every branch by branch name. */
 export type Heads = ReadonlyMap<string, string>;
 
-/** Reads the branches of bare repositories, and reads them again only when the files that they are kept in have changed. */
-export interface BranchReader {
-  /**
-   * The heads as they are at the moment of the call: whatever any program wrote before shows.
-   * @returns the same map as long as no branch has moved
-   * @throws MirrorError `service.failed` when git cannot read them
-   */
-  readonly heads: (gitDirectory: string) => Promise<Heads>;
-  /**
-   * The heads and the default branch, as exact as `heads`.
-   * @throws MirrorError `service.failed` when git cannot read them
-   */
-  readonly branches: (gitDirectory: string) => Promise<Branches>;
-  /** Forgets the repositories that are not among the given ones. */
-  readonly keepOnly: (gitDirectories: ReadonlySet<string>) => void;
-}
-
 interface Reading {
   readonly files: RefFiles;
   readonly heads: Promise<HeadsRead>;
@@ -35,8 +18,11 @@ function areEqual(left: Heads, right: Heads): boolean {
   return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
 }
 
-/** Makes a reader that knows nothing yet. */
-export function createBranchReader(git: Git): BranchReader {
+/** Reads the branches of bare repositories. */
+export type BranchReader = ReturnType<typeof createBranchReader>;
+
+/** Reads branches, and reads them again only when the files that they are kept in have changed. */
+export function createBranchReader(git: Git) {
   const readings = new Map<string, Reading>();
 
   /** Reads the heads, and gives the known map where it is still right. */
@@ -84,10 +70,17 @@ export function createBranchReader(git: Git): BranchReader {
   }
 
   return {
-    async heads(gitDirectory) {
-      return (await current(gitDirectory).heads).heads;
-    },
-    async branches(gitDirectory) {
+    /**
+     * The heads as they are at the moment of the call: whatever any program wrote before shows.
+     * @returns the same map as long as no branch has moved
+     * @throws MirrorError `service.failed` when git cannot read them
+     */
+    heads: async (gitDirectory: string): Promise<Heads> => (await current(gitDirectory).heads).heads,
+    /**
+     * The heads and the default branch, as exact as `heads`.
+     * @throws MirrorError `service.failed` when git cannot read them
+     */
+    async branches(gitDirectory: string): Promise<Branches> {
       const reading = current(gitDirectory);
       const [{ heads }, defaultBranch] = await Promise.all([
         reading.heads,
@@ -95,7 +88,8 @@ export function createBranchReader(git: Git): BranchReader {
       ]);
       return { defaultBranch, heads };
     },
-    keepOnly(gitDirectories) {
+    /** Forgets the repositories that are not among the given ones. */
+    keepOnly(gitDirectories: ReadonlySet<string>): void {
       for (const path of readings.keys()) if (!gitDirectories.has(path)) readings.delete(path);
     },
   };

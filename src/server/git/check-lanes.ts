@@ -11,7 +11,6 @@ import { type PendingCheck, putBack, takeBatch } from './pending-checks.ts';
 import type { Registry } from './registry.ts';
 import { readBlobs } from './blobs.ts';
 
-/** What checks files are run with. */
 export interface CheckLanesOptions {
   readonly git: Git;
   readonly registry: Registry;
@@ -20,23 +19,11 @@ export interface CheckLanesOptions {
   readonly conclude: Conclude;
 }
 
-/** Has files checked, as many at once as the checker has places. */
-export interface CheckLanes {
-  /** Has these files checked, by repository, and what was given before no more; does not wait for it. */
-  readonly start: (pending: Map<string, PendingCheck[]>) => void;
-  /** Whether a content is being checked just now, or is next. */
-  readonly isUnderWay: (contentKey: string) => boolean;
-  /** Waits until nothing is left to be checked. */
-  readonly idle: () => Promise<void>;
-  /** Gives up what is under way, without waiting for it. */
-  readonly close: () => void;
-}
-
 /** So many files of one repository are read by one git program. */
 const BATCH_FILES = 32;
 
-/** Makes the lanes, with nothing to do. */
-export function createCheckLanes(options: CheckLanesOptions): CheckLanes {
+/** Has files checked, as many at once as the checker has places. */
+export function createCheckLanes(options: CheckLanesOptions) {
   const { git, registry, checker, conclude } = options;
   const underWay = new Set<string>();
   const stop = new AbortController();
@@ -77,15 +64,19 @@ export function createCheckLanes(options: CheckLanesOptions): CheckLanes {
   }
 
   return {
-    start(next) {
+    /** Has these files checked, by repository, and what was given before no more; does not wait for it. */
+    start(next: Map<string, PendingCheck[]>): void {
       pending = next;
       startLanes();
     },
-    isUnderWay: (contentKey) => underWay.has(contentKey),
-    async idle() {
+    /** Whether a content is being checked just now, or is next. */
+    isUnderWay: (contentKey: string): boolean => underWay.has(contentKey),
+    /** Waits until nothing is left to be checked. */
+    idle: async (): Promise<void> => {
       while (lanes.size > 0) await Promise.all(lanes);
     },
-    close: () => stop.abort(),
+    /** Gives up what is under way, without waiting for it. */
+    close: (): void => stop.abort(),
   };
 }
 
@@ -108,9 +99,8 @@ interface BatchPlace {
 /** Takes what was found; null for a file that is to be checked again later. */
 export type Conclude = (check: PendingCheck, finding: Finding | null) => void;
 
-/** What became of a batch. */
 export interface BatchOutcome {
-  /** What was not checked. */
+  /** Not checked. */
   readonly left: readonly PendingCheck[];
   /** Whether a file took so much that others are to have their turn. */
   readonly wasHeldUp: boolean;

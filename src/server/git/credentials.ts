@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { SHORTEST_SECRET } from '../../lib/text/scrub.ts';
 
-/** What an external repository is read with. */
 export interface Credentials {
   readonly username: string;
   readonly password: string;
@@ -56,7 +55,7 @@ export function formatCredentials({ username, password }: Credentials): string {
   return `username=${username}\npassword=${password}\n`;
 }
 
-/** What of a file of credentials must not be shown. */
+/** The secrets in a file of credentials. */
 export interface CredentialSecrets {
   /** The texts to mask. */
   readonly secrets: readonly string[];
@@ -66,7 +65,7 @@ export interface CredentialSecrets {
   readonly isComplete: boolean;
 }
 
-/** What a repository without credentials has to hide. */
+/** For a repository without credentials. */
 const NOTHING_SECRET: CredentialSecrets = { secrets: [], areEnough: true, isComplete: true };
 
 /** So long a user name may be a token, which many hosts take in its place. */
@@ -115,7 +114,7 @@ export async function readSecrets(path: string | null): Promise<CredentialSecret
   return secretsOf(text);
 }
 
-/** What must not be shown of two states of a file, the one before a change and the one after it. */
+/** The secrets of two states of a file, the one before a change and the one after it. */
 export function allSecrets(before: CredentialSecrets, after: CredentialSecrets): CredentialSecrets {
   return {
     secrets: [...before.secrets, ...after.secrets],

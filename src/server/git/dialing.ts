@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { type NetworkRules, refusalOf } from '../../lib/net/networks.ts';
 import { type Destination, operatorsProxy } from '../../lib/net/operators-proxy.ts';
@@ -91,7 +91,7 @@ function requestTunnel(proxy: URL, { host, port }: Destination): ClientRequest {
   });
 }
 
-/** What is answered to the request for a tunnel, and the connection. */
+/** The answer to a request for a tunnel, and the connection. */
 interface Tunnel {
   readonly status: number;
   readonly socket: Socket;
@@ -152,10 +152,7 @@ export function createDial({ rules, lookup = lookUp, variables = process.env }: 
       if (error instanceof DialError) return [];
       throw error;
     });
-    const over = new AbortController();
-    const patience = sleep(PROXIED_LOOKUP_MS, [], { signal: over.signal }).catch(() => []);
-    const addresses = await Promise.race([known, patience]).finally(() => over.abort());
-    for (const address of addresses) {
+    for (const address of (await waitAtMost(known, PROXIED_LOOKUP_MS)) ?? []) {
       const rule = refusalOf(rules, address);
       if (rule !== null) throw new DialError(refusedMessage(host, address, rule));
     }

@@ -10,7 +10,7 @@ import { isTooLarge, OversizeError, type RemoteError } from './remote-errors.ts'
 import { reach, type Remote, type Room } from './reach.ts';
 
 /**
- * What answers for a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not
+ * The server of a repository on this machine: it maps whole packs (git-config(1), core.packedGitWindowSize, which it does not
  * heed), so that the bound on what is received from it would refuse every large repository.
  */
 const LOCAL_SERVER = 'ulimit -S -v "$(ulimit -H -v)"; git upload-pack';
@@ -21,7 +21,7 @@ export function serverOf({ protocol }: Remote): string[] {
 }
 
 /**
- * What git may take to unpack what is sent: a few bytes can stand for an object of any size, which is made in memory where it is told
+ * The memory that git may take to unpack what is sent: a few bytes can stand for an object of any size, which is made in memory where it is told
  * by its difference from another one. Servers tell so of objects up to 512 MiB (git-config(1), `core.bigFileThreshold`), of which two
  * threads hold two each; ten million objects take about 2 GiB.
  */
@@ -34,20 +34,19 @@ const THRIFTY_SETTINGS = settingArguments(
   'core.packedGitLimit=256m',
 );
 
-/** What could not be taken, as it is too large: it is not downloaded again and again. */
+/** The last download that was too large: it is not repeated again and again. */
 export interface Oversize {
   last: {
-    /** What was to be fetched, and how much there was already. */
+    /** Stands for what was to be fetched, and how much there was already. */
     readonly attempt: string;
     readonly error: RemoteError;
   } | null;
 }
 
-/** What is downloaded, and how much of it is taken. */
 interface Download {
   /** The object ids to fetch, by the full names of their references. */
   readonly wanted: ReadonlyMap<string, string>;
-  /** What all objects of the repository may take on disk, in bytes; null for no bound. */
+  /** The most that all objects of the repository may take on disk, in bytes; null for no bound. */
   readonly maxBytes: number | null;
   readonly oversize: Oversize;
 }
@@ -116,7 +115,6 @@ export function orderOfArrival(paths: readonly string[]): string[] {
   return paths.filter(isWhole).sort((left, right) => rank(left) - rank(right));
 }
 
-/** What git is given to write new objects with. */
 interface Quarantine {
   /** Variables for git. */
   readonly environment: Readonly<Record<string, string>>;

@@ -6,14 +6,14 @@ import { FetchQueue } from './fetch-queue.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 import type { Pulled, PullOptions } from './remote.ts';
 
-/** What became of the fetches of an external repository. */
+/** An outcome of fetching an external repository. */
 export type FetchEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'cloned' | 'fetched' | 'recovered' }
   /** Told of the first failure in a row, and then of one a day. */
   | { readonly kind: 'failing'; readonly error: unknown; readonly nextAttemptMs: number }
   /** Somebody wanted to connect it, and no connection could be made; it is not registered. */
   | { readonly kind: 'unconnected'; readonly error: unknown }
-  /** What is here cannot be read, and is cloned again. */
+  /** The repository here cannot be read, and is cloned again. */
   | { readonly kind: 'damaged'; readonly error: unknown }
   /** References that no disk, or not this one, can hold; told when they are others than before. */
   | { readonly kind: 'left-out'; readonly names: readonly string[] }
@@ -35,7 +35,7 @@ export interface FetchWays {
   readonly examine: (repository: RegisteredRepository) => Promise<void>;
 }
 
-/** What is remembered of the fetches of a repository. */
+/** The fetches of a repository so far. */
 class FetchMemory {
   /** Two fetches at once would get into each other's way at the locks of the branches, so they take turns. */
   readonly turn = new Places(1);
@@ -78,7 +78,7 @@ export class Fetches {
   }
 
   /**
-   * What is done to a repository at the moment: `cloning` until it was fetched for the first time, also while that waits to be
+   * Says what is done to a repository at the moment: `cloning` until it was fetched for the first time, also while that waits to be
    * tried again, and while it is cloned again; `fetching` while changes come; else null.
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {

@@ -16,33 +16,11 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { createDial, DialError, type DialOptions } from './dialing.ts';
 import type { Destination } from '../../lib/net/operators-proxy.ts';
 
-/** What a forward proxy is made from. */
 export interface ForwardProxyOptions extends DialOptions {
   /** How long a connection may take to be made, in milliseconds. */
   readonly limitMs?: number;
   /** A connection that cannot be made is said to be so after so long, or later, in milliseconds. */
   readonly leastFailureMs?: number;
-}
-
-/** A way out for one git program and those that it starts. */
-export interface Passage {
-  /** The address of the proxy, with the credentials that hold for this passage alone. */
-  readonly url: string;
-  /** Why the connection that was tried last was not made, for the operator alone; null where it was, or none was tried. */
-  readonly trouble: () => string | null;
-  /** Ends all its connections; it leads nowhere any more. */
-  readonly close: () => void;
-}
-
-/**
- * A forward proxy on loopback, through which git makes all its connections: it connects to the very address that it has checked,
- * whatever a name leads to a moment later, and also where a server redirects to.
- */
-export interface ForwardProxy {
-  /** Opens a way out. @throws MirrorError `service.failed` when the proxy is closed or cannot listen */
-  readonly open: () => Promise<Passage>;
-  /** Ends everything. */
-  readonly close: () => Promise<void>;
 }
 
 /** Shorter than the time that somebody waits for an answer to the creation of a repository. */
@@ -60,7 +38,7 @@ function endToEnd({ rawHeaders }: IncomingMessage): string[] {
   return rawHeaders.filter((_, index) => !HOP_HEADERS.test(rawHeaders[index - (index % 2)] ?? ''));
 }
 
-/** What a request wants to be connected to; null for what is none of a proxy's. */
+/** Reads the destination of a request; null for a request that is not for a proxy. */
 function destinationOf({ method, url = '' }: IncomingMessage): Destination | null {
   if (method !== 'CONNECT') {
     const target = URL.parse(url);
@@ -75,16 +53,9 @@ function destinationOf({ method, url = '' }: IncomingMessage): Destination | nul
 }
 
 /** The connections of one passage. */
-interface Route {
-  /** @returns null where none can be made */
-  readonly reach: (to: Destination) => Promise<Socket | null>;
-  /** Has a connection end with the passage. */
-  readonly hold: (socket: Duplex) => void;
-  readonly trouble: () => string | null;
-  readonly close: () => void;
-}
+type Route = ReturnType<typeof createRoute>;
 
-function createRoute(options: ForwardProxyOptions): Route {
+function createRoute(options: ForwardProxyOptions) {
   const { limitMs = LIMIT_MS, leastFailureMs = LEAST_FAILURE_MS } = options;
   const dial = createDial(options);
   const closing = new AbortController();
@@ -116,10 +87,12 @@ function createRoute(options: ForwardProxyOptions): Route {
   }
 
   return {
+    /** Connects; gives null where no connection can be made. */
     reach,
+    /** Has a connection end with the passage. */
     hold,
-    trouble: () => trouble,
-    close() {
+    trouble: (): string | null => trouble,
+    close(): void {
       closing.abort();
       for (const socket of held) socket.destroy();
     },
@@ -203,8 +176,14 @@ function startServer(routes: ReadonlyMap<string, Route>): Server {
   return server;
 }
 
+/**
+ * A forward proxy on loopback, through which git makes all its connections: it connects to the very address that it has checked,
+ * whatever a name leads to a moment later, and also where a server redirects to.
+ */
+export type ForwardProxy = ReturnType<typeof createForwardProxy>;
+
 /** Makes a forward proxy, which listens from the first passage on. */
-export function createForwardProxy(options: ForwardProxyOptions): ForwardProxy {
+export function createForwardProxy(options: ForwardProxyOptions) {
   const routes = new Map<string, Route>();
   const server = startServer(routes);
   let listening: Promise<number> | null = null;
@@ -219,6 +198,10 @@ export function createForwardProxy(options: ForwardProxyOptions): ForwardProxy {
   }
 
   return {
+    /**
+     * Opens a way out for one git program and those that it starts.
+     * @throws MirrorError `service.failed` when the proxy is closed or cannot listen
+     */
     async open() {
       const port = await (listening ??= listen()).catch((cause: unknown) => {
         listening = null;
@@ -230,15 +213,19 @@ export function createForwardProxy(options: ForwardProxyOptions): ForwardProxy {
       const route = createRoute(options);
       routes.set(key, route);
       return {
+        /** The address of the proxy, with the credentials that hold for this passage alone. */
         url: `http://${USER}:${password}@127.0.0.1:${port}`,
+        /** Why the connection that was tried last was not made, for the operator alone; null where it was, or none was tried. */
         trouble: route.trouble,
-        close() {
+        /** Ends all its connections; it leads nowhere any more. */
+        close(): void {
           routes.delete(key);
           route.close();
         },
       };
     },
-    async close() {
+    /** Ends everything. */
+    close: async (): Promise<void> => {
       isClosed = true;
       const opened = await listening?.catch(() => null);
       for (const route of routes.values()) route.close();

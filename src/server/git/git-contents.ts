@@ -22,7 +22,7 @@ function tagOf(objectId: string, way = ''): string {
 }
 
 /**
- * What the bytes of an archive depend on besides its commit, as a short text that goes into entity tags.
+ * Gives what the bytes of an archive depend on besides its commit, as a short text that goes into entity tags.
  * @throws MirrorError `service.failed`
  */
 export type ArchiveWay = () => Promise<string>;
@@ -104,7 +104,6 @@ async function* nothingButAnEmptyZip(): Bytes {
   yield EMPTY_ZIP;
 }
 
-/** What contents are read with. */
 export interface ContentSource {
   readonly git: Git;
   readonly branches: BranchReader;

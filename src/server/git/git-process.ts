@@ -11,7 +11,6 @@ export interface GitExit {
   readonly complaint: string;
 }
 
-/** What a git program is started with besides its arguments. */
 export interface StartOptions {
   /** Written to its standard input. The program is ended when this fails: it must not take a part for the whole. */
   readonly input?: string | Uint8Array | AsyncIterable<Uint8Array>;
@@ -37,7 +36,7 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 const COMPLAINT_LIMIT_CHARACTERS = 2000;
 const KILL_AFTER_MS = 1000;
-/** What a shell counts the sizes of files in (sh(1), `ulimit`). */
+/** The unit in which a shell counts the sizes of files (sh(1), `ulimit`). */
 const BLOCK_BYTES = 512;
 
 /** Settings as arguments of git. */
@@ -56,7 +55,7 @@ const FIXED_SETTINGS = settingArguments(
   'maintenance.auto=false',
 );
 
-/** What steers git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
+/** Variables that steer git, its language, or the way that it takes to a server (curl(1), "ENVIRONMENT"). */
 const STEERING = /^(?:GIT_|LC_|LANG|(?:[a-z]+_proxy|[A-Z]+_PROXY)$)/;
 
 /**

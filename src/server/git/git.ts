@@ -2,7 +2,7 @@ import { Places } from '../../lib/concurrency/places.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type GitExit, type GitProcess, startGit, type StartOptions } from './git-process.ts';
 
-/** What a git program that reads from somebody else may use up; it is ended where it wants more. */
+/** Limits of a git program that reads from somebody else; it is ended where it wants more. */
 export interface GitBounds extends Pick<StartOptions, 'maxMemoryKib' | 'maxFileBytes'> {
   /** From its start, in milliseconds. */
   readonly limitMs?: number;
@@ -29,7 +29,7 @@ export class GitBoundError extends MirrorError {
 /** Commands whose answer is short take turns, so that many requests at once do not become as many processes. */
 const SHORT_COMMANDS_AT_ONCE = 8;
 
-/** What git is told to do, which settings (`-c`) may precede. */
+/** Finds the subcommand, which settings (`-c`) may precede. */
 function subcommandOf(args: readonly string[]): string {
   return args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
 }

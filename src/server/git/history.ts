@@ -13,14 +13,6 @@ export interface LastChange {
 /** The workbooks that a commit holds, each with its last change on the way there, by path. */
 export type History = ReadonlyMap<string, LastChange>;
 
-/** Reads and remembers the histories of the branches of one repository. */
-export interface HistoryReader {
-  /** The history of a branch at a head; costs nothing while the head stays the same. */
-  readonly of: (branch: string, head: string) => Promise<History>;
-  /** Forgets every branch that is not among the given ones. */
-  readonly keepOnly: (branches: { readonly has: (branch: string) => boolean }) => void;
-}
-
 /** Git's modes of a regular file; a link or a submodule is no workbook, whatever its name. */
 const FILE_MODES: ReadonlySet<string> = new Set(['100644', '100664', '100755']);
 
@@ -30,23 +22,17 @@ function detached(id: string): string {
 }
 
 /** Makes the history at a commit out of the changes that led there. */
-export interface Fold {
-  /** Takes the changes newest first; of each path only the first one counts. */
-  readonly add: (change: PathChange) => void;
-  /** @param base the history at the commit before the oldest change, empty when that is the very first one */
-  readonly finish: (base: History) => History;
-}
-
-/** Makes an empty {@link Fold}. */
-export function createFold(): Fold {
+export function createFold() {
   const newest = new Map<string, LastChange | null>();
   return {
-    add({ commit, path, letter, mode, blobId }) {
+    /** Takes the changes newest first; of each path only the first one counts. */
+    add: ({ commit, path, letter, mode, blobId }: PathChange): void => {
       if (newest.has(path) || !isWorkbookName(path)) return;
       const action = letter === 'A' ? 'add' : 'modify';
       newest.set(path, FILE_MODES.has(mode) ? { commit, action, blobId: detached(blobId) } : null);
     },
-    finish(base) {
+    /** @param base the history at the commit before the oldest change, empty when that is the very first one */
+    finish(base: History): History {
       const history = new Map(base);
       for (const [path, change] of newest) {
         if (change === null) history.delete(path);
@@ -62,8 +48,11 @@ interface Known {
   readonly history: Promise<History>;
 }
 
+/** Reads and remembers the histories of the branches of one repository. */
+export type HistoryReader = ReturnType<typeof createHistoryReader>;
+
 /** Makes a reader of a bare repository's histories that knows nothing yet. */
-export function createHistoryReader(git: Git, gitDirectory: string): HistoryReader {
+export function createHistoryReader(git: Git, gitDirectory: string) {
   const known = new Map<string, Known>();
 
   /** Walks a branch from its head down, without what the excluded commit contains. */
@@ -101,7 +90,8 @@ export function createHistoryReader(git: Git, gitDirectory: string): HistoryRead
   }
 
   return {
-    of(branch, head) {
+    /** The history of a branch at a head; costs nothing while the head stays the same. */
+    of(branch: string, head: string): Promise<History> {
       const previous = known.get(branch);
       if (previous?.head === head) return previous.history;
       const history = sharedHistory(head) ?? compute(head, previous);
@@ -112,7 +102,8 @@ export function createHistoryReader(git: Git, gitDirectory: string): HistoryRead
       });
       return history;
     },
-    keepOnly(branches) {
+    /** Forgets every branch that is not among the given ones. */
+    keepOnly(branches: { readonly has: (branch: string) => boolean }): void {
       for (const branch of known.keys()) if (!branches.has(branch)) known.delete(branch);
     },
   };

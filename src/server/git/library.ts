@@ -18,7 +18,8 @@ import { createHousekeeping } from './housekeeping.ts';
 import { presentDirectory, createRegistrar } from './registrar.ts';
 import type { Registry } from './registry.ts';
 import {
-  BEING_FETCHED,
+  PROCESSING,
+  SUCCESS,
   createProcessingStatuses,
   type ProcessingStatusesOptions,
 } from './processing-status.ts';
@@ -37,11 +38,9 @@ export interface GitLibrary extends Library {
 }
 
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
-const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
 
-/** What a library is made from besides its registry. */
 export interface GitLibraryOptions {
-  /** What has been made of a workbook so far; left out, everything is well, unless there are checks. */
+  /** Gives the state of a workbook; left out, everything is well, unless there are checks. */
   readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
   /** Opens the files of the workbooks that are listed, and remembers what was found; they stay the caller's to close. */
   readonly checks?: Pick<ProcessingStatusesOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
@@ -66,7 +65,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     options.onReading?.(event);
   });
   const standings = checks === undefined ? null : createProcessingStatuses({ git, registry, ...checks });
-  const standingOf = options.standingOf ?? standings?.of ?? (() => DONE);
+  const standingOf = options.standingOf ?? standings?.of ?? (() => SUCCESS);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();
     standings?.look(rows);
@@ -110,7 +109,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   };
 }
 
-/** What is being fetched, or cannot be read now, is not finished, whatever is known of its workbooks so far. */
+/** Shows a repository that is being fetched, or cannot be read now, as processing, whatever is known of its workbooks so far. */
 function unlessBusy(
   registry: Registry,
   unreadable: ReadonlySet<string>,
@@ -121,7 +120,7 @@ function unlessBusy(
     .filter(({ id }) => unreadable.has(id) || registry.fetches.activityOf(id) !== null);
   if (busy.length === 0) return standingOf;
   const names = new Set(busy.map(({ full_name }) => full_name));
-  return (row) => (names.has(row.integration) ? BEING_FETCHED : standingOf(row));
+  return (row) => (names.has(row.integration) ? PROCESSING : standingOf(row));
 }
 
 /** Has a repository looked at that could not be read, and passes the error on. */

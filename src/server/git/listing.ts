@@ -10,19 +10,7 @@ import { mergeRows, type Piece, readRows } from './rows.ts';
 import type { Registry } from './registry.ts';
 import type { RegisteredRepository } from './registry-index.ts';
 
-/** The workbooks of all repositories. */
-export interface WorkbookListing {
-  /**
-   * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Of a
-   * repository that cannot be read they are those of when it could be.
-   * @throws RequestError 503 when there are none of such a repository: without them the list would pass for a whole one
-   */
-  readonly rows: () => Promise<readonly WorkbookRow[]>;
-  /** Ids of the repositories that could not be read the last time. */
-  readonly unreadable: () => ReadonlySet<string>;
-}
-
-/** What is told of a repository when it cannot be read any more, and when it can be again. */
+/** Told of a repository when it cannot be read any more, and when it can be again. */
 export type ReadingEvent = { readonly repository: RegisteredRepository } & (
   | { readonly kind: 'unreadable'; readonly error: unknown }
   | { readonly kind: 'readable' }
@@ -35,13 +23,13 @@ interface RepositoryRows extends Piece {
 /** So many repositories are looked at before others get their turn: about two milliseconds. */
 const REPOSITORIES_AT_ONCE = 100;
 
-/** Makes a listing that remembers what it has read. */
+/** Lists the workbooks of all repositories, and remembers what it has read. */
 export function createWorkbookListing(
   git: Git,
   registry: Pick<Registry, 'list' | 'gitDirectory'>,
   branches: BranchReader = createBranchReader(git),
   onEvent: (event: ReadingEvent) => void = () => {},
-): WorkbookListing {
+) {
   const histories = new Map<string, HistoryReader>();
   const pieces = new Map<string, RepositoryRows>();
   const tolerant = createTolerance((id) => pieces.get(id), onEvent);
@@ -94,28 +82,23 @@ export function createWorkbookListing(
     return latest.rows;
   }
 
-  return { rows: shareWork(readAll), unreadable: tolerant.unreadable };
+  return {
+    /**
+     * All rows as they are at the moment of the call, sorted by id and branch; the same array as long as no branch has moved. Of a
+     * repository that cannot be read they are those of when it could be.
+     * @throws RequestError 503 when there are none of such a repository: without them the list would pass for a whole one
+     */
+    rows: shareWork(readAll),
+    /** Ids of the repositories that could not be read the last time. */
+    unreadable: tolerant.unreadable,
+  };
 }
 
-/** Reads repositories one of which may be damaged, without a harm to the list of all others. */
-interface Tolerance {
-  /**
-   * Reads a repository; gives what was read the last time where it cannot be.
-   * @throws RequestError 503 where nothing was
-   */
-  readonly read: (
-    repository: RegisteredRepository,
-    pieceOf: (repository: RegisteredRepository) => Promise<Piece>,
-  ) => Promise<Piece>;
-  readonly unreadable: WorkbookListing['unreadable'];
-  readonly keepOnly: (ids: ReadonlySet<string>) => void;
-}
-
-/** @param lastOf what was read of a repository the last time */
-function createTolerance(
-  lastOf: (id: string) => Piece | undefined,
-  onEvent: (event: ReadingEvent) => void,
-): Tolerance {
+/**
+ * Reads repositories one of which may be damaged, without a harm to the list of all others.
+ * @param lastOf gives what was read of a repository the last time
+ */
+function createTolerance(lastOf: (id: string) => Piece | undefined, onEvent: (event: ReadingEvent) => void) {
   const unreadable = new Set<string>();
   const absent = new Map<string, Piece>();
 
@@ -130,7 +113,14 @@ function createTolerance(
   }
 
   return {
-    async read(repository, pieceOf) {
+    /**
+     * Reads a repository; gives what was read the last time where it cannot be.
+     * @throws RequestError 503 where nothing was
+     */
+    async read(
+      repository: RegisteredRepository,
+      pieceOf: (repository: RegisteredRepository) => Promise<Piece>,
+    ): Promise<Piece> {
       const { id } = repository;
       try {
         const piece = await pieceOf(repository);
@@ -142,8 +132,8 @@ function createTolerance(
         return instead(repository);
       }
     },
-    unreadable: () => unreadable,
-    keepOnly(ids) {
+    unreadable: (): ReadonlySet<string> => unreadable,
+    keepOnly(ids: ReadonlySet<string>): void {
       for (const known of [unreadable, absent])
         for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
     },

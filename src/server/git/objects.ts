@@ -2,7 +2,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { FolderEntry } from '../http/library.ts';
 import type { Git } from './git.ts';
 
-/** What a path names in a commit. */
+/** An object that a path names in a commit. */
 export interface NamedObject {
   /** `commit` is a submodule: it has no content in this repository. */
   readonly type: 'blob' | 'tree' | 'commit';

@@ -7,7 +7,7 @@ import { settleAfterCrash } from './refs.ts';
 import { Git } from './git.ts';
 import type { RegisteredRepository, RegistryIndex } from './registry-index.ts';
 
-/** What is found wrong in the directory of a registry when that is opened; everything else goes on. */
+/** A fault that is found in the directory of a registry when that is opened; everything else goes on. */
 export type OpeningEvent =
   /** A repository that cannot be used as it is. */
   | { readonly kind: 'unusable'; readonly repository: RegisteredRepository; readonly error: unknown }

@@ -15,7 +15,7 @@ export interface Findings {
   readonly keepOnly: (contentKeys: ReadonlySet<string>) => void;
 }
 
-/** What is told of a file that failed. */
+/** A file that failed. */
 export interface FailedCheck {
   /** Full name of its repository. */
   readonly integration: string;
@@ -24,7 +24,6 @@ export interface FailedCheck {
   readonly finding: Finding;
 }
 
-/** What the standings are made from. */
 export interface ProcessingStatusesOptions {
   readonly git: Git;
   readonly registry: Registry;
@@ -35,27 +34,17 @@ export interface ProcessingStatusesOptions {
   readonly retryMs?: number | undefined;
 }
 
-/** What has been made of each workbook so far. */
-export interface ProcessingStatuses {
-  /** Has the files of these rows checked that were not yet, and of no others; does not wait for it. */
-  readonly look: (rows: readonly WorkbookRow[]) => void;
-  readonly of: (row: WorkbookRow) => ProcessingStatus;
-  /** Waits until nothing is left to be checked. */
-  readonly idle: () => Promise<void>;
-  /** Gives up what is under way, without waiting for it. */
-  readonly close: () => void;
-}
-
-const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
+export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
+/** Of a repository that is being cloned or fetched, too: what there is of it may be old. */
+export const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
 const RETRY_MS = 5 * 60_000;
 /** Findings of files that are listed no longer are kept up to this number and that of the listed ones. */
 const SPARE_FINDINGS = 50_000;
 
-/** Makes the standings; checks begin with the first {@link ProcessingStatuses.look}. */
-export function createProcessingStatuses(options: ProcessingStatusesOptions): ProcessingStatuses {
+/** Tells what has been made of each workbook so far; checks begin with the first look. */
+export function createProcessingStatuses(options: ProcessingStatusesOptions) {
   const { git, registry, checker, findings } = options;
   let looked: readonly WorkbookRow[] = [];
   let isClosed = false;
@@ -86,7 +75,8 @@ export function createProcessingStatuses(options: ProcessingStatusesOptions): Pr
   }
 
   return {
-    look(rows) {
+    /** Has the files of these rows checked that were not yet, and of no others; does not wait for it. */
+    look(rows: readonly WorkbookRow[]): void {
       if (rows === looked || isClosed) return;
       looked = rows;
       choose();
@@ -94,33 +84,21 @@ export function createProcessingStatuses(options: ProcessingStatusesOptions): Pr
         findings.keepOnly(new Set(rows.flatMap(({ contentKey }) => contentKey ?? [])));
       }
     },
-    of({ contentKey }) {
+    of: ({ contentKey }: WorkbookRow): ProcessingStatus => {
       if (contentKey === undefined) return SUCCESS;
       const finding = findings.get(contentKey);
       if (finding === undefined) return PROCESSING;
       return isSuccess(finding) ? SUCCESS : FAILURE;
     },
+    /** Waits until nothing is left to be checked. */
     idle: lanes.idle,
-    close() {
+    /** Gives up what is under way, without waiting for it. */
+    close(): void {
       isClosed = true;
       lanes.close();
       postponed.close();
     },
   };
-}
-
-/** The standing of a workbook whose repository is being cloned or fetched: what there is of it may be old. */
-export const BEING_FETCHED: ProcessingStatus = PROCESSING;
-
-/** Files that could not be checked, each until its time comes. */
-export interface Postponed {
-  /** Whether a file still waits. */
-  readonly has: (contentKey: string) => boolean;
-  /** Has a file wait, each time twice as long. */
-  readonly add: (contentKey: string) => void;
-  /** Forgets a file. */
-  readonly delete: (contentKey: string) => void;
-  readonly close: () => void;
 }
 
 /** A file waits no longer than so many times the first time. */
@@ -133,11 +111,11 @@ interface Wait {
 }
 
 /**
- * Makes the list, with nothing on it.
+ * Lists files that could not be checked, each until its time comes.
  * @param firstMs how long a file waits the first time, in milliseconds
  * @param onDue is told when files wait no longer, once for many of them
  */
-function createPostponed(firstMs: number, onDue: () => void): Postponed {
+function createPostponed(firstMs: number, onDue: () => void) {
   const waits = new Map<string, Wait>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -155,15 +133,15 @@ function createPostponed(firstMs: number, onDue: () => void): Postponed {
   }
 
   return {
-    has: (contentKey) => typeof waits.get(contentKey)?.untilMs === 'number',
-    add(contentKey) {
+    /** Whether a file still waits. */
+    has: (contentKey: string): boolean => typeof waits.get(contentKey)?.untilMs === 'number',
+    /** Has a file wait, each time twice as long. */
+    add(contentKey: string): void {
       const times = Math.min(2 * (waits.get(contentKey)?.times ?? 0.5), MOST_TIMES);
       waits.set(contentKey, { times, untilMs: performance.now() + times * firstMs });
       start();
     },
-    delete: (contentKey) => waits.delete(contentKey),
-    close() {
-      clearTimeout(timer);
-    },
+    delete: (contentKey: string): boolean => waits.delete(contentKey),
+    close: (): void => clearTimeout(timer),
   };
 }

@@ -11,7 +11,7 @@ import { boundError, describeComplaint, lacksRoom, OversizeError, unconnected } 
 export interface Remote {
   /** An address, or an absolute path. */
   readonly source: string;
-  /** What connections to it are made through. */
+  /** Makes the connections to it. */
   readonly proxy: ForwardProxy;
   readonly protocol: Protocol;
   /** Scheme, host and port that the credentials are for; null where there are none. */
@@ -34,7 +34,7 @@ const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}"; fi; }; 
 const CERTIFICATE_VARIABLES = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH'];
 
 /**
- * What a git program that reaches out is given besides the clean environment. It asks nobody for a password and looks nowhere
+ * The variables of a git program that reaches out, besides the clean environment. It asks nobody for a password and looks nowhere
  * for one but in the file, whose path it knows and whose content no environment and no argument holds. The helper answers for
  * the origin of the address alone: wherever a server redirects to, the credentials do not go along.
  * @param proxy the address of the proxy that it makes all its connections through; null where it makes none
@@ -81,9 +81,9 @@ export function networkEnvironment(
 
 /** How much of what comes from elsewhere there is room for. */
 export interface Room {
-  /** What the repository may take in all, in bytes. */
+  /** The most that the repository may take, in bytes. */
   readonly maxBytes: number;
-  /** What is left of that. */
+  /** How much of that is left. */
   readonly leftBytes: number;
   /** Aborted when that is used up. */
   readonly used: AbortSignal;

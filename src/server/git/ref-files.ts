@@ -1,7 +1,7 @@
 import { type BigIntStats, readdirSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/** What tells two states of a file or folder apart. */
+/** Tells two states of a file or folder apart. */
 export interface Stamp {
   readonly path: string;
   /** Null where there is nothing at the path. */

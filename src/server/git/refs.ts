@@ -11,7 +11,6 @@ export interface Branches {
   readonly heads: ReadonlyMap<string, string>;
 }
 
-/** What the references of a repository say. */
 export interface HeadsRead {
   /** Commit id of every branch by branch name. */
   readonly heads: ReadonlyMap<string, string>;

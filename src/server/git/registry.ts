@@ -31,12 +31,11 @@ interface ExternalRepository {
 interface AnnouncedRepository {
   /** The address as submitted. */
   readonly url: string;
-  /** What `url` says. */
+  /** `url`, read. */
   readonly address: Address;
   readonly credentials: Credentials | null;
 }
 
-/** What a registry is opened with. */
 export interface RegistryOptions {
   /** Which addresses may be connected and fetched; `https` if left out. */
   readonly sources?: Sources;

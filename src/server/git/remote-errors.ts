@@ -4,13 +4,12 @@ import { formatSize } from '../../lib/text/units.ts';
 import type { CredentialSecrets } from './credentials.ts';
 import type { GitBoundError, GitBounds } from './git.ts';
 
-/** What is wrong with a repository elsewhere. */
 export type RemoteTrouble = 'credentials' | 'too-large' | 'unreachable' | 'unsupported';
 
 /** A repository elsewhere that cannot be read. */
 export class RemoteError extends MirrorError {
   readonly trouble: RemoteTrouble;
-  /** What only the operator may know, besides; null where there is nothing. */
+  /** Details for the operator only; null where there are none. */
   readonly inside: string | null;
 
   constructor(trouble: RemoteTrouble, message: string, hint: string, inside: string | null = null) {
@@ -37,7 +36,6 @@ export function isTooLarge(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.trouble === 'too-large';
 }
 
-/** What the user can do about each. */
 export const REMOTE_HINTS: Readonly<Record<RemoteTrouble, string>> = {
   credentials: 'Check user name and password, and that they may read the repository.',
   'too-large': 'It has one very large object, or very many objects or references: check that they are meant.',
@@ -101,11 +99,11 @@ export function unconnected(why: string): RemoteError {
   return new RemoteError('unreachable', message, REMOTE_HINTS.unreachable, why);
 }
 
-/** What git says at the end of every failure to reach a repository, whatever the reason. */
+/** Git ends every failure to reach a repository with these words, whatever the reason. */
 const GENERIC =
   /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
 
-/** What git puts before the lines that say why it ends (LC_ALL=C). */
+/** Begins the lines in which git says why it ends (LC_ALL=C). */
 const ENDING = /^(?:fatal|error): /;
 
 /** Git's words where it has no user name or password to send (LC_ALL=C; git 2.39 to 2.51). */

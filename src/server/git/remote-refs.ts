@@ -8,17 +8,17 @@ export interface References {
   readonly head: string | null;
 }
 
-/** What has to be done to have the references of another repository. */
+/** The changes that lead to the references of another repository. */
 export interface ReferencePlan {
   /** Full names of the references whose objects may be missing here. */
   readonly wanted: readonly string[];
   /** Input of `git update-ref --stdin`: what stands in the way of new names, and has to go before them. */
   readonly clearings: readonly string[];
-  /** What is new or has another id. */
+  /** New references, and those with another id. */
   readonly updates: readonly string[];
   /** The default branch, where it is another one. */
   readonly head: string | null;
-  /** What is gone. */
+  /** References that are gone. */
   readonly removals: readonly string[];
 }
 
@@ -101,7 +101,7 @@ function branchesOf(ids: ReadonlyMap<string, string>): Map<string, string> {
   return new Map(branches.map(([name, id]) => [name.slice(BRANCH_PREFIX.length), id]));
 }
 
-/** What HEAD shall name: what it names there, if that exists; else it stays, if that exists; else a likely branch. */
+/** Chooses what HEAD names: the same as there, if that exists; else the same as now, if that exists; else a likely branch. */
 function chooseHead(own: References, remote: References): string | null {
   const isThere = (head: string | null): boolean => head !== null && remote.ids.has(head);
   const heads = branchesOf(remote.ids);

@@ -173,7 +173,6 @@ function wantedOf({ wanted }: ReferencePlan, { ids }: References): Map<string, s
   return new Map(wanted.map((name) => [name, ids.get(name) ?? '']));
 }
 
-/** What a pull tells while it is under way. */
 export interface PullOptions {
   /** Called when it turns out that there is something to fetch. */
   readonly onChange?: () => void;
@@ -183,11 +182,11 @@ export interface PullOptions {
   readonly refused?: Map<string, string>;
   /** Most that all objects of the repository may take on disk, in bytes; null for no bound. */
   readonly maxBytes?: number | null;
-  /** What could not be taken the last time; a pull sets it. */
+  /** The last attempt that was too large; a pull sets it. */
   readonly oversize?: Oversize;
 }
 
-/** What a pull has done. */
+/** The outcome of a pull. */
 export interface Pulled {
   /** Whether anything was different. */
   readonly isChanged: boolean;

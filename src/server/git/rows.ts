@@ -5,7 +5,7 @@ import type { Commit, HistoryReader, LastChange } from './history.ts';
 
 /** The rows of one repository. */
 export interface Piece {
-  /** What the id of each row begins with: the repository's full name and a slash. */
+  /** Begins the id of each row: the repository's full name and a slash. */
   readonly prefix: string;
   /** Sorted by {@link compareRows}. */
   readonly rows: readonly WorkbookRow[];

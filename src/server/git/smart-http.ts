@@ -12,7 +12,7 @@ import { presentDirectory } from './registrar.ts';
 import type { Registry } from './registry.ts';
 
 /**
- * What may be pushed, and how: branches and tags only, whole objects without known harm, not more than the limit. Three faults
+ * Rules for pushes: branches and tags only, whole objects without known harm, not more than the limit. Three faults
  * that old tools left in many a history and that harm nobody are only told of (git-config(1), `receive.fsck.<msg-id>`).
  */
 function receiveSettings(maxUploadBytes: number): string[] {
@@ -185,28 +185,21 @@ export function createConversations(
 /** Begins the name of the folder that holds the objects of a push until they are found good (git-receive-pack(1)). */
 const QUARANTINE_PREFIX = 'tmp_objdir-incoming-';
 
-/** Keeps account of the pushes under way, so that nothing is left of those that were ended. */
-export interface Quarantines {
-  /** To be called before a push into a bare repository begins. */
-  readonly enter: (gitDirectory: string) => Promise<void>;
-  /**
-   * To be called once for each `enter`, when the push has ended.
-   * @param isClean whether git ended by itself: then it has cleared away
-   */
-  readonly leave: (gitDirectory: string, isClean: boolean) => Promise<void>;
-}
-
 interface Account {
   underWay: number;
   isClean: boolean;
   clearing: Promise<void> | null;
 }
 
-/** Makes the account of a service, which is the only one that pushes into its repositories. */
-function createQuarantines(): Quarantines {
+/**
+ * Keeps account of the pushes under way, so that nothing is left of those that were ended. A service is the only one that pushes
+ * into its repositories.
+ */
+function createQuarantines() {
   const accounts = new Map<string, Account>();
   return {
-    async enter(gitDirectory) {
+    /** To be called before a push into a bare repository begins. */
+    async enter(gitDirectory: string): Promise<void> {
       let account = accounts.get(gitDirectory);
       while (account?.clearing) {
         await account.clearing;
@@ -216,7 +209,11 @@ function createQuarantines(): Quarantines {
       account.underWay += 1;
       accounts.set(gitDirectory, account);
     },
-    async leave(gitDirectory, isClean) {
+    /**
+     * To be called once for each `enter`, when the push has ended.
+     * @param isClean whether git ended by itself: then it has cleared away
+     */
+    async leave(gitDirectory: string, isClean: boolean): Promise<void> {
       const account = accounts.get(gitDirectory);
       if (account === undefined) return;
       account.underWay -= 1;

@@ -11,7 +11,6 @@ const FOLDERS_LIMIT = 10_000;
 /** No path that is uploaded is longer: what comes after it concerns none. */
 const EXISTING_LIMIT_BYTES = 4096;
 
-/** What is wrong with an upload. */
 export interface UploadProblem {
   /** The file that is concerned; null for the upload as a whole. */
   readonly path: string | null;
@@ -22,7 +21,7 @@ export interface UploadProblem {
   readonly message: string;
 }
 
-/** What can be said of an upload before its files are there. */
+/** The findings about an upload before its files are there. */
 export interface Examined {
   /** The commit that it follows; null for a branch that starts empty, and where a problem keeps from finding it. */
   readonly parent: string | null;
@@ -46,7 +45,7 @@ function invalid(message: string): UploadProblem {
   return { path: null, status: 400, code: 'invalid', message };
 }
 
-/** What no state of the repository would make good about the branch. */
+/** Finds what no state of the repository would make good about the branch. */
 function branchProblem({ branch, seenCommitId, startFrom }: UploadTarget): UploadProblem | null {
   const problem = branchNameProblem(branch);
   if (problem !== null) return invalid(`the branch name ${JSON.stringify(branch)} ${problem}`);
@@ -55,7 +54,7 @@ function branchProblem({ branch, seenCommitId, startFrom }: UploadTarget): Uploa
   return null;
 }
 
-/** What no state of the repository would make good about the files. */
+/** Finds what no state of the repository would make good about the files. */
 function readPaths(paths: readonly string[]): {
   readonly problems: readonly UploadProblem[];
   readonly tree: UploadTree | null;

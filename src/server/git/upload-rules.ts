@@ -1,4 +1,4 @@
-/** What may be committed of what people upload: decisions on names alone. */
+/** Rules for the names, messages and authors of uploads. */
 
 /** Longest name of a file or folder on the common file systems (NAME_MAX). */
 const SEGMENT_LIMIT_BYTES = 255;
@@ -12,7 +12,7 @@ const DEPTH_LIMIT_SEGMENTS = 64;
 
 /** Characters that HFS+ takes for nothing; Git's `core.protectHFS` knows the same. */
 const IGNORED_BY_HFS = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
-/** What Windows takes for `.git`: its short name, dots and spaces behind it, and streams (Git's `core.protectNTFS`). */
+/** Names that Windows takes for `.git`: its short name, dots and spaces behind it, and streams (Git's `core.protectNTFS`). */
 const DOT_GIT = /^(?:\.git|git~1)[ .]*(?:$|:)/i;
 
 function branchSegmentProblem(segment: string): string | null {

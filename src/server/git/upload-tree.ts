@@ -7,32 +7,22 @@ interface Node {
   isFile: boolean;
   /** Whether the commit holds this very name already. */
   exists: boolean;
-  /** What lies in it, by name and by what file systems that fold names take for it. */
+  /** The entries of a folder, by name and by the form that file systems which fold names give it. */
   readonly children: Map<string, Node>;
   readonly forms: Map<string, Node>;
-  /** What the commit holds in its place that it cannot take. */
+  /** Something in the commit that it cannot replace. */
   occupiedBy: 'file' | 'folder' | null;
   /** Path of another name in the upload, or in the commit, that differs only in case or Unicode form. */
   uploadedTwin: string | null;
   existingTwin: string | null;
 }
 
-/** What is wrong with a file of an upload, as it goes on from its path. */
+/** A fault of a file of an upload, told as it goes on from the path. */
 export interface TreeProblem {
   readonly path: string;
   /** Whether another state of the repository would make it good. */
   readonly kind: 'invalid' | 'conflict';
   readonly message: string;
-}
-
-/** The tree that the files of an upload make, to be compared with that of the commit that they are put on. */
-export interface UploadTree {
-  /** Takes a file of the commit into account. */
-  readonly meet: (existing: string) => void;
-  /** What is wrong so far, at most one problem for each file, in the order of the files. */
-  readonly problems: () => TreeProblem[];
-  /** Which of the files the commit holds already, in the order of the files. */
-  readonly replaces: () => string[];
 }
 
 function createNode(path: string): Node {
@@ -48,6 +38,9 @@ function createNode(path: string): Node {
   };
 }
 
+/** The tree that the files of an upload make, to be compared with that of the commit that they are put on. */
+export type UploadTree = NonNullable<ReturnType<typeof createUploadTree>>;
+
 /**
  * Makes the tree of some files. It takes time and memory by the number of their names, whatever they look like: each name is
  * kept once, in its folder.
@@ -55,7 +48,7 @@ function createNode(path: string): Node {
  * @param folderLimit more folders than this make no tree
  * @returns null for more folders
  */
-export function createUploadTree(paths: readonly string[], folderLimit: number): UploadTree | null {
+export function createUploadTree(paths: readonly string[], folderLimit: number) {
   const root = createNode('');
   const files = new Set<string>();
   const twice = new Set<string>();
@@ -73,9 +66,12 @@ export function createUploadTree(paths: readonly string[], folderLimit: number):
     if (names - files.size > folderLimit) return null;
   }
   return {
-    meet: (existing) => meet(root, existing),
-    problems: () => [...files].flatMap((path) => problemOf(root, path, twice) ?? []),
-    replaces: () => [...files].filter((path) => isReplaced(nodesOf(root, path).at(-1))),
+    /** Takes a file of the commit into account. */
+    meet: (existing: string): void => meet(root, existing),
+    /** Finds what is wrong so far, at most one problem for each file, in the order of the files. */
+    problems: (): TreeProblem[] => [...files].flatMap((path) => problemOf(root, path, twice) ?? []),
+    /** Which of the files the commit holds already, in the order of the files. */
+    replaces: (): string[] => [...files].filter((path) => isReplaced(nodesOf(root, path).at(-1))),
   };
 }
 
@@ -107,7 +103,7 @@ function meet(root: Node, existing: string): void {
   }
 }
 
-/** What a path leads through, and where it leads. */
+/** The folders that a path leads through, and its end. */
 function nodesOf(root: Node, path: string): Node[] {
   const nodes: Node[] = [];
   let folder: Node | undefined = root;

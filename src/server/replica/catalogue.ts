@@ -22,7 +22,7 @@ export interface MirroredTarget {
 
 type MirroredVersion = { readonly workbook: NonNullable<Manifest['files'][number]['workbook']> };
 
-/** What of a manifest is kept in memory for the lists. */
+/** Takes from a manifest what the lists need. */
 export function targetOf(path: string, manifest: Manifest, writtenAtMs: number): MirroredTarget {
   const { repository, branch, verifiedAtMs, publishedAtMs, settled, files } = manifest;
   const workbooks = files.flatMap((file) =>

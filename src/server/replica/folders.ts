@@ -25,7 +25,7 @@ const hasOpenFiles = existsSync(OPEN_FILES);
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** What a system call answers where something else stands at a path than what belongs there. */
+/** Codes of system calls where something else stands at a path than what belongs there. */
 const NOT_THERE: ReadonlySet<string | undefined> = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -83,7 +83,7 @@ export async function openFile(folder: OpenFolder, name: string): Promise<FileHa
   }
 }
 
-/** What a lookup tells of a file; null where none stands there, or a link to one. */
+/** Looks at a file; null where none stands there, or a link to one. */
 export async function lookAtFile(
   folder: OpenFolder,
   name: string,
@@ -93,21 +93,17 @@ export async function lookAtFile(
 }
 
 /** Walks down from a folder, keeping open what the next path has in common with the last one. */
-export interface Walk {
-  /** The folder of a path of segments below the beginning; null where it is not there. Good until the next call. */
-  readonly enter: (segments: readonly string[]) => Promise<OpenFolder | null>;
-  /** Closes what was opened, but not the beginning. */
-  readonly close: () => Promise<void>;
-}
+export type Walk = ReturnType<typeof walkFrom>;
 
 /** Begins a walk at a folder, which stays the caller's to close. */
-export function walkFrom(root: OpenFolder): Walk {
+export function walkFrom(root: OpenFolder) {
   const entered: { readonly segment: string; readonly folder: OpenFolder }[] = [];
   const leave = async (depth: number): Promise<void> => {
     for (const { folder } of entered.splice(depth).reverse()) await folder.close();
   };
   return {
-    enter: async (segments) => {
+    /** The folder of a path of segments below the beginning; null where it is not there. Good until the next call. */
+    enter: async (segments: readonly string[]): Promise<OpenFolder | null> => {
       let shared = 0;
       while (shared < segments.length && entered[shared]?.segment === segments[shared]) shared += 1;
       await leave(shared);
@@ -120,6 +116,7 @@ export function walkFrom(root: OpenFolder): Walk {
       }
       return folder;
     },
-    close: () => leave(0),
+    /** Closes what was opened, but not the beginning. */
+    close: (): Promise<void> => leave(0),
   };
 }

@@ -8,15 +8,23 @@ import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from
 import { RequestError } from '../../lib/http/request-error.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, filesOf, findPlace, pathNotFound } from './mirror-contents.ts';
-import { readStamped } from './manifests.ts';
-import type { MirrorPort, ReplicaTrouble } from './ports.ts';
+import { readStamped, type MirrorPort } from './manifests.ts';
 import { createProofs, type Proofs } from './proofs.ts';
 import { busy, createScanner, type Scan, type Scanner, withheld } from './scans.ts';
 import { openTree, TreeChangedError } from './tree.ts';
 
+/** Something that a replica found wrong while it read. */
+export interface ReplicaTrouble {
+  /** `<repository>/<branch>`. */
+  readonly target: string;
+  /** Below the tree; empty for the tree itself. */
+  readonly path: string;
+  readonly what: string;
+}
+
 /** A mirror, as the service reads it. */
 export interface ReplicaLibrary extends Library {
-  /** What is mirrored, for whoever starts it. */
+  /** Counts what is mirrored, for whoever starts it. */
   readonly totals: () => Promise<ReplicaTotals>;
 }
 
@@ -83,7 +91,7 @@ export function createReplicaLibrary(
 interface Readers {
   readonly port: MirrorPort;
   readonly scanner: Scanner;
-  readonly manifests: ManifestMemory;
+  readonly manifests: ReturnType<typeof createManifestMemory>;
   readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
   readonly proofs: Proofs;
   readonly onTrouble: (trouble: ReplicaTrouble) => void;
@@ -242,15 +250,10 @@ function isOf(manifest: Manifest, { repository, branch }: MirroredTarget): boole
   );
 }
 
-interface ManifestMemory {
-  /** The present manifest of a target; null where there is none that can be understood. */
-  readonly read: (target: string) => Promise<Manifest | null>;
-}
-
 /** Files of manifests that are remembered: a client that asks for one file after the other has each parsed once. */
 const MOST_FILES = 200_000;
 
-function createManifestMemory(port: MirrorPort): ManifestMemory {
+function createManifestMemory(port: MirrorPort) {
   const remembered = new Map<string, { readonly stamp: string; readonly manifest: Manifest }>();
   let files = 0;
   const forget = (target: string): void => {
@@ -258,7 +261,8 @@ function createManifestMemory(port: MirrorPort): ManifestMemory {
     remembered.delete(target);
   };
   return {
-    read: async (target) => {
+    /** The present manifest of a target; null where there is none that can be understood. */
+    read: async (target: string): Promise<Manifest | null> => {
       const before = remembered.get(target);
       const read = await readStamped(port, target, before?.stamp ?? null);
       forget(target);

@@ -5,7 +5,22 @@ import { join } from 'node:path';
 import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
 import { byCodeUnits, foldersWith, type Manifest } from '../../mirror/store/manifest.ts';
 import { unlessAbsent } from './folders.ts';
-import type { MirrorPort } from './ports.ts';
+import type { TargetRecord } from '../../mirror/plan/record.ts';
+
+/** The published mirror, as a replica reads it. Nothing in it is written or locked. */
+export interface MirrorPort {
+  /** The folder of the published trees. */
+  readonly mirror: string;
+  /** The folder of their manifests, `<repository>/<branch>.json`. */
+  readonly manifests: string;
+  /** Reads a manifest's text; null where it cannot be understood. */
+  readonly parseManifest: (text: string) => Manifest | null;
+  /**
+   * What the daemon remembers of the targets, by `targetKey`: it verifies what did not change without touching the manifest. None
+   * where it is not there, as in a backup.
+   */
+  readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
+}
 
 /** A manifest as it was on disk. */
 export interface StampedManifest {
@@ -23,7 +38,7 @@ function fileOf({ manifests }: MirrorPort, target: string): string {
   return join(manifests, `${target}${SUFFIX}`);
 }
 
-/** What the folder of the manifests holds. Both are sorted paths below `mirror/`. */
+/** Sorted paths below `mirror/`. */
 export interface ListedTargets {
   /** The targets that have a manifest. */
   readonly targets: readonly string[];

@@ -10,7 +10,7 @@ import { type OpenTree, openTree, TreeChangedError } from './tree.ts';
 import { withheld } from './scans.ts';
 import { zipOf, type ZipSource } from './zip.ts';
 
-/** What stands at a path of a published tree. */
+/** A file or folder of a published tree. */
 export type Place =
   | { readonly kind: 'file'; readonly file: ManifestFile }
   /** `prefix` is what the paths of the files begin with, and their names in an archive do not. */
@@ -48,7 +48,6 @@ export function filesOf(place: Place): readonly ManifestFile[] {
   return place.kind === 'file' ? [place.file] : place.files;
 }
 
-/** What the contents of a place are read from. */
 export interface PlaceContext {
   /** The folder of the published trees. */
   readonly mirror: string;

@@ -2,26 +2,6 @@ import { createHash } from 'node:crypto';
 
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 
-/**
- * What the bytes of files were found to be, by what changes with every change of a file. The time of change of the inode is one that
- * nobody can set (inode(7)).
- */
-export interface Proofs {
-  readonly isKnown: (identity: string, sha256: string) => boolean;
-  readonly remember: (identity: string, sha256: string) => void;
-  /**
-   * Waits for a proof, which is run once for all who ask for it at the same time, and given up when none of them waits any longer.
-   * @param begin begins it; settles when it has ended
-   * @throws what the proof throws, and the reason of `signal`
-   */
-  readonly share: (
-    identity: string,
-    sha256: string,
-    signal: AbortSignal | undefined,
-    begin: (signal: AbortSignal) => Promise<void>,
-  ) => Promise<void>;
-}
-
 /** As many are remembered: about 50 MB. */
 const MOST_PROOFS = 500_000;
 /** Bytes of a digest that stand for file and digest: enough that no two meet. */
@@ -63,8 +43,14 @@ interface RunningProof {
   waiting: number;
 }
 
+/**
+ * The digests that files were found to have, by what changes with every change of a file. The time of change of the inode is one that
+ * nobody can set (inode(7)).
+ */
+export type Proofs = ReturnType<typeof createProofs>;
+
 /** Makes proofs that know nothing yet. */
-export function createProofs(): Proofs {
+export function createProofs() {
   const known = createSampledSet(MOST_PROOFS);
   const running = new Map<string, RunningProof>();
 
@@ -80,9 +66,19 @@ export function createProofs(): Proofs {
   }
 
   return {
-    isKnown: (identity, sha256) => known.has(keyOf(identity, sha256)),
-    remember: (identity, sha256) => known.add(keyOf(identity, sha256)),
-    async share(identity, sha256, signal, begin) {
+    isKnown: (identity: string, sha256: string): boolean => known.has(keyOf(identity, sha256)),
+    remember: (identity: string, sha256: string): void => known.add(keyOf(identity, sha256)),
+    /**
+     * Waits for a proof, which is run once for all who ask for it at the same time, and given up when none of them waits any longer.
+     * @param begin begins it; settles when it has ended
+     * @throws what the proof throws, and the reason of `signal`
+     */
+    async share(
+      identity: string,
+      sha256: string,
+      signal: AbortSignal | undefined,
+      begin: (signal: AbortSignal) => Promise<void>,
+    ): Promise<void> {
       signal?.throwIfAborted();
       const key = keyOf(identity, sha256);
       const proof = running.get(key) ?? start(key, begin);

@@ -11,10 +11,9 @@ import {
   rowsOf,
   targetOf,
 } from './catalogue.ts';
-import { type ListedTargets, listTargets, readStamped, findUnclaimed } from './manifests.ts';
-import type { MirrorPort } from './ports.ts';
+import { type ListedTargets, listTargets, readStamped, findUnclaimed, type MirrorPort } from './manifests.ts';
 
-/** What a mirror held at a moment. */
+/** The contents of a mirror at a moment. */
 export interface Scan {
   readonly targets: readonly MirroredTarget[];
   readonly byId: ReadonlyMap<string, MirroredRepository>;
@@ -26,14 +25,6 @@ export interface Scan {
   readonly unreadable: readonly string[];
   /** Sorted by id and branch; made when they are first asked for. */
   readonly rows: () => readonly WorkbookRow[];
-}
-
-/** Looks at the manifests of a mirror, again and again. */
-export interface Scanner {
-  /** What it holds now, or later than now. */
-  readonly fresh: () => Promise<Scan>;
-  /** What it held a moment ago. */
-  readonly recent: () => Promise<Scan>;
 }
 
 interface Remembered {
@@ -54,8 +45,11 @@ const READS = 16;
 const PUBLISH_MS = 1500;
 const PUBLISH_LOOK_MS = 50;
 
+/** Looks at the manifests of a mirror, again and again. */
+export type Scanner = ReturnType<typeof createScanner>;
+
 /** Makes a scanner; a manifest is read again only when its file is another one. */
-export function createScanner(port: MirrorPort): Scanner {
+export function createScanner(port: MirrorPort) {
   const remembered = new Map<string, Remembered>();
   let last: Scan | null = null;
   let lastAtMs = -Infinity;
@@ -93,8 +87,10 @@ export function createScanner(port: MirrorPort): Scanner {
     return running;
   });
   return {
+    /** The contents now, or later than now. */
     fresh,
-    recent: () => {
+    /** The contents a moment ago. */
+    recent: (): Promise<Scan> => {
       const isRecent = performance.now() - lastAtMs < Math.max(RECENT_MS, RECENT_FACTOR * lastTookMs);
       return last !== null && isRecent ? Promise.resolve(last) : (running ?? fresh());
     },

@@ -19,22 +19,6 @@ export class TreeChangedError extends Error {
   }
 }
 
-/** A published tree that is open: it stays readable, as it was, when another one takes its place. */
-export interface OpenTree {
-  readonly identity: string;
-  /**
-   * Makes sure that files are what the manifest says: by size and time, or, where the time is another one, by their bytes.
-   * @param files sorted by path
-   * @throws TreeChangedError, and the reason of `signal`
-   */
-  readonly check: (files: readonly ManifestFile[], signal?: AbortSignal) => Promise<void>;
-  /** All of a file's bytes, held against the manifest. @throws TreeChangedError */
-  readonly readWhole: (file: ManifestFile) => Promise<Buffer>;
-  /** A file's bytes in pieces; the last one is not given before all of them were held against the manifest. @throws TreeChangedError */
-  readonly read: (file: ManifestFile, signal: AbortSignal, range?: ByteRange) => Bytes;
-  readonly close: () => Promise<void>;
-}
-
 const LOOKUPS = 32;
 const PIECE_BYTES = 256 * 1024;
 
@@ -60,12 +44,22 @@ export async function openTree(mirror: string, path: string, proofs: Proofs): Pr
   }
 }
 
-function treeOf(tree: OpenFolder, proofs: Proofs, closePath: () => Promise<void>): OpenTree {
+/** A published tree that is open: it stays readable, as it was, when another one takes its place. */
+export type OpenTree = ReturnType<typeof treeOf>;
+
+function treeOf(tree: OpenFolder, proofs: Proofs, closePath: () => Promise<void>) {
   const walk = walkFrom(tree);
   return {
     identity: tree.identity,
-    check: (files, signal) => check(tree, files, proofs, signal),
-    readWhole: async (file) => {
+    /**
+     * Makes sure that files are what the manifest says: by size and time, or, where the time is another one, by their bytes.
+     * @param files sorted by path
+     * @throws TreeChangedError, and the reason of `signal`
+     */
+    check: (files: readonly ManifestFile[], signal?: AbortSignal): Promise<void> =>
+      check(tree, files, proofs, signal),
+    /** All of a file's bytes, held against the manifest. @throws TreeChangedError */
+    readWhole: async (file: ManifestFile): Promise<Buffer> => {
       const handle = await opened(walk, file);
       try {
         const pieces: Uint8Array[] = [];
@@ -78,8 +72,10 @@ function treeOf(tree: OpenFolder, proofs: Proofs, closePath: () => Promise<void>
         await handle.close();
       }
     },
-    read: (file, signal, range) => read(walk, file, proofs, signal, range),
-    close: async () => {
+    /** A file's bytes in pieces; the last one is not given before all of them were held against the manifest. @throws TreeChangedError */
+    read: (file: ManifestFile, signal: AbortSignal, range?: ByteRange): Bytes =>
+      read(walk, file, proofs, signal, range),
+    close: async (): Promise<void> => {
       await walk.close();
       await closePath();
     },
@@ -157,7 +153,6 @@ async function prove(walk: Walk, file: ManifestFile, proofs: Proofs, signal?: Ab
   }
 }
 
-/** What a handle is still read by. */
 interface Held {
   /** Settles when the proof that reads it has ended; never rejects. */
   isProved: Promise<void>;

@@ -5,7 +5,7 @@ export const STORED = 0;
 /** Deflated (section 4.4.5). */
 export const DEFLATED = 8;
 
-/** What the records say of an entry. */
+/** An entry, as the records describe it. */
 export interface ZipEntryFacts {
   /** With slashes, relative, no slash at its end. */
   readonly name: string;
@@ -67,20 +67,11 @@ class RecordWriter {
   }
 
   u32(...values: readonly number[]): this {
-    for (const value of values) {
-      const part = Buffer.alloc(4);
-      part.writeUInt32LE(value >>> 0);
-      this.parts.push(part);
-    }
-    return this;
+    return this.bytes(...values.map((value) => Buffer.of(value, value >> 8, value >> 16, value >> 24)));
   }
 
   u64(...values: readonly (number | bigint)[]): this {
-    for (const value of values) {
-      const part = Buffer.alloc(8);
-      part.writeBigUInt64LE(BigInt(value));
-      this.parts.push(part);
-    }
+    for (const value of values.map(BigInt)) this.u32(Number(value & 0xffff_ffffn), Number(value >> 32n));
     return this;
   }
 
@@ -147,7 +138,7 @@ export function localHeader(entry: ZipEntryFacts): Buffer {
     .done();
 }
 
-/** What follows an entry's content (section 4.3.9). */
+/** The record behind an entry's content (section 4.3.9). */
 export function dataDescriptor({ crc32, compressedBytes, sizeBytes, isZip64 }: ZipEntryFacts): Buffer {
   const head = new RecordWriter().u32(DESCRIPTOR_SIGNATURE, crc32);
   return (isZip64 ? head.u64(compressedBytes, sizeBytes) : head.u32(compressedBytes, sizeBytes)).done();
@@ -186,7 +177,7 @@ export interface DirectoryFacts {
   readonly offset: number;
 }
 
-/** What an archive ends with (sections 4.3.14 to 4.3.16). */
+/** The end of an archive (sections 4.3.14 to 4.3.16). */
 export function endRecords({ entries, sizeBytes, offset }: DirectoryFacts): Buffer {
   const isZip64 = entries >= COUNT_IN_ZIP64 || sizeBytes >= IN_ZIP64 || offset >= IN_ZIP64;
   const writer = new RecordWriter();
