@@ -1,43 +1,34 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
-import { findKey, findKeyOfKind, type KeyKind, type KnownKey } from './keys.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from './keys.ts';
 
-const CREDENTIAL_NAMES: Readonly<Record<Generation, string>> = {
-  current: 'the API key of the current API',
-  v1: 'the API token of v1',
+/** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and what it is called. */
+const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonly name: string }>> = {
+  current: { kind: 'personal', name: 'the API key of the current API' },
+  v1: { kind: 'token', name: 'the API token of v1' },
 };
 
-/** What each kind of key is called. */
-const KIND_NAMES: Readonly<Record<KeyKind, string>> = {
-  personal: 'a personal API key',
-  group: 'a group key',
-  token: 'an API token',
+/** What each kind of key is called, and begins with, also those that nobody has any more. */
+const KINDS: Readonly<Record<KeyKind, { readonly name: string; readonly beginning: string }>> = {
+  personal: { name: 'a personal API key', beginning: 'wbp_' },
+  group: { name: 'a group key', beginning: 'wbg_' },
+  token: { name: 'an API token', beginning: 'wbt_' },
 };
-
-/** What keys of each kind begin with, also those that nobody has any more. */
-const BEGINNINGS: ReadonlyMap<string, KeyKind> = new Map([
-  ['wbp_', 'personal'],
-  ['wbg_', 'group'],
-  ['wbt_', 'token'],
-]);
 
 /** The kind of what was sent, where that can be told: that of a key that is known, or that of its beginning. */
-function kindOf(keys: readonly KnownKey[], sent: string): KeyKind | null {
-  return findKey(keys, sent)?.kind ?? BEGINNINGS.get(sent.slice(0, 4)) ?? null;
+function kindOf(keys: readonly KnownKey[], sent: string): KeyKind | undefined {
+  return findKey(keys, sent)?.kind ?? KEY_KINDS.find((kind) => sent.startsWith(KINDS[kind].beginning));
 }
 
 /** How a key for a generation is made, here and in the service that this one stands in for. */
 function howToMake(generation: Generation): string {
   return (
-    `here \`workbook-mirror keys create --kind ${KINDS[generation]}\` makes one; ` +
+    `here \`workbook-mirror keys create --kind ${CREDENTIALS[generation].kind}\` makes one; ` +
     `elsewhere it is made in the application settings under ${CREDENTIAL_PLACES[generation]}`
   );
 }
-
-/** The kind of key that each generation takes (service specification, sections 5.1 and 5.2). */
-const KINDS: Readonly<Record<Generation, KeyKind>> = { current: 'personal', v1: 'token' };
 
 /** The specification shows the bare token (section 5.2); clients also write the usual words before it. */
 export function withoutScheme(header: string): string {
@@ -54,7 +45,7 @@ export function authorise(
   headers: IncomingHttpHeaders,
   keys: readonly KnownKey[],
 ): KnownKey {
-  const kind = KINDS[generation];
+  const { kind } = CREDENTIALS[generation];
   if (generation === 'v1' && !keys.some((key) => key.kind === kind))
     throw new RequestError(
       404,
@@ -68,8 +59,8 @@ export function authorise(
   const key = findKeyOfKind(keys, kind, sent);
   if (key !== null) return key;
   if (findKeyOfKind(keys, 'group', sent) !== null) {
-    const wanted = generation === 'v1' ? 'an API token' : 'a personal API key';
-    throw new RequestError(403, 'group_key', `a group key is for incoming webhooks only: send ${wanted}`);
+    const message = `a group key is for incoming webhooks only: send ${KINDS[kind].name}`;
+    throw new RequestError(403, 'group_key', message);
   }
   const message = `${problemOf(generation, keys, sent)}: send it in the header ${name}; ${howToMake(generation)}`;
   throw new RequestError(401, 'unauthorized', message, {
@@ -79,9 +70,9 @@ export function authorise(
 
 /** What is wrong with what was sent, without a word of it. */
 function problemOf(generation: Generation, keys: readonly KnownKey[], sent: string): string {
-  const name = CREDENTIAL_NAMES[generation];
+  const { kind: wanted, name } = CREDENTIALS[generation];
   if (sent === '') return `${name} is missing`;
   const kind = kindOf(keys, sent);
-  if (kind === null || kind === KINDS[generation]) return `${name} is not valid`;
-  return `what was sent is ${KIND_NAMES[kind]}, and not ${name}`;
+  if (kind === undefined || kind === wanted) return `${name} is not valid`;
+  return `what was sent is ${KINDS[kind].name}, and not ${name}`;
 }
