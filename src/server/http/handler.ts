@@ -18,19 +18,25 @@ import { decodeSegments, findRoute, type Route } from './routes.ts';
 import { answerUploads } from './uploads.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
-/** What requests are answered from. */
-export interface Context {
+/** What a service is made from. */
+export interface Sources {
   readonly library: Library;
-  readonly lengths: ArchiveLengths;
-  /** Null for a service that takes no changes. */
-  readonly changes: Changes | null;
+  /** Null or left out for a service that takes no changes. */
+  readonly changes?: Changes | null;
   readonly keys: Keys;
-  /** The page on which people upload; null without one. */
-  readonly page: PageFiles | null;
-  /** Rows on a page of v1 when the client does not say. */
-  readonly pageSize: number;
+  /** The page on which people upload; none if left out. */
+  readonly page?: PageFiles;
+  /** Rows on a page of v1 when the client does not say; 100 if left out. */
+  readonly pageSize?: number;
+}
+
+/** What requests are answered from. */
+export interface Context extends Sources {
+  readonly lengths: ArchiveLengths;
   readonly connections: Connections;
 }
+
+const DEFAULT_PAGE_SIZE = 100;
 
 /** Who may ask at a route, and how. */
 interface Rule {
@@ -136,7 +142,7 @@ async function replyAt(
   request: ServiceRequest,
   { keys, key, signal }: Asker,
 ): Promise<Reply> {
-  const { library, changes } = context;
+  const { library, changes = null, pageSize = DEFAULT_PAGE_SIZE } = context;
   switch (route.kind) {
     case 'repositories':
       if (request.method === 'POST') return answerCreate(changesOf(context), request);
@@ -144,7 +150,7 @@ async function replyAt(
     case 'contents':
       return answerContents(library, context.lengths, route.tail, request, signal);
     case 'workbooks':
-      return answerWorkbooks(library, addressOf(request), context.pageSize);
+      return answerWorkbooks(library, addressOf(request), pageSize);
     case 'push-event':
       return answerPushEvent(library, changes, keys, request);
     case 'page':
@@ -159,7 +165,7 @@ async function replyAt(
 }
 
 /** @throws RequestError 403 where nothing can be changed */
-function changesOf({ changes }: Context): Changes {
+function changesOf({ changes = null }: Context): Changes {
   if (changes !== null) return changes;
   throw new RequestError(
     403,
@@ -169,7 +175,7 @@ function changesOf({ changes }: Context): Changes {
 }
 
 /** @throws RequestError 404 where what is asked for is only there to change something */
-function madeHere({ changes }: Context): Changes {
+function madeHere({ changes = null }: Context): Changes {
   if (changes !== null) return changes;
   throw new RequestError(404, 'not_found', 'a replica has neither Git nor the page for uploads');
 }
@@ -181,7 +187,7 @@ async function answerRepositories(library: Library): Promise<Reply> {
 }
 
 /** A file of the page; none may keep a hold of its window. @throws RequestError 404 for a file that is none of the page's */
-function pageReply(page: PageFiles | null, name: string): Reply {
+function pageReply(page: PageFiles | undefined, name: string): Reply {
   const body = page?.get(name);
   if (body === undefined)
     throw new RequestError(404, 'not_found', 'there is no page here: the API is below /api');

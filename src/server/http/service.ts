@@ -1,12 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
-import type { PageFiles } from '../../lib/http/page-files.ts';
 import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib/http/server.ts';
 import { createArchiveLengths } from './archive-lengths.ts';
-import { type Context, handle } from './handler.ts';
-import type { Keys } from './keys.ts';
-import type { Changes, Library } from './library.ts';
+import { type Context, handle, type Sources } from './handler.ts';
 import { BASE_PATH } from './routes.ts';
 
 /** What is known of a request once it has been answered. */
@@ -27,16 +24,8 @@ export interface RequestInfo {
   readonly error?: unknown;
 }
 
-/** What a service is made from. */
-export interface ServiceOptions {
-  readonly library: Library;
-  /** Null or left out for a service that takes no changes. */
-  readonly changes?: Changes | null;
-  readonly keys: Keys;
-  /** The page on which people upload; none if left out. */
-  readonly page?: PageFiles;
-  /** Rows on a page of v1 when the client does not say; 100 if left out. */
-  readonly pageSize?: number;
+/** What a service is made from, and whom it tells. */
+export interface ServiceOptions extends Sources {
   /** Called once a request, after its answer. */
   readonly onRequest?: (info: RequestInfo) => void;
   /** Called when a connection cannot be accepted, as for want of file descriptors. */
@@ -54,8 +43,6 @@ export interface Service {
   /** Stops at once: open connections are cut. */
   readonly close: () => Promise<void>;
 }
-
-const DEFAULT_PAGE_SIZE = 100;
 
 const LIMITS: ServerLimits = {
   timeouts: {
@@ -90,12 +77,8 @@ function clientOf({ headers, socket }: IncomingMessage): RequestInfo['client'] {
 export function createService(options: ServiceOptions): Service {
   const server = createHttpServer(LIMITS, SETTING, (error) => options.onTrouble?.(error));
   const context: Context = {
-    library: options.library,
-    changes: options.changes ?? null,
-    keys: options.keys,
-    page: options.page ?? null,
+    ...options,
     lengths: createArchiveLengths(),
-    pageSize: options.pageSize ?? DEFAULT_PAGE_SIZE,
     connections: server.connections,
   };
   server.node.on('request', (request, response) => {
