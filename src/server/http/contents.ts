@@ -24,7 +24,7 @@ export async function answerContents(
   { method, query, headers: asked }: ServiceRequest,
   signal: AbortSignal,
 ): Promise<Reply> {
-  const { repository, path } = await findMeant(library, readContents(tail));
+  const { repository, path } = await locate(library, readContents(tail));
   const content = await library.content(repository, query.get('branch'), path, signal);
   const { etag } = content;
   const headers = { etag, ...verifiedHeader(content.verifiedAtMs) };
@@ -96,7 +96,7 @@ function rangeReply(
 }
 
 /** Asks anew for the repositories only if the one that is meant is not among those that are known. */
-async function findMeant(
+async function locate(
   library: Library,
   references: Iterable<ContentsReference>,
 ): Promise<{ readonly repository: Repository; readonly path: string }> {

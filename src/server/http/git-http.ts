@@ -10,7 +10,7 @@ import { findKey, type KnownKey } from './keys.ts';
 import type { Bytes, Changes, GitProgram, Library, Repository } from './library.ts';
 import { FLUSH, packetLine } from './packets.ts';
 import { COMMANDS_LIMIT_BYTES, hasStrangeName, readPush, refusedPush } from './push-commands.ts';
-import { findRepository } from './repository-reference.ts';
+import { findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 import { decodeSegments, type Route } from './routes.ts';
 
@@ -43,18 +43,6 @@ export function basicPassword(header: string | undefined): string | null {
   const text = Buffer.from(encoded, 'base64').toString('utf8');
   const colon = text.indexOf(':');
   return colon === -1 ? null : text.slice(colon + 1);
-}
-
-/**
- * Finds the repository that an address of Git means. Git's addresses end with `.git`, which full names of external
- * repositories do as well.
- * @param reference without `.git`
- * @throws RequestError 404 when there is none, 409 as {@link findRepository}
- */
-export function findGitRepository(repositories: readonly Repository[], reference: string): Repository {
-  const found = findRepository(repositories, reference) ?? findRepository(repositories, `${reference}.git`);
-  if (found !== undefined) return found;
-  throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}`);
 }
 
 /**
@@ -162,15 +150,22 @@ function conversation(
   program: GitProgram,
   request: ServiceRequest,
 ): Reply {
-  // Here: what is sent in another coding is refused before anything is answered.
-  const body = decoded(request);
+  const coding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
+  // Git compresses long requests.
+  const isPacked = coding === 'gzip' || coding === 'x-gzip';
+  if (!isPacked && coding !== 'identity')
+    throw new RequestError(415, 'invalid', `the content coding ${coding} is not understood here: use gzip`);
+  const body = isPacked ? unzipped(bodyOf(request.body)) : bodyOf(request.body);
   const protocol = protocolOf(request);
   const fetch = (signal: AbortSignal): Bytes =>
     changes.converse(id, program, protocol, limited(body, WANTS_LIMIT_BYTES), signal);
+  // A push that is sent as it is may be longer than git's own limit, and git says so better than we could, once all of it has come;
+  // what is compressed would cost its sender nothing.
+  const pushed = isPacked ? limited(body, changes.maxUploadBytes + COMMANDS_LIMIT_BYTES) : body;
   const open =
     program === 'git-upload-pack'
       ? fetch
-      : (signal: AbortSignal): Bytes => push(changes, id, protocol, pushBody(changes, request, body), signal);
+      : (signal: AbortSignal): Bytes => push(changes, id, protocol, pushed, signal);
   return streamReply(`application/x-${program}-result`, open);
 }
 
@@ -193,26 +188,6 @@ async function* push(
   // A client takes no answer before it has sent everything.
   for await (const _ of request);
   yield refusedPush(commands, 'one of these names is not UTF-8');
-}
-
-/**
- * The body of a push. What is sent as it is may be longer than git's own limit, and git says so better than we could, once all of
- * it has come; what is compressed would cost its sender nothing.
- */
-function pushBody({ maxUploadBytes }: Changes, request: ServiceRequest, body: Bytes): Bytes {
-  return isCompressed(request) ? limited(body, maxUploadBytes + COMMANDS_LIMIT_BYTES) : body;
-}
-
-function isCompressed({ headers }: ServiceRequest): boolean {
-  return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
-}
-
-/** The body without its content coding: git compresses long requests. @throws RequestError 415 for any other coding */
-function decoded({ headers, body }: ServiceRequest): Bytes {
-  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
-  if (encoding === 'identity') return bodyOf(body);
-  if (encoding === 'gzip' || encoding === 'x-gzip') return unzipped(bodyOf(body));
-  throw new RequestError(415, 'invalid', `the content coding ${encoding} is not understood here: use gzip`);
 }
 
 async function* unzipped(bytes: Bytes): Bytes {

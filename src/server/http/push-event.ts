@@ -1,7 +1,7 @@
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf, readBody } from '../../lib/http/request-body.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
-import { comparableAddress, findMeant } from './git-address.ts';
+import { comparableAddress, findMeant } from './repository-reference.ts';
 import type { KnownKey } from './keys.ts';
 import type { Changes, Library, Repository } from './library.ts';
 import { isForm, payloadOfForm, readPushEvent, unwrapPayload } from './push-payload.ts';

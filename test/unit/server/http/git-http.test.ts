@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { basicPassword, findGitRepository, wantsVersion2 } from '../../../../src/server/http/git-http.ts';
+import { basicPassword, wantsVersion2 } from '../../../../src/server/http/git-http.ts';
+import { findGitRepository } from '../../../../src/server/http/repository-reference.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { packetLine } from '../../../../src/server/http/packets.ts';
 

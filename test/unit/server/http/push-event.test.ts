@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { comparableAddress, findMeant } from '../../../../src/server/http/git-address.ts';
+import { comparableAddress, findMeant } from '../../../../src/server/http/repository-reference.ts';
 import { fixedKey, type KnownKey } from '../../../../src/server/http/keys.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { payloadOfForm, readPushEvent, unwrapPayload } from '../../../../src/server/http/push-payload.ts';
