@@ -4,14 +4,6 @@ import { z } from 'zod';
 
 import { RequestError } from '../../lib/http/request-error.ts';
 
-/** The body of an incoming webhook, taken out of its envelope. */
-export interface PushPayload {
-  /** What it says, in JSON; null for a form that says it in fields of its own. */
-  readonly json: string | null;
-  /** The fields of such a form. */
-  readonly fields: Readonly<Record<string, string | null>>;
-}
-
 /** What an incoming webhook tells of. */
 export type PushEvent =
   | {
@@ -65,22 +57,34 @@ export function payloadOfForm(contentType: string | undefined, body: Uint8Array)
 }
 
 /**
- * Takes the body of an incoming webhook out of its envelope: JSON, JSON in the field `payload` of a form, as GitHub and Gitea
- * send it if they are asked to, or a form with plain fields.
- * @throws RequestError 413 for a form without `payload` that is larger than such forms are
+ * Takes what an incoming webhook says out of its body: JSON, JSON in the field `payload` of a form, as GitHub and Gitea send it if they
+ * are asked to, or a form with plain fields.
+ * @throws RequestError 400 for what is no JSON, 413 for a form without `payload` that is larger than such forms are
  */
-export function unwrapPayload(contentType: string | undefined, body: Uint8Array): PushPayload {
+export function unwrapPayload(contentType: string | undefined, body: Uint8Array): unknown {
   const text = textOf(body);
   const form = formIn(contentType, text);
-  if (form === null) return { json: text, fields: {} };
+  if (form === null) return parseJson(text);
   const json = fieldOf(form, 'payload');
-  if (json !== null) return { json, fields: {} };
+  if (json !== null) return parseJson(json);
   if (body.length > PLAIN_FORM_LIMIT_BYTES) {
     const message = `a form without the field payload may have ${PLAIN_FORM_LIMIT_BYTES} bytes`;
     throw new RequestError(413, 'too_large', message);
   }
   const found = PLAIN_FIELDS.map((name) => [name, fieldOf(form, name)] as const);
-  return { json: null, fields: Object.fromEntries(found.filter(([, value]) => value !== null)) };
+  return Object.fromEntries(found.filter(([, value]) => value !== null));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError(
+      400,
+      'invalid',
+      'the body of a webhook must be JSON, or a form whose field payload is',
+    );
+  }
 }
 
 /** A field that says nothing when it is of another type than it should be: the other fields may say enough. */
@@ -102,22 +106,6 @@ const payloadSchema = z.object({
 });
 
 type Payload = z.infer<typeof payloadSchema>;
-
-function parsePayload({ json, fields }: PushPayload): Payload {
-  let value: unknown = fields;
-  try {
-    if (json !== null) value = JSON.parse(json);
-  } catch {
-    throw new RequestError(
-      400,
-      'invalid',
-      'the body of a webhook must be JSON, or a form whose field payload is',
-    );
-  }
-  const parsed = payloadSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw new RequestError(400, 'invalid', 'the body of a webhook must be an object in JSON');
-}
 
 /** Where senders name the event; Gitea and Forgejo send several of them, which say the same. */
 const EVENT_HEADERS = [
@@ -164,10 +152,14 @@ function referencesIn({ url, repository, project }: Payload): string[] {
 /**
  * Says what an incoming webhook tells of: a push event of GitHub, GitLab, Gitea or Forgejo, or the plain form,
  * `{"url": "<address>"}` or `{"repository": "<id or full name>"}`.
- * @throws RequestError 400 for a body that is no object in JSON, and for a push that names no repository
+ * @param payload as {@link unwrapPayload} gives it
+ * @throws RequestError 400 for one that is no object, and for a push that names no repository
  */
-export function readPushEvent(headers: IncomingHttpHeaders, payload: PushPayload): PushEvent {
-  const fields = parsePayload(payload);
+export function readPushEvent(headers: IncomingHttpHeaders, payload: unknown): PushEvent {
+  const parsed = payloadSchema.safeParse(payload);
+  if (!parsed.success)
+    throw new RequestError(400, 'invalid', 'the body of a webhook must be an object in JSON');
+  const fields = parsed.data;
   const event = eventName(headers);
   if (event?.toLowerCase() === 'ping')
     return { kind: 'ignored', event, reason: 'the webhook works; a ping tells of no push' };
