@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
-import { acceptsGzip } from '../../../../src/lib/http/reply.ts';
 import {
   statusJsonSchema,
   statusSchema,
@@ -80,34 +79,5 @@ describe('the status', () => {
     });
     expect(JSON.stringify(schema)).not.toContain('additionalProperties');
     expect(JSON.stringify(schema)).toContain('approveCommand');
-  });
-});
-
-describe('packing', () => {
-  it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'deflate, x-gzip', '*', 'identity;q=0, *;q=0.1'])(
-    'is wanted by %s',
-    (header) => {
-      expect(acceptsGzip(header)).toBe(true);
-    },
-  );
-
-  it.each([
-    undefined,
-    '',
-    'br',
-    'identity',
-    'gzip;q=0',
-    'gzip; q=0.000',
-    '*, gzip;q=0',
-    'gzipped',
-    'gzip;q=x',
-  ])('is not wanted by %s', (header) => {
-    expect(acceptsGzip(header)).toBe(false);
-  });
-
-  it('is looked for among as many codings as there are, and no more', () => {
-    expect(acceptsGzip(`${'a,'.repeat(19)}gzip`)).toBe(true);
-    expect(acceptsGzip(`${'a,'.repeat(7000)}gzip`)).toBe(false);
-    expect(acceptsGzip(`gzip${';'.repeat(7000)}q=0`)).toBe(true);
   });
 });

@@ -57,10 +57,6 @@ describe('routes of the service', () => {
     expect(new URLSearchParams(query).get('branch')).toBe('feature/q3 & more');
   });
 
-  it('takes a target with scheme and host, as a proxy is sent it', () => {
-    expect(splitTarget('http://host:80/api/repos?a=1').path).toBe('/api/repos');
-  });
-
   it.each(['/repos', '/apis/repos', '/api', '/api/repos/x', '/api/v1', '/api/v1/repos', '/api/contents'])(
     'has nothing at %s',
     (path) => {

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+
+import { splitTarget } from '../../../../src/lib/http/target.ts';
+
+it.each([
+  ['/a/b?c=d', '/a/b', 'c=d'],
+  ['/a?b?c', '/a', 'b?c'],
+  ['/a?', '/a', ''],
+  // As they were sent.
+  ['//a/../%2e%2e/%zz', '//a/../%2e%2e/%zz', ''],
+  // As a proxy is sent them.
+  ['http://host:80/api/repos?a=1', '/api/repos', 'a=1'],
+  ['HTTPS://host//a', '//a', ''],
+  ['http://host', '/', ''],
+  ['http://host?a', '/', 'a'],
+  ['*', '*', ''],
+])('a request target %s has a path and a query', (target, path, query) => {
+  expect(splitTarget(target)).toEqual({ path, query });
+});
