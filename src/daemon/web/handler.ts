@@ -9,7 +9,7 @@ import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
-/** What requests are answered from. */
+/** Everything that requests are answered from. */
 export interface Context {
   readonly routes: ReadonlyMap<string, Route>;
   readonly streams: EventStreams;

@@ -13,7 +13,7 @@ export interface RenderedMetrics {
   readonly text: string;
 }
 
-/** What replies are made from. */
+/** The data of the replies. */
 export interface Sources {
   readonly report: () => Promise<DaemonReport>;
   /** Answers at once, also while the disk hangs. */
@@ -22,7 +22,7 @@ export interface Sources {
   readonly renderMetrics: (report: DaemonReport) => Promise<RenderedMetrics>;
 }
 
-/** What stands at a path. */
+/** The reply of a path. */
 export interface Route {
   /** Whether it is answered without the token; then it is short, and answered whatever else goes on. */
   readonly isPublic: boolean;

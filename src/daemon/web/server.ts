@@ -9,7 +9,6 @@ import { type Context, handle } from './handler.ts';
 import { createRoutes, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
-/** What the server is made from. */
 export interface WebServerOptions extends Sources {
   /** The token in force, asked for with every request; null for none. */
   readonly token: () => string | null;

@@ -24,8 +24,8 @@ export interface EventStreams {
 }
 
 /**
- * Makes the event streams (HTML Standard, 9.2): messages that hold nothing but their number, so that whoever hears them asks
- * for the status, and nothing needs to be kept for who was not there.
+ * Makes the event streams (HTML Standard, 9.2): messages that hold nothing but their number. A page that receives one
+ * asks for the status, so that nothing needs to be kept for pages that were not there.
  */
 export function createEventStreams(): EventStreams {
   const streams = new Set<ServerResponse>();

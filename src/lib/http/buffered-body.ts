@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-/** What a reply holds, whole and in memory. */
+/** The body of a reply, whole and in memory. */
 export interface BufferedBody {
   readonly contentType: string;
   readonly bytes: Uint8Array;
-  /** The same, packed by gzip (RFC 1952): once, however often it is asked for. Null where that is not worth it. */
+  /** The same, packed by gzip (RFC 1952): once, however often it is asked for. Null where that saves nothing. */
   readonly packed: (() => Promise<Uint8Array>) | null;
-  /** Names the content (RFC 9110, section 8.8.3); null where nobody asks for the same thing again. */
+  /** Entity tag (RFC 9110, section 8.8.3); null where nobody asks for the same thing again. */
   readonly etag: string | null;
 }
 
@@ -18,8 +18,8 @@ const LEAST_TO_PACK_BYTES = 1400;
 const pack = promisify(gzip);
 
 /**
- * Makes a content that is sent packed to who takes that.
- * @param mark is the same as long as what the content says is; null for a content without a tag
+ * Makes a body that is sent packed to clients that take gzip.
+ * @param mark changes when the content does, and makes the tag; null for a body without one
  */
 export function packableBody(
   contentType: string,
@@ -37,7 +37,7 @@ export function packableBody(
   };
 }
 
-/** Makes a content that is always sent as it is. */
+/** Makes a body that is always sent as it is. */
 export function plainBody(contentType: string, content: string): BufferedBody {
   return { contentType, bytes: Buffer.from(content), packed: null, etag: null };
 }

@@ -25,7 +25,7 @@ export interface Connections {
 const MOST_PIPELINED = 16;
 
 interface Connection {
-  /** Of whoever is at the other end. */
+  /** Of the client. */
   readonly address: string;
   /** Requests that are being answered, and those among them for which it is kept. */
   answering: number;
@@ -33,10 +33,10 @@ interface Connection {
 }
 
 /**
- * Bounds the connections of a server, which are descriptors of files, of which a process has few. Whoever opens many of them and
- * says nothing keeps nobody out: where there is no room, the connection goes that has asked for nothing for longest, of whoever has
- * most of them; where all of them ask for something, one that is not kept. Only where all are kept the new one is refused. A
- * connection with too many requests at once is cut.
+ * Bounds the connections of a server: each is a file descriptor, of which a process has few. A client that opens many and sends
+ * nothing keeps no other out: a new connection takes the place of the one that has been idle for longest, of the client that has most
+ * of them; where none is idle, of one that is not kept. Where all are kept, the new one is refused. A connection with too many
+ * requests at once is cut.
  * @param server one that answers nothing yet
  */
 export function limitConnections(server: Server, { most, mostKept }: ConnectionLimits): Connections {
@@ -81,7 +81,7 @@ export function limitConnections(server: Server, { most, mostKept }: ConnectionL
   return {
     keep: ({ socket }, response) => {
       const connection = connections.get(socket);
-      // It is gone, and so is whoever asked.
+      // It is closed already.
       if (connection === undefined) return true;
       if (connection.kept === 0) {
         if (keptCount >= mostKept) return false;

@@ -9,8 +9,8 @@ export interface ListenSetting {
   readonly canBeOff: boolean;
 }
 
-/** What went wrong and what helps, by the code of the system's error (listen(2), bind(2), getaddrinfo(3)); NAME is the setting. */
-const REASONS: Readonly<Record<string, readonly [problem: string, advice: string, reason?: string]>> = {
+/** By the code of the system's error (listen(2), bind(2), getaddrinfo(3)). NAME is the setting, EXAMPLE a value that works. */
+const REASONS: Readonly<Record<string, readonly [problem: string, advice: string, more?: string]>> = {
   EADDRINUSE: [
     'another program listens there already',
     'Choose another port for NAME',

@@ -8,7 +8,7 @@ import type { ReplyHeaders } from './reply.ts';
 /** The files of a page, by name. */
 export type PageFiles = ReadonlyMap<string, BufferedBody>;
 
-/** The kinds of files that a page is made of; any other file of the folder is none of the page's. */
+/** The types of a page's files; any other file in the folder is not part of the page. */
 const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.html', 'text/html; charset=utf-8'],
   ['.css', 'text/css; charset=utf-8'],
@@ -19,8 +19,8 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What a browser lets a page do: run and show its own files, ask its own origin, and nothing else (CSP Level 3, W3C), even if a name
- * got into it unescaped.
+ * A browser lets the page run and show its own files and ask its own origin, and nothing else (CSP Level 3, W3C), even if a name got
+ * into it unescaped.
  */
 export const PAGE_HEADERS: ReplyHeaders = {
   'content-security-policy':
@@ -31,15 +31,15 @@ export const PAGE_HEADERS: ReplyHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** What the pages share. It lies beside the program, as sources and when compiled. */
+/** Files that all pages share. They lie beside the program, as sources and when compiled. */
 const SHARED_FOLDER = join(import.meta.dirname, '../page');
 
 /**
  * Reads the files of a page, once: afterwards no path of a request ever reaches the disk.
- * @param folder holds the files that are its own
- * @param name what it is called, as in "the status page"
- * @param hint what helps where it cannot be read
- * @throws MirrorError `http.unusable` when they are not there
+ * @param folder of the files that only this page has
+ * @param name as in "the status page"
+ * @param hint for an installation that lacks them
+ * @throws MirrorError `http.unusable` when they cannot be read
  */
 export async function loadPage(
   folder: string,
@@ -63,7 +63,7 @@ export async function loadPage(
   }
 }
 
-/** Gives a file with its name; nothing for one that is none of the page's. */
+/** Reads a file; gives nothing for one that is not part of the page. */
 async function loadFile(path: string): Promise<ReadonlyArray<readonly [string, BufferedBody]>> {
   const contentType = CONTENT_TYPES.get(extname(path));
   if (contentType === undefined) return [];

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { RequestError } from './request-error.ts';
 
 /**
- * The body of a request as it comes. Whoever stops to read it can still answer: Node's own iteration would cut the connection.
+ * The body of a request as it comes. A reader that stops early can still answer: Node's own iteration would cut the connection.
  * @throws RequestError 400 when the client breaks off before the end
  */
 export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Array> {
@@ -20,26 +20,26 @@ function brokenOff(): RequestError {
   return new RequestError(400, 'interrupted', 'the request broke off before its end');
 }
 
-/** An error of a request that sends too much: what else it sends is not read. */
+/** The refusal of a request that sends too much; the rest of it is not read. */
 export function tooLarge(message: string): RequestError {
   return new RequestError(413, 'too_large', message, { connection: 'close' });
 }
 
-/** What is set aside for a body at first, in bytes. */
+/** The first memory for a body, in bytes. */
 const FIRST_ROOM_BYTES = 16 * 1024;
 
-/** Bytes that are put together, in one place: what comes byte by byte would take a hundred times its size as a list of chunks. */
+/** Collects bytes in one buffer: a list of chunks would take a hundred times the size of a body that comes byte by byte. */
 export class GatheredBytes {
   readonly #limitBytes: number;
   #room: Buffer = Buffer.alloc(0);
   #sizeBytes = 0;
 
-  /** @param limitBytes no more is set aside than this, unless more is added */
+  /** @param limitBytes the buffer grows no further in advance */
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes;
   }
 
-  /** What is there so far; it is not copied. */
+  /** The bytes so far, not copied. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#sizeBytes);
   }

@@ -22,9 +22,9 @@ export interface ListenPlace {
   readonly port: number;
 }
 
-/** An HTTP server that bounds what strangers can take of it. */
+/** An HTTP server with bounds on what strangers can use of it. */
 export interface HttpServer {
-  /** For the handler of requests; it is answered by whoever listens to `request`. */
+  /** Its listener of `request` answers. */
   readonly node: Server;
   readonly connections: Connections;
   /**

@@ -6,8 +6,8 @@ import type { Bytes, Content } from './library.ts';
 export type Archive = Extract<Content, { kind: 'archive' }>;
 
 /**
- * How long archives are. Nobody knows before the last byte is made, and a part of one can only be sent by whoever knows (RFC 9110,
- * section 14.4).
+ * The lengths of archives. A length is unknown until the last byte is made, and a part can only be sent with it (RFC 9110, section
+ * 14.4).
  */
 export interface ArchiveLengths {
   /** Gives the bytes of an archive, and notes how many they were. */
@@ -19,7 +19,7 @@ export interface ArchiveLengths {
   readonly find: (archive: Archive, signal: AbortSignal | undefined) => Promise<number | null>;
 }
 
-/** Who asks waits for this long: then it gets the whole, which comes at once. */
+/** A client waits for a length for so long; then it gets the whole, which comes at once. */
 const FINDING_MS = 20_000;
 /** For so long nobody waits for a length that took too long to find: the machine may have been busy with something else. */
 const TOO_LONG_MS = 3_600_000;
@@ -91,7 +91,7 @@ export function createArchiveLengths(findingMs = FINDING_MS): ArchiveLengths {
       } finally {
         shared.waiting -= 1;
         if (shared.waiting === 0) {
-          // Whoever comes now begins anew.
+          // A client that comes now begins anew.
           drop(etag, shared);
           shared.stop.abort();
         }

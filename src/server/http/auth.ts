@@ -10,7 +10,7 @@ const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonl
   v1: { kind: 'token', name: 'the API token of v1' },
 };
 
-/** What each kind of key is called, and begins with, also those that nobody has any more. */
+/** The name of each kind of key, and the beginning of its keys, also of those that nobody has any more. */
 const KINDS: Readonly<Record<KeyKind, { readonly name: string; readonly beginning: string }>> = {
   personal: { name: 'a personal API key', beginning: 'wbp_' },
   group: { name: 'a group key', beginning: 'wbg_' },
@@ -68,7 +68,7 @@ export function authorise(
   });
 }
 
-/** What is wrong with what was sent, without a word of it. */
+/** The problem with a credential, without a word of what was sent. */
 function problemOf(generation: Generation, keys: readonly KnownKey[], sent: string): string {
   const { kind: wanted, name } = CREDENTIALS[generation];
   if (sent === '') return `${name} is missing`;

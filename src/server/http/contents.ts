@@ -112,8 +112,8 @@ async function locate(
 }
 
 /**
- * The repositories, for whoever asks for contents. Where they cannot be listed now, the error does not say when they can: clients
- * take that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
+ * The repositories, for a request for contents. Where they cannot be listed now, the error does not say when they can: clients take
+ * that for the whole service (RFC 9110, section 15.6.4), which may well give other contents.
  */
 async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {
   try {

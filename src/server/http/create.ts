@@ -7,7 +7,7 @@ import { jsonReply, presentRepository } from './replies.ts';
 import type { ServiceRequest } from './request.ts';
 import { BASE_PATH } from './routes.ts';
 
-/** What a client wants to have created (service specification, section 4.1). */
+/** A repository to create (service specification, section 4.1). */
 export type Creation =
   | { readonly kind: 'drag-and-drop'; readonly name: string }
   | { readonly kind: 'external'; readonly external: ExternalRepository };

@@ -18,7 +18,7 @@ import { decodeSegments, findRoute, type Route } from './routes.ts';
 import { answerUploads } from './uploads.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
-/** What a service is made from. */
+/** The data and settings of a service. */
 export interface Sources {
   readonly library: Library;
   /** Null or left out for a service that takes no changes. */
@@ -30,7 +30,7 @@ export interface Sources {
   readonly pageSize?: number;
 }
 
-/** What requests are answered from. */
+/** Everything that requests are answered from. */
 export interface Context extends Sources {
   readonly lengths: ArchiveLengths;
   readonly connections: Connections;
@@ -38,10 +38,10 @@ export interface Context extends Sources {
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Who may ask at a route, and how. */
+/** The methods and the credential of a route. */
 interface Rule {
   readonly methods: readonly string[];
-  /** Finds the key that a request needs; null where what it asks for is open, or shows by its body who asks. */
+  /** Finds the key of a request; null where a route is public, or where the body is signed. */
   readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
 }
 
@@ -61,7 +61,7 @@ const RULES: Readonly<Record<Route['kind'], Rule>> = {
   },
 };
 
-/** Who asks. */
+/** The client of a request. */
 interface Asker {
   readonly keys: readonly KnownKey[];
   /** The key of the request; null where it needs none. */
@@ -118,7 +118,7 @@ async function replyTo(
     const allow = methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
-  // A replica has no such paths, whoever asks.
+  // A replica has no such paths, with a key or without.
   if (route.kind === 'uploads' || route.kind === 'git') madeHere(context);
   try {
     const keys = await context.keys();

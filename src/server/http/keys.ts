@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto';
 /** The kinds of keys that there are. */
 export const KEY_KINDS = ['personal', 'group', 'token'] as const;
 
-/** What a key is for (service specification, section 5): the current API, incoming webhooks only, or v1. */
+/** The use of a key (service specification, section 5): the current API, incoming webhooks only, or v1. */
 export type KeyKind = (typeof KEY_KINDS)[number];
 
 /** A key that the service knows. The key itself is nowhere to be read. */
 export interface KnownKey {
   readonly kind: KeyKind;
-  /** Whose it is: the author of what is uploaded with it. */
+  /** The owner's name: the author of uploads with this key. */
   readonly name: string;
   /** SHA-256 of the key, in hexadecimal digits. */
   readonly sha256: string;
-  /** What a webhook is signed with in the place of the key itself; null for a key that signs nothing. */
+  /** Signs webhooks in place of the key itself; null for a key that signs nothing. */
   readonly signingSecret: string | null;
 }
 

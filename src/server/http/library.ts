@@ -1,4 +1,4 @@
-/** What the service answers from, as it needs it: real Git repositories, or a mirror. */
+/** The data that the service gives out, and where changes go. There are real Git repositories, or a mirror. */
 
 /** A repository as the current API gives it (service specification, section 2.1). */
 export interface Repository {
@@ -24,7 +24,7 @@ interface ContentFacts {
   readonly verifiedAtMs?: number;
 }
 
-/** What stands at a path of a branch. */
+/** A file, or a folder as an archive, at a path of a branch. */
 export type Content =
   | (ContentFacts & {
       readonly kind: 'file';
@@ -66,7 +66,7 @@ export interface WorkbookRow {
   readonly contentKey?: string;
 }
 
-/** What the service has made of a workbook so far (sections 2.3 and 2.4). */
+/** How far the service is with a workbook (sections 2.3 and 2.4). */
 export interface ProcessingStatus {
   readonly status: 'processing' | 'failure' | 'success';
   /** How many versions are being processed, and have failed. */
@@ -88,7 +88,7 @@ export interface Library {
    * Finds what stands at a path.
    * @param branch null for the default branch
    * @param path without a slash at either end; empty for the whole repository
-   * @param signal ends the search when whoever asks is gone
+   * @param signal ends the search when the client is gone
    * @throws RequestError 404 for a branch or path that does not exist, 503 for what is not there yet, the reason of `signal`
    */
   readonly content: (
@@ -99,8 +99,8 @@ export interface Library {
   ) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
   /**
-   * The repositories as they were known a moment ago, for whoever asks for them again when one is not among them; left out where
-   * asking costs nothing.
+   * The repositories as they were known a moment ago. A caller that misses one among them asks for `repositories`. Left out where that
+   * costs nothing.
    */
   readonly knownRepositories?: () => Promise<readonly Repository[]>;
   /**
@@ -124,7 +124,7 @@ export interface BranchList {
   readonly branches: ReadonlyArray<{ readonly name: string; readonly commitId: string }>;
 }
 
-/** What a folder holds. */
+/** A file or folder in a folder. */
 export interface FolderEntry {
   readonly name: string;
   readonly kind: 'folder' | 'file';
@@ -141,9 +141,9 @@ export interface UploadTarget {
   readonly startFrom: string | null;
 }
 
-/** What can be said of an upload by its names, before any byte of it is sent. */
+/** The check of an upload by its names, before any byte of it is sent. */
 export interface UploadCheck {
-  /** What would be refused; at most one problem for each file. */
+  /** Reasons for refusal; at most one for each file. */
   readonly problems: ReadonlyArray<{
     /** Null for the upload as a whole. */
     readonly path: string | null;
@@ -201,7 +201,7 @@ export interface Uploads {
 
 /** Where git clients are answered (gitprotocol-http(5)). */
 export interface Conversations {
-  /** What a client asks first: which branches there are. `protocol` is the value of its header Git-Protocol. */
+  /** Lists the branches, which a client asks for first. `protocol` is the value of its header Git-Protocol. */
   readonly advertise: (
     repositoryId: string,
     program: GitProgram,

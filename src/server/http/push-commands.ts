@@ -7,7 +7,7 @@ import { FLUSH, inSideBand, packetOf, type PacketsRead, readPackets } from './pa
 /** Enough for the names of a hundred thousand branches and tags; git holds all of them in memory. */
 export const COMMANDS_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** What a push asks for, before it sends objects (gitprotocol-pack(5), "Pushing Data To a Server"). */
+/** The head of a push, before its objects (gitprotocol-pack(5), "Pushing Data To a Server"). */
 export interface PushCommands {
   /** Names of the references, in the bytes in which they came. */
   readonly names: readonly Buffer[];
@@ -80,8 +80,7 @@ export function hasStrangeName({ names }: PushCommands): boolean {
 }
 
 /**
- * What a client is answered whose push is refused as a whole (gitprotocol-pack(5), "Report Status"); nothing where it does not
- * want to know.
+ * The report to a client that its whole push is refused (gitprotocol-pack(5), "Report Status"); empty where it asked for none.
  * @param why in one line
  */
 export function refusedPush({ names, capabilities }: PushCommands, why: string): Buffer {

@@ -46,7 +46,7 @@ export async function answerPushEvent(
 ): Promise<Reply> {
   const credentials = webhookCredentials(headers);
   const isProven = carriesGroupKey(credentials, keys);
-  // Whoever shows nothing that could be right does not get the body read.
+  // Without a credential that could be right, the body is not read.
   if (!isProven && !canBeSigned(credentials, keys)) throw unauthorizedWebhook(credentials);
   if (changes === null) {
     const message = 'this service is a replica: it follows a mirror, and fetches nothing from elsewhere';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 import { RequestError } from '../../lib/http/request-error.ts';
 
-/** What an incoming webhook tells of. */
+/** The event of an incoming webhook. */
 export type PushEvent =
   | {
       readonly kind: 'ignored';
@@ -38,8 +38,8 @@ function formIn(contentType: string | undefined, text: string): string | null {
 }
 
 /**
- * One field of a form, decoded; the first of its name. Takes a time that grows with the length of the form only, however many
- * fields it has: whoever sent it need not have shown yet that they may.
+ * One field of a form, decoded; the first of its name. The time grows with the length of the form only, however many fields it has:
+ * its sender may not be known yet.
  */
 function fieldOf(form: string, name: string): string | null {
   const beginning = `${name}=`;
@@ -93,7 +93,7 @@ const text = z.string().optional().catch(undefined);
 const payloadSchema = z.object({
   /** Of the plain form. */
   url: text,
-  /** What a system hook of GitLab is about. */
+  /** The event of a system hook of GitLab. */
   event_name: text,
   repository: z
     .union([

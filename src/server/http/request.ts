@@ -10,7 +10,7 @@ export interface ServiceRequest {
   /** Read when it is asked for, which is not before the key is known. */
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** The request's own body; whoever reads it limits it. */
+  /** Its body is not limited yet. */
   readonly body: IncomingMessage;
 }
 

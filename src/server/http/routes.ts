@@ -9,17 +9,17 @@ export interface ContentsReference {
   readonly path: string;
 }
 
-/** What a request path asks for. */
+/** The meaning of a request path. */
 export type Route =
   | { readonly kind: 'repositories' }
-  /** What {@link readContents} reads: all after the name of the list, still encoded. */
+  /** `tail` is all after the name of the list, still encoded; {@link readContents} reads it. */
   | { readonly kind: 'contents'; readonly tail: string }
   | { readonly kind: 'workbooks' }
   /** An incoming webhook (section 6 shows no address). */
   | { readonly kind: 'push-event' }
   /** A file of the page on which people upload, by its name. */
   | { readonly kind: 'page'; readonly name: string }
-  /** What the page asks for: all after {@link UPLOADS_PATH}, still encoded. */
+  /** A request of the page; `tail` is all after {@link UPLOADS_PATH}, still encoded. */
   | { readonly kind: 'uploads'; readonly tail: string }
   /** Git over HTTP (gitprotocol-http(5)). */
   | {

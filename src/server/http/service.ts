@@ -6,7 +6,7 @@ import { createArchiveLengths } from './archive-lengths.ts';
 import { type Context, handle, type Sources } from './handler.ts';
 import { BASE_PATH } from './routes.ts';
 
-/** What is known of a request once it has been answered. */
+/** A request that was answered. */
 export interface RequestInfo {
   readonly method: string;
   /** Path and query as they were sent; no credential travels there. */
@@ -17,14 +17,13 @@ export interface RequestInfo {
   readonly client: {
     /** Of the connection: that of a proxy, where there is one. */
     readonly address: string | null;
-    /** What it calls itself (`User-Agent`, RFC 9110, section 10.1.5). */
+    /** Its `User-Agent` (RFC 9110, section 10.1.5). */
     readonly program: string | null;
   };
   /** Why the service itself failed, when it did. */
   readonly error?: unknown;
 }
 
-/** What a service is made from, and whom it tells. */
 export interface ServiceOptions extends Sources {
   /** Called once a request, after its answer. */
   readonly onRequest?: (info: RequestInfo) => void;

@@ -31,8 +31,8 @@ function cut(status: number, code: string, message: string): RequestError {
 }
 
 /**
- * Makes a reader of such bodies. The one that takes longest makes room for a new one: whoever sends bodies by halves keeps
- * nobody out who sends a whole one.
+ * Makes a reader of such bodies. The oldest one makes room for a new one, so that half-sent bodies keep no whole one
+ * out.
  */
 export function createUnprovenBodies({ bodiesAtOnce, timeMs }: UnprovenLimits): UnprovenBodies {
   // In the order in which they began.

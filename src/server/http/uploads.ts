@@ -35,7 +35,7 @@ interface Endpoint {
   readonly answer: (asked: Asked) => Promise<Reply>;
 }
 
-/** What can be asked about one repository, by the last segment of the path. */
+/** The requests about one repository, by the last segment of the path. */
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ['branches', { method: 'GET', answer: answerBranches }],
   ['folder', { method: 'GET', answer: answerFolder }],
@@ -45,8 +45,8 @@ const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
 ]);
 
 /**
- * Answers what the page for uploads asks, with the personal key of whoever uses it: it lists repositories, branches and
- * folders, takes the bytes of files one by one, and makes one commit of those that belong together.
+ * Answers the page for uploads: lists repositories, branches and folders, receives files one by one, and commits those that belong
+ * together.
  *
  * The key travels in a header that no page of another origin can send (Fetch, "CORS-preflight fetch"), so that such a page can
  * change nothing in its reader's name.

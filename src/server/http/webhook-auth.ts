@@ -98,7 +98,7 @@ export async function carriesSignature(
   return fitting > 0;
 }
 
-/** What a webhook is answered that shows neither a key nor a signature of ours. */
+/** The refusal of a webhook without a valid key or signature. */
 export function unauthorizedWebhook({ keys, signatures }: WebhookCredentials): RequestError {
   const problem =
     signatures.length > 0
