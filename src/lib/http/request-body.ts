@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-import { RequestError } from './request-error.ts';
+import { invalid, RequestError, tooLarge } from './request-error.ts';
 
 /**
  * The body of a request as it comes. A reader that stops early can still answer: Node's own iteration would cut the connection.
@@ -18,11 +18,6 @@ export async function* bodyOf(message: IncomingMessage): AsyncIterable<Uint8Arra
 
 function brokenOff(): RequestError {
   return new RequestError(400, 'interrupted', 'the request broke off before its end');
-}
-
-/** The refusal of a request that sends too much; the rest of it is not read. */
-export function tooLarge(message: string): RequestError {
-  return new RequestError(413, 'too_large', message, { connection: 'close' });
 }
 
 /** The first memory for a body, in bytes. */
@@ -82,6 +77,6 @@ export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: numb
   try {
     return JSON.parse(text);
   } catch {
-    throw new RequestError(400, 'invalid', 'the body of this request must be JSON');
+    throw invalid('the body of this request must be JSON');
   }
 }

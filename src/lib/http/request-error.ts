@@ -20,3 +20,13 @@ export class RequestError extends Error {
     this.headers = headers;
   }
 }
+
+/** The refusal of a request that makes no sense. */
+export function invalid(message: string): RequestError {
+  return new RequestError(400, 'invalid', message);
+}
+
+/** The refusal of a request that sends too much; the rest of it is not read. */
+export function tooLarge(message: string): RequestError {
+  return new RequestError(413, 'too_large', message, { connection: 'close' });
+}

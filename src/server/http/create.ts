@@ -1,7 +1,7 @@
 import { contentsPath } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { readJson } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { invalid } from '../../lib/http/request-error.ts';
 import type { ExternalRepository, Registrar } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';
 import type { ServiceRequest } from './request.ts';
@@ -14,10 +14,6 @@ export type Creation =
 
 /** An address, a name and two credentials are far shorter. */
 const LIMIT_BYTES = 64 * 1024;
-
-function invalid(message: string): RequestError {
-  return new RequestError(400, 'invalid', message);
-}
 
 /** A field's text; null for one that is absent, or null as in the list of repositories. */
 function textOf(body: object, field: string): string | null {

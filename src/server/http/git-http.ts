@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 
 import { plainBody } from '../../lib/http/buffered-body.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf, tooLarge } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { bodyOf } from '../../lib/http/request-body.ts';
+import { RequestError, tooLarge } from '../../lib/http/request-error.ts';
 import { findKey, type KnownKey } from './keys.ts';
 import type { Bytes, Changes, GitProgram, Library, Repository } from './library.ts';
 import { FLUSH, packetLine } from './packets.ts';

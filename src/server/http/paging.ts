@@ -1,4 +1,4 @@
-import { RequestError } from '../../lib/http/request-error.ts';
+import { invalid } from '../../lib/http/request-error.ts';
 
 /** Which page of a list is asked for. */
 export interface PageRequest {
@@ -24,11 +24,7 @@ function readNumber(query: URLSearchParams, name: string, otherwise: number, lar
   const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (value < 1 || value > largest) {
     const limit = largest === Number.MAX_SAFE_INTEGER ? '' : ` of at most ${largest}`;
-    throw new RequestError(
-      400,
-      'invalid',
-      `${name} is a whole number from 1${limit}, not ${JSON.stringify(text)}`,
-    );
+    throw invalid(`${name} is a whole number from 1${limit}, not ${JSON.stringify(text)}`);
   }
   return value;
 }

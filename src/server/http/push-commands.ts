@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
-import { GatheredBytes, tooLarge } from '../../lib/http/request-body.ts';
+import { GatheredBytes } from '../../lib/http/request-body.ts';
+import { tooLarge } from '../../lib/http/request-error.ts';
 import type { Bytes } from './library.ts';
 import { FLUSH, inSideBand, packetOf, type PacketsRead, readPackets } from './packets.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { z } from 'zod';
 
-import { RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request-error.ts';
 
 /** The event of an incoming webhook. */
 export type PushEvent =
@@ -79,11 +79,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new RequestError(
-      400,
-      'invalid',
-      'the body of a webhook must be JSON, or a form whose field payload is',
-    );
+    throw invalid('the body of a webhook must be JSON, or a form whose field payload is');
   }
 }
 
@@ -157,8 +153,7 @@ function referencesIn({ url, repository, project }: Payload): string[] {
  */
 export function readPushEvent(headers: IncomingHttpHeaders, payload: unknown): PushEvent {
   const parsed = payloadSchema.safeParse(payload);
-  if (!parsed.success)
-    throw new RequestError(400, 'invalid', 'the body of a webhook must be an object in JSON');
+  if (!parsed.success) throw invalid('the body of a webhook must be an object in JSON');
   const fields = parsed.data;
   const event = eventName(headers);
   if (event?.toLowerCase() === 'ping')
@@ -167,9 +162,7 @@ export function readPushEvent(headers: IncomingHttpHeaders, payload: unknown): P
     return { kind: 'ignored', event, reason: 'only pushes change what is kept here' };
   const references = referencesIn(fields);
   if (references.length > 0) return { kind: 'push', references };
-  throw new RequestError(
-    400,
-    'invalid',
+  throw invalid(
     'the webhook names no repository: send a push event of GitHub, GitLab or Gitea, or {"url": "<address>"}, or ' +
       '{"repository": "<id or full name>"}',
   );

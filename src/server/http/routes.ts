@@ -1,4 +1,4 @@
-import { RequestError } from '../../lib/http/request-error.ts';
+import { invalid, RequestError } from '../../lib/http/request-error.ts';
 import type { GitProgram } from './library.ts';
 
 /** One way to read the path of a contents request. */
@@ -57,11 +57,7 @@ export function decodeSegments(path: string): string[] {
   try {
     return path.split('/').map(decodeURIComponent);
   } catch {
-    throw new RequestError(
-      400,
-      'invalid',
-      'the path holds a % that does not begin an encoded UTF-8 character',
-    );
+    throw invalid('the path holds a % that does not begin an encoded UTF-8 character');
   }
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 import type { Reply } from '../../lib/http/reply.ts';
-import { bodyOf, readJson, tooLarge } from '../../lib/http/request-body.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { bodyOf, readJson } from '../../lib/http/request-body.ts';
+import { invalid, RequestError, tooLarge } from '../../lib/http/request-error.ts';
 import type { Bytes, Changes, Library, Repository } from './library.ts';
 import { jsonReply } from './replies.ts';
 import { findRepository } from './repository-reference.ts';
@@ -120,8 +120,7 @@ async function answerBranches({ changes, repository }: Asked): Promise<Reply> {
 
 async function answerFolder({ changes, repository, request }: Asked): Promise<Reply> {
   const commitId = request.query.get('commit');
-  if (commitId === null)
-    throw new RequestError(400, 'invalid', 'the query must name the commit: ?commit=…&path=…');
+  if (commitId === null) throw invalid('the query must name the commit: ?commit=…&path=…');
   const path = request.query.get('path') ?? '';
   return fresh(200, { entries: await changes.folder(repository.id, commitId, path) });
 }
@@ -150,7 +149,7 @@ async function readUpload<Read>(schema: z.ZodType<Read>, { body }: ServiceReques
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue === undefined || issue.path.length === 0 ? 'the body' : issue.path.join('.');
-  throw new RequestError(400, 'invalid', `${where}: ${describeIssue(issue)}`);
+  throw invalid(`${where}: ${describeIssue(issue)}`);
 }
 
 function describeIssue(issue: z.core.$ZodIssue | undefined): string {

@@ -1,6 +1,6 @@
 import { WORKBOOK_STATUS_FILTERS, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
-import { RequestError } from '../../lib/http/request-error.ts';
+import { invalid } from '../../lib/http/request-error.ts';
 import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
 import { cutPage, readPageRequest } from './paging.ts';
 import { jsonReply } from './replies.ts';
@@ -11,7 +11,7 @@ function readFilter(query: URLSearchParams): WorkbookStatusFilter | null {
   const filter = WORKBOOK_STATUS_FILTERS.find((value) => value === text);
   if (filter !== undefined) return filter;
   const allowed = WORKBOOK_STATUS_FILTERS.join(' or ');
-  throw new RequestError(400, 'invalid', `status is ${allowed}, not ${JSON.stringify(text)}`);
+  throw invalid(`status is ${allowed}, not ${JSON.stringify(text)}`);
 }
 
 /** Text as it is searched: the same for both cases and for every Unicode form of a letter. */
