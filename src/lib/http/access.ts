@@ -7,14 +7,16 @@ import { isIP } from 'node:net';
  * browsers ask for by themselves.
  */
 export function hasToken(authorization: string | undefined, token: string): boolean {
-  const [, scheme = '', value = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization ?? '') ?? [];
-  const sent = scheme.toLowerCase() === 'basic' ? passwordOf(value) : value;
+  const pair = basicPair(authorization);
+  const bearer = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '';
+  const sent = pair === null ? bearer : pair.slice(pair.indexOf(':') + 1);
   return isSame(sent, token) && token !== '';
 }
 
-function passwordOf(encoded: string): string {
-  const pair = Buffer.from(encoded, 'base64').toString('utf8');
-  return pair.slice(pair.indexOf(':') + 1);
+/** The user and password of Basic credentials, with the colon between them (RFC 7617); null for other credentials. */
+export function basicPair(authorization: string | undefined): string | null {
+  const encoded = /^basic +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
 /** Compares in a time that depends on neither text: their digests have one length, whatever was sent. */

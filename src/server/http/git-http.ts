@@ -2,6 +2,7 @@ import { createGunzip } from 'node:zlib';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
+import { basicPair } from '../../lib/http/access.ts';
 import { plainBody } from '../../lib/http/buffered-body.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request-body.ts';
@@ -38,11 +39,8 @@ export function wantsVersion2(protocol: string | null): boolean {
  * @returns null when there is none
  */
 export function basicPassword(header: string | undefined): string | null {
-  const encoded = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(header?.trim() ?? '')?.[1];
-  if (encoded === undefined) return null;
-  const text = Buffer.from(encoded, 'base64').toString('utf8');
-  const colon = text.indexOf(':');
-  return colon === -1 ? null : text.slice(colon + 1);
+  const pair = basicPair(header) ?? '';
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : null;
 }
 
 /**

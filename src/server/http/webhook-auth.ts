@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { withoutScheme } from './auth.ts';
 import { findKey, findKeyOfKind, type KnownKey } from './keys.ts';
+import { basicPair } from '../../lib/http/access.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
 
 /** How an incoming webhook shows that it may ask. */
@@ -22,10 +23,8 @@ const SIGNATURE_HEADERS = ['x-hub-signature-256', 'x-gitea-signature'] as const;
 
 /** The key in a header; of Basic (RFC 7617) it is the password, as addresses have no place for a key alone. */
 function keyIn(value: string): string {
-  const basic = /^basic +(\S+)$/i.exec(value)?.[1];
-  if (basic === undefined) return withoutScheme(value);
-  const pair = Buffer.from(basic, 'base64').toString('utf8');
-  return pair.slice(pair.indexOf(':') + 1);
+  const pair = basicPair(value);
+  return pair === null ? withoutScheme(value) : pair.slice(pair.indexOf(':') + 1);
 }
 
 function textOf(value: string | string[] | undefined): string {
