@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { packableBody } from '../../../../src/lib/http/buffered-body.ts';
+import { loadPage } from '../../../../src/lib/http/page-files.ts';
+import { type Reply, sendReply } from '../../../../src/lib/http/reply.ts';
+
+/** Serves one reply; where it cannot be sent, the reason is sent with the status 500. @returns the port */
+async function serve(reply: Reply): Promise<number> {
+  const server = createServer((asked, response) => {
+    sendReply(asked, response, reply).catch((error: unknown) => response.writeHead(500).end(String(error)));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+async function ask(
+  port: number,
+  method = 'GET',
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ readonly response: IncomingMessage; readonly bytes: Promise<Buffer> }> {
+  const asked = request({ host: '127.0.0.1', port, method, headers, agent: false }).end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  return { response, bytes: response.toArray().then((chunks) => Buffer.concat(chunks as Buffer[])) };
+}
+
+/** A reply whose bytes fail. @param sentBytes so many come before */
+function failing(sentBytes: number, opened: () => void = () => {}): Reply {
+  async function* open(): AsyncIterable<Uint8Array> {
+    opened();
+    if (sentBytes > 0) yield Buffer.alloc(sentBytes);
+    throw new Error('it went');
+  }
+  return { status: 200, headers: {}, body: { open } };
+}
+
+describe('a reply that is streamed', () => {
+  it('is not begun where it fails before its first bytes', async () => {
+    const { response, bytes } = await ask(await serve(failing(0)));
+    expect([response.statusCode, String(await bytes)]).toEqual([500, 'Error: it went']);
+  });
+
+  it('is visibly broken where it fails later', async () => {
+    const port = await serve(failing(10));
+    // What was sent before may not have left yet.
+    await expect(ask(port).then(({ bytes }) => bytes)).rejects.toThrow(/aborted|hang up/);
+  });
+
+  it('is not made for who wants its head alone', async () => {
+    let opened = 0;
+    const { response } = await ask(await serve(failing(0, () => (opened += 1))), 'HEAD');
+    expect([response.statusCode, opened]).toEqual([200, 0]);
+  });
+});
+
+describe('a page', () => {
+  it('is packed for who takes that, under one tag', async () => {
+    const page = await loadPage(`${import.meta.dirname}/../../../../src/server/uploads/page`, 'the page');
+    expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', 'page.js', 'base.css']));
+    expect(page.has('tsconfig.json')).toBe(false);
+    const port = await serve({ status: 200, headers: {}, body: page.get('page.js') ?? null });
+    const plain = await ask(port);
+    const packed = await ask(port, 'GET', { 'accept-encoding': 'gzip' });
+    expect(packed.response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding' });
+    expect(gunzipSync(await packed.bytes)).toEqual(await plain.bytes);
+    const { etag = '' } = plain.response.headers;
+    expect([etag.slice(0, 3), packed.response.headers.etag]).toEqual(['W/"', etag]);
+    expect((await ask(port, 'GET', { 'if-none-match': etag })).response.statusCode).toBe(304);
+  });
+
+  it('that is short is sent as it is', async () => {
+    const port = await serve({ status: 200, headers: {}, body: packableBody('text/plain', 'short', 'x') });
+    const { response } = await ask(port, 'GET', { 'accept-encoding': 'gzip' });
+    expect([response.headers['content-encoding'], response.headers.vary]).toEqual([undefined, undefined]);
+  });
+});
