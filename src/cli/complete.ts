@@ -18,7 +18,7 @@ import { keyIds } from './keys.ts';
 import type { Outcome } from './output.ts';
 import { SHELLS } from './program-commands.ts';
 import { settingsOf } from './settings-flags.ts';
-import { topicNames } from './chapters.ts';
+import { topicNames } from '../manual/chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';
 
 type Shell = (typeof SHELLS)[number];

@@ -1,7 +1,7 @@
 import { type Command, Help, Option } from 'commander';
 
 import { ownCommand } from '../lib/text/own-command.ts';
-import { topicNames } from './chapters.ts';
+import { topicNames } from '../manual/chapters.ts';
 
 /** Commands by what people do with them, in the order of a first day. */
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -76,7 +76,7 @@ export function addHelpScreens(command: Command): void {
   for (const child of command.commands) addHelpScreens(child);
 }
 
-/** What suggests a flag or completes it goes by all of them: only what is shown here leaves some out. */
+/** Leaves flags out of what is shown only: suggestions and completions go by all of them. */
 function commandHelp(command: Command, helper: Help): string {
   const kept = forWhole.get(command);
   if (kept === undefined || whole.has(programOf(command))) return helpOf(command, helper);

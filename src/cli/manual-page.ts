@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 
-import { parseInline } from '../manual/inline.ts';
-import type { Block } from '../manual/markdown.ts';
+import { CHAPTERS } from '../manual/chapters.ts';
+import { type Block, parseInline } from '../manual/markdown.ts';
 import { renderManualPage } from '../manual/roff.ts';
 import { isSettingFlag } from './command-tree.ts';
-import { CHAPTERS } from './chapters.ts';
 import { readChapter } from './manual.ts';
 
-/** What a manual page holds of the manual; the other chapters are shown by `help`. */
+/** The chapters in the manual page; `help` shows the others. */
 const OF_PAGE = ['commands', 'settings', 'on-disk', 'troubleshooting'] as const;
 
 /** The source of a manual page: commands with their flags, exit codes, settings and files. */
@@ -50,7 +49,7 @@ function commandBlocks(command: Command): Block[] {
   ];
 }
 
-/** What a description shows as an example keeps its lines. */
+/** A paragraph of a description; an example keeps its lines. */
 function descriptionBlock(text: string): Block {
   return text.startsWith('Example: ') ? { kind: 'code', lines: text.split('\n') } : paragraph(text);
 }

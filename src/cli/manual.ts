@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { emphasised, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { CHAPTERS, CHAPTERS_FOLDER, chapterText, FIRST_STEPS } from './chapters.ts';
+import { CHAPTERS, CHAPTERS_FOLDER, chapterText, FIRST_STEPS } from '../manual/chapters.ts';
 import { type Block, parseMarkdown } from '../manual/markdown.ts';
 import { renderForTerminal } from '../manual/terminal.ts';
 import { findTopic, type Topic, topicsOf } from '../manual/topics.ts';
 import { type OutputStream, standardOutput } from '../lib/process/streams.ts';
 
-/** What a terminal has where nobody says. */
+/** The width of a terminal that does not tell its own. */
 const USUAL_COLUMNS = 80;
 
 /** A chapter, its heading first, or the first steps of the README; null where its file was taken away. */
@@ -24,7 +24,7 @@ function lowered(block: Block): Block {
   return block.kind === 'heading' ? { ...block, level: block.level + 1 } : block;
 }
 
-/** What the README says to who begins: its sections up to the one on the disk, of which the manual says more. */
+/** The README's sections for beginners: those up to the one on the disk, of which the manual says more. */
 function firstSteps(readme: readonly Block[]): Block[] {
   const starts = readme.flatMap((block, index) =>
     block.kind === 'heading' && block.level === 2 ? [index] : [],

@@ -1,11 +1,10 @@
-import type { Span, SpanStyle } from './inline.ts';
-import type { Block } from './markdown.ts';
+import type { Block, Span, SpanStyle } from './markdown.ts';
 
 /** The title of a manual page: `workbook-mirror(1)`. */
 export interface ManualPageTitle {
   readonly name: string;
   readonly version: string;
-  /** What the program is, in one line. */
+  /** The program in one line. */
   readonly summary: string;
 }
 

@@ -1,7 +1,5 @@
 import { escaped, joined, joinLines, say, type Shown, type TerminalText } from '../lib/text/terminal-text.ts';
-import { shareWidth } from './columns.ts';
-import type { Span, SpanStyle } from './inline.ts';
-import type { Block, ListItem } from './markdown.ts';
+import type { Block, ListItem, Span, SpanStyle } from './markdown.ts';
 import { longestWord, type Show, widthOf, wrap } from './wrap.ts';
 
 /** How a text is laid out. */
@@ -150,4 +148,26 @@ function stackedLines({ headings, rows }: Table, layout: Layout): TerminalText[]
     const top = wrapped(first, layout.width, { ...layout, show: layout.heading });
     return [...(index === 0 ? [] : [EMPTY]), ...top, ...indented(fields, GAP)];
   });
+}
+
+/** The widths that a column can do with. */
+interface ColumnNeed {
+  /** Its longest word: narrower, and words are broken. */
+  readonly least: number;
+  /** Its longest cell: wider, and room is wasted. */
+  readonly most: number;
+}
+
+/**
+ * Shares the columns of a terminal among those of a table: everyone gets what its longest word needs, and what is left goes
+ * to those that have more to say, in proportion (CSS 2.2, 17.5.2.2).
+ * @returns null when not even the longest words have room
+ */
+export function shareWidth(needs: readonly ColumnNeed[], width: number): number[] | null {
+  const least = needs.reduce((sum, need) => sum + need.least, 0);
+  const most = needs.reduce((sum, need) => sum + need.most, 0);
+  if (least > width) return null;
+  if (most <= width) return needs.map((need) => need.most);
+  const share = (width - least) / (most - least);
+  return needs.map((need) => need.least + Math.floor((need.most - need.least) * share));
 }

@@ -1,11 +1,10 @@
 import { likely } from '../lib/text/nearest.ts';
-import { plainText } from './inline.ts';
-import { topicName } from './topic-names.ts';
-import type { Block } from './markdown.ts';
+import { topicName } from './chapters.ts';
+import { type Block, plainText } from './markdown.ts';
 
 /** A section of the manual with everything below its heading. */
 export interface Topic {
-  /** What it is asked for by: its title in small letters, joined with dashes, as in an address on a web page. */
+  /** Its title in small letters, joined with dashes, as in an address on a web page. */
   readonly name: string;
   readonly title: string;
   /** Another name, that of the file of a chapter; undefined for a part of one. */
@@ -16,7 +15,7 @@ export interface Topic {
   readonly blocks: readonly Block[];
 }
 
-/** What a name leads to: a topic, or names that may have been meant, the likeliest first. */
+/** The topic of a name or, without one, the names that may have been meant, the likeliest first. */
 export type FoundTopic =
   | { readonly topic: Topic }
   | { readonly topic: undefined; readonly near: readonly string[] };

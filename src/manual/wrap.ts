@@ -1,5 +1,5 @@
 import { joined, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { Span, SpanStyle } from './inline.ts';
+import type { Span, SpanStyle } from './markdown.ts';
 
 /** How a run of text looks where it is shown. */
 export type Show = (text: string, style: SpanStyle) => TerminalText;
@@ -9,18 +9,12 @@ export function widthOf(text: string): number {
   return Array.from(text).length;
 }
 
-/** The text that is shown, with what stands in place of its marks. */
-interface Piece {
-  readonly text: string;
-  readonly style: SpanStyle;
-}
-
 /**
  * Breaks text into lines of at most `width` columns, at its spaces, and inside a word only where that alone is too long. At
  * least one line.
  */
 export function wrap(spans: readonly Span[], width: number, show: Show): TerminalText[] {
-  const lines: Piece[][] = [[]];
+  const lines: Span[][] = [[]];
   let used = 0;
   for (const word of wordsOf(spans)) {
     let rest = word;
@@ -52,8 +46,8 @@ export function longestWord(spans: readonly Span[]): number {
   return Math.max(0, ...wordsOf(spans).map(sizeOf));
 }
 
-function wordsOf(spans: readonly Span[]): Piece[][] {
-  const words: Piece[][] = [];
+function wordsOf(spans: readonly Span[]): Span[][] {
+  const words: Span[][] = [];
   let isOpen = false;
   for (const { text, style } of spans) {
     for (const [index, part] of text.split(/\s+/).entries()) {
@@ -68,13 +62,13 @@ function wordsOf(spans: readonly Span[]): Piece[][] {
   return words;
 }
 
-function sizeOf(pieces: readonly Piece[]): number {
+function sizeOf(pieces: readonly Span[]): number {
   return pieces.reduce((sum, { text }) => sum + widthOf(text), 0);
 }
 
-function cut(pieces: readonly Piece[], width: number): [Piece[], Piece[]] {
-  const head: Piece[] = [];
-  const tail: Piece[] = [];
+function cut(pieces: readonly Span[], width: number): [Span[], Span[]] {
+  const head: Span[] = [];
+  const tail: Span[] = [];
   let room = width;
   for (const { text, style } of pieces) {
     const characters = Array.from(text);
@@ -88,14 +82,14 @@ function cut(pieces: readonly Piece[], width: number): [Piece[], Piece[]] {
 }
 
 /** A space between two words of one style belongs to it, so that the style is not switched off and on again. */
-function spaceStyle(line: readonly Piece[], next: readonly Piece[]): SpanStyle {
+function spaceStyle(line: readonly Span[], next: readonly Span[]): SpanStyle {
   const before = line.at(-1)?.style;
   return before !== undefined && before === next[0]?.style ? before : 'plain';
 }
 
 /** Neighbours of one style together. */
-function merged(line: readonly Piece[]): Piece[] {
-  const result: Piece[] = [];
+function merged(line: readonly Span[]): Span[] {
+  const result: Span[] = [];
   for (const piece of line) {
     const last = result.at(-1);
     if (last?.style === piece.style) result[result.length - 1] = { ...last, text: last.text + piece.text };

@@ -3,13 +3,11 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { shareWidth } from '../../../src/manual/columns.ts';
-import { parseInline } from '../../../src/manual/inline.ts';
-import { parseMarkdown } from '../../../src/manual/markdown.ts';
+import { parseInline, parseMarkdown } from '../../../src/manual/markdown.ts';
 import { renderManualPage } from '../../../src/manual/roff.ts';
-import { renderForTerminal } from '../../../src/manual/terminal.ts';
+import { renderForTerminal, shareWidth } from '../../../src/manual/terminal.ts';
 import { findTopic, topicsOf } from '../../../src/manual/topics.ts';
-import { CHAPTERS, topicNames } from '../../../src/cli/chapters.ts';
+import { CHAPTERS, topicNames } from '../../../src/manual/chapters.ts';
 import { manualTopics } from '../../../src/cli/manual.ts';
 import { say } from '../../../src/lib/text/terminal-text.ts';
 

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-import { titlesOf, topicName } from '../manual/topic-names.ts';
-
 const README = new URL('../../README.md', import.meta.url);
 
 /** Where the chapters lie, beside the program's files, as sources and when compiled. */
-export const CHAPTERS_FOLDER = new URL('../manual/', import.meta.url);
+export const CHAPTERS_FOLDER = new URL('./', import.meta.url);
 
 /** The chapters of the manual, in their order; each is a file of that name. */
 export const CHAPTERS = [
@@ -45,4 +43,23 @@ export function topicNames(): readonly string[] {
   const first = titlesOf(chapterText('README') ?? '', 2).slice(0, FIRST_STEPS);
   const others = CHAPTERS.flatMap((name) => titlesOf(chapterText(name) ?? '', 1, 2));
   return [...first, ...others].map(topicName);
+}
+
+/** The name that a topic is asked for by: its title in small letters, joined with dashes. */
+export function topicName(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
+    .replaceAll(/^-|-$/g, '');
+}
+
+/**
+ * The titles of a text of Markdown, without having all of it understood: a list of topics is shown more often than one of them.
+ * @param levels of the headings
+ */
+function titlesOf(markdown: string, ...levels: readonly number[]): string[] {
+  const withoutCode = markdown.replaceAll(/^ *(`{3,})[^]*?^ *\1`*$/gm, '');
+  return [...withoutCode.matchAll(/^(#+) +(.*?) *$/gm)].flatMap(([, signs = '', title = '']) =>
+    levels.includes(signs.length) ? [title] : [],
+  );
 }
