@@ -131,7 +131,7 @@ export function describeHistory(kept: readonly KeptTree[]): TerminalText {
   return table(['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE'], rows);
 }
 
-/** What is to be restored. */
+/** A tree to be restored. */
 export interface RestoreRequest {
   readonly target: string;
   /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that is kept. */
@@ -140,10 +140,10 @@ export interface RestoreRequest {
   readonly to: string | null;
 }
 
-/** What a restoration is at: reading what is kept, or copying it. */
+/** The step of a restoration: reading the kept tree, or copying it. */
 export type RestoreWork = 'checking' | 'copying';
 
-/** What was restored, and where it is now. */
+/** A restored tree, and where it is now. */
 export interface Restored {
   readonly target: string;
   readonly leftAtMs: number;
@@ -209,7 +209,7 @@ function notKept(target: string, atMs: number | null): never {
   });
 }
 
-/** What was restored, for a person. */
+/** The restored tree, for a person. */
 function describeRestored({ target, leftAtMs, files, folder }: Restored): TerminalText {
   return say`${target}, as it left the mirror at ${new Date(leftAtMs).toISOString()}: ${files} files, checked byte for byte, now in ${folder}`;
 }

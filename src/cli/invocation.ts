@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG_FILE } from '../config/load.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import { type Environment, type Invocation, programOf } from '../lib/text/own-command.ts';
 
-/** What of the settings that were loaded tells how this process was called. */
+/** The parts of loaded settings that tell how this process was called. */
 interface Called {
   readonly configFile: string | undefined;
   readonly settings: { readonly directory?: string | undefined };
@@ -16,7 +16,7 @@ interface Called {
 const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
 
 /**
- * What commands that this process names must repeat of its own line and environment, as they would not find it in the settings
+ * The flags that commands which this process names must repeat of its own line and environment, as they would not find them in the settings
  * file of the machine. What flags say counts only here; a directory that the environment names may not be known in another shell.
  * @param onLine the values of the flags by the dotted name of their setting
  */

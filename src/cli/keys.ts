@@ -59,22 +59,6 @@ export async function runKeysRevoke(command: Command): Promise<Outcome> {
   return loudness() === 'quiet' ? {} : { text: () => say`Revoked ${revoked}.` };
 }
 
-/** A key for programs, without what could be used in its place. */
-interface ListedKey {
-  readonly id: string;
-  readonly kind: KeyKind;
-  readonly name: string;
-  /** ISO 8601 in UTC. */
-  readonly createdAt: string;
-}
-
-/** A key that was just made, for programs: the only time that its secrets are shown. */
-interface PrintedKey extends ListedKey {
-  readonly key: string;
-  /** What a webhook is signed with; only a group key has it. */
-  readonly signingSecret?: string;
-}
-
 /** A key that was just made, and what that changed beside it. */
 interface CreatedKey extends NewKey {
   /** The directory, where that was made, too. */
@@ -83,8 +67,13 @@ interface CreatedKey extends NewKey {
   readonly replacesTemporary: boolean;
 }
 
-/** The fields of a key that may be shown. */
-function listed({ id, kind, name, createdAt }: StoredKey): ListedKey {
+/** The fields of a key that may be shown, for programs. */
+function listed({
+  id,
+  kind,
+  name,
+  createdAt,
+}: StoredKey): Pick<StoredKey, 'id' | 'kind' | 'name' | 'createdAt'> {
   return { id, kind, name, createdAt };
 }
 
@@ -125,8 +114,8 @@ async function showKey(settings: Settings, { stored: { id } }: NewKey, text: Ter
   }
 }
 
-/** A key that was made, for programs. */
-function printedKey({ key, stored }: NewKey): PrintedKey {
+/** A key that was just made, for programs: the only time that its secrets are shown. */
+function printedKey({ key, stored }: NewKey): unknown {
   const { signingSecret } = stored;
   return { ...listed(stored), key, ...(signingSecret === null ? {} : { signingSecret }) };
 }
@@ -137,7 +126,7 @@ const USES: Readonly<Record<KeyKind, string>> = {
   token: 'personal API token: v1',
 };
 
-/** What whoever made a key is told beside the key itself. */
+/** The words beside a key that was just made. */
 function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): TerminalText {
   return joinLines([
     `Made a key of ${name}, id ${id} (${USES[kind]}).`,
@@ -187,9 +176,10 @@ function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): string[] {
  */
 async function revokeKey(settings: Settings, asked: string): Promise<string> {
   const content = await listKeys(settings);
-  await becomeOwnerOf(requiredServeDirectory(settings.serve));
+  const directory = requiredServeDirectory(settings.serve);
+  await becomeOwnerOf(directory);
   const id = idMeant(asked, keyIds(content));
-  if (await removeKey(keyFolderOf(requiredServeDirectory(settings.serve)), id)) return id;
+  if (await removeKey(keyFolderOf(directory), id)) return id;
   throw notFound(asked, content);
 }
 

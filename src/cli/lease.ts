@@ -162,7 +162,7 @@ async function listLeases(settings: SettingsFor<'directory'>): Promise<LeaseFile
   return onDisk('reading the leases', () => readLeases(layoutOf(settings.directory), Date.now()));
 }
 
-/** What in the folder of the leases is not as it should be. */
+/** The problems of the folder of leases. */
 function leaseProblems({ unreadable, unknown }: Pick<LeaseFiles, 'unreadable' | 'unknown'>): string[] {
   const nameOf = (name: string): string => `.workbook-mirror/leases/${JSON.stringify(name)}`;
   return [

@@ -22,13 +22,13 @@ export async function runPlan(command: Command): Promise<Outcome> {
   return { data: planData(actions), text: () => describePlan(actions) };
 }
 
-/** What a pass would do now, and what the settings select for it. */
+/** The plan of a pass that began now, and how far the settings select anything. */
 interface PlanReport {
   readonly actions: readonly Action[];
   readonly selection: SelectionCheck;
 }
 
-/** What a pass would do now; changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
+/** Plans a pass, and changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
 async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<PlanReport> {
   const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);

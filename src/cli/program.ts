@@ -94,7 +94,7 @@ function usageError(error: CommanderError): MirrorError {
   });
 }
 
-/** What commander says, with what it thinks was meant on a line of its own. */
+/** The message of commander, its suggestion on a line of its own. */
 function linesOf({ message }: CommanderError): string[] {
   const [, what = message, meant] =
     /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];

@@ -16,7 +16,7 @@ export interface ProgressOptions {
   /** A quiet one tells of errors alone, and draws no line at the bottom. */
   readonly loudness: Loudness;
   readonly secrets: () => readonly string[];
-  /** What is under way. */
+  /** The work under way. */
   readonly monitor: {
     readonly pulls: () => readonly PullProgress[];
     readonly scan: () => ScanProgress | null;

@@ -68,7 +68,7 @@ function describeRepositories({
   return joinLines([...body, `${counted(rows.length, 'repository', 'repositories')}.`, ...problems]);
 }
 
-/** What the command line says of a repository to be created. */
+/** The flags of `repos create`. */
 interface CreateFlags {
   readonly name?: string;
   readonly url?: string;

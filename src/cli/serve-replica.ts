@@ -15,34 +15,17 @@ import { openStateOf, refuseMissing, statusPolicyOf } from '../daemon/start/open
 import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../server/start/directory.ts';
 import { openServedKeys } from '../server/start/keys.ts';
-import { log, openServeLog } from '../server/start/log.ts';
-import {
-  createTroubleTeller,
-  listenForStop,
-  type Stop,
-  tellKeys,
-  tellRequest,
-} from '../server/start/start.ts';
+import { log } from '../server/start/log.ts';
+import { createTroubleTeller, type Stop, tellKeys, tellRequest } from '../server/start/start.ts';
 
 type ReplicaSettings = SettingsFor<'directory'>;
 
 /**
- * Answers the reading part of the API from the published mirror until a signal ends it. Works beside the daemon and without it; locks
+ * Answers the reading part of the API from the published mirror until it is told to stop. Works beside the daemon and without it; locks
  * and writes nothing.
  * @throws MirrorError `directory.unusable`, `http.unusable`
  */
-export async function serveReplica(settings: ReplicaSettings): Promise<void> {
-  openServeLog(settings.log);
-  const stop = listenForStop();
-  try {
-    await serveUntil(stop, settings);
-    log('Stopped.');
-  } finally {
-    stop.close();
-  }
-}
-
-async function serveUntil(stop: Stop, settings: ReplicaSettings): Promise<void> {
+export async function serveReplica(stop: Stop, settings: ReplicaSettings): Promise<void> {
   const { directory, serve: own } = settings;
   await refuseNoMirror(directory);
   await refuseMissing(directory);
@@ -65,14 +48,8 @@ async function serveUntil(stop: Stop, settings: ReplicaSettings): Promise<void> 
     const { baseUrl, port } = await service.listen(own.listen);
     log(`Listening on ${formatListen({ ...own.listen, port })}.`);
     log(describeStart(directory, totals));
-    log(
-      describeAge(
-        totals,
-        await lastPassOf(settings, layout),
-        statusPolicyOf(settings).maxStalenessMs,
-        Date.now(),
-      ),
-    );
+    const lastPass = await readState<StoredPass | null>(settings, layout, (state) => state.lastPass(), null);
+    log(describeAge(totals, lastPass, statusPolicyOf(settings).maxStalenessMs, Date.now()));
     for (const path of totals.unreadable) log(describeUnreadable(path), 'error');
     await tellKeys({ baseUrl, own, keys, temporary, mirrorDirectory: './second-mirror' });
     printData(say`${baseUrl}`);
@@ -110,17 +87,13 @@ function readState<T>(
   return tolerateStateFailure(tellEvent, call, fallback);
 }
 
-function lastPassOf(settings: ReplicaSettings, layout: DirectoryLayout): Promise<StoredPass | null> {
-  return readState(settings, layout, (state) => state.lastPass(), null);
-}
-
-/** What is served, as a line. */
+/** The line that says which mirror is served. */
 function describeStart(directory: string, { repositories, targets }: ReplicaTotals): string {
   const what = `${counted(repositories, 'repository', 'repositories')}, ${counted(targets, 'branch', 'branches')}`;
   return `Serving the mirror ${directory}, read-only: ${what}.`;
 }
 
-/** How old what is served may be, as a line. */
+/** The line that says how old the mirror may be. */
 export function describeAge(
   { oldestVerifiedAtMs }: Pick<ReplicaTotals, 'oldestVerifiedAtMs'>,
   lastPass: Pick<StoredPass, 'startedAtMs' | 'failure'> | null,

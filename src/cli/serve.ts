@@ -15,6 +15,7 @@ import { say } from '../lib/text/terminal-text.ts';
 import { createService } from '../server/http/service.ts';
 import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
+import { serveReplica } from './serve-replica.ts';
 import { settingsOf } from './settings-flags.ts';
 import { checkAhead, openChecks } from '../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
@@ -31,29 +32,16 @@ import {
   tellRequest,
 } from '../server/start/start.ts';
 
-/** `serve` */
+/** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
 export async function runServe(command: Command): Promise<void> {
   const { samples, fromMirror }: { samples?: true; fromMirror?: true } = command.opts();
-  if (fromMirror === true) {
-    const { serveReplica } = await import('./serve-replica.ts');
-    await serveReplica(settingsOf(command, ['directory']).settings);
-    return;
-  }
-  await serve(settingsOf(command, []).settings, { samples: samples === true });
-}
-
-/** How the embedded service is run. */
-interface ServeOptions {
-  /** Put sample repositories into a directory that holds none yet. */
-  readonly samples: boolean;
-}
-
-/** Runs the embedded service until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
-async function serve(settings: Settings, options: ServeOptions): Promise<void> {
+  const replicaSettings = fromMirror === true ? settingsOf(command, ['directory']).settings : null;
+  const settings = replicaSettings ?? settingsOf(command, []).settings;
   openServeLog(settings.log);
   const stop = listenForStop();
   try {
-    await serveUntil(stop, settings, options);
+    if (replicaSettings === null) await serveRepositories(stop, settings, samples === true);
+    else await serveReplica(stop, replicaSettings);
     log('Stopped.');
   } finally {
     stop.close();
@@ -68,8 +56,7 @@ async function endLeftovers(directory: string): Promise<void> {
   log(`Ended what a killed service had left running: ${count}.`, 'warn');
 }
 
-async function serveUntil(stop: Stop, settings: Settings, { samples }: ServeOptions): Promise<void> {
-  const { serve: own } = settings;
+async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: boolean): Promise<void> {
   const directory = requiredServeDirectory(own);
   await prepareServeDirectory(directory);
   await closeServeDirectory(directory, log);

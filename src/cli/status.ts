@@ -153,7 +153,7 @@ function describeCounts(targets: readonly TargetStatus[]): string {
   return `${counted(targets.length, 'target')}: ${parts.join(', ')}`;
 }
 
-/** What in the settings selects nothing, by the last pass. */
+/** The settings that select nothing, by the last pass. */
 function describeSelection({ lastPass }: StatusReport): string[] {
   const selection = lastPass?.selection ?? null;
   if (selection === null) return [];
@@ -181,7 +181,7 @@ function describeHooksDue({ hooksDue }: StatusReport): string[] {
   ];
 }
 
-/** What goes on, where somebody works there: pulls, and a look at all trees. */
+/** The work that goes on: pulls, and a look at all trees. */
 function describeWork(
   { nowMs, pulls, scan, slowPulls }: StatusReport,
   ago: (timeMs: number) => string,

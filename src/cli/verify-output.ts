@@ -58,7 +58,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   return { onEvent, finish };
 }
 
-/** What is told of a target when it was examined; null for nothing. */
+/** The line about a target that was examined; null for none. */
 function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness): string | null {
   if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
   if (target.state !== 'ok') return `✗ ${headOf(target)}`;
@@ -66,7 +66,7 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
   return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
-/** What was found, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
+/** The findings, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
@@ -92,7 +92,7 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
   );
 }
 
-/** What was found, for `--json`: everything. */
+/** The findings, for `--json`: all of them. */
 export function verificationData(report: VerifyReport): unknown {
   return { ...report, isClean: isClean(report) };
 }

@@ -71,7 +71,7 @@ export function describePlaces({ file, places }: FilePlaces): TerminalText {
   ]);
 }
 
-/** What became of a retired target, for a person. */
+/** A retired target, for a person. */
 export function describeRetired({ retired: { target, leftAtMs } }: Retired): TerminalText {
   return joinLines([
     `${target} is mirrored no longer: it left the mirror at ${utcTime(leftAtMs)}.`,

@@ -35,7 +35,7 @@ export async function runWhy(command: Command): Promise<Outcome> {
   return { data: explanation, text: () => describeExplanation(explanation) };
 }
 
-/** What is known of a target, or of a file in it, and what comes next. */
+/** The facts about a target, or about a file in it, and what comes next. */
 export interface Explanation {
   readonly target: TargetStatus;
   readonly record: TargetRecord;

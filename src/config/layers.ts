@@ -17,7 +17,7 @@ export interface Given {
   readonly base: string;
 }
 
-/** What one source says: values by dotted name, and what was wrong with it. */
+/** The settings of one source: values by dotted name, and the problems of the source. */
 export interface Layer {
   readonly values: ReadonlyMap<string, Given>;
   readonly problems: readonly SettingProblem[];
@@ -28,7 +28,7 @@ const byVariable: ReadonlyMap<string, SettingDescriptor> = new Map(
 );
 
 /**
- * What Kubernetes puts into the environment of every container beside a service named `workbook-mirror`
+ * The variables that Kubernetes puts into the environment of every container beside a service named `workbook-mirror`
  * (kubernetes.io, "Accessing the Service", environment variables).
  */
 const SERVICE_LINK =

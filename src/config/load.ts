@@ -13,7 +13,7 @@ import { errorCode, fileSecret } from './secret.ts';
 /** The settings file that is read where none is named. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
 
-/** What {@link loadSettings} works from. */
+/** The arguments of {@link loadSettings}. */
 export interface LoadRequest<T extends readonly Need[]> {
   /** The values of flags by the dotted name of their setting; a repeated flag as a list. */
   readonly flags: Readonly<Record<string, string | readonly string[]>>;

@@ -42,7 +42,7 @@ export interface SettingFacts {
   readonly description: string;
   /** More, for the example file. */
   readonly comment?: string;
-  /** What holds where nothing is set and the schema has no default. */
+  /** The default in words, where the schema has none. */
   readonly defaultText?: string;
   /** A value for the example file, where the schema has no default. */
   readonly example?: string | readonly string[];

@@ -18,7 +18,7 @@ export interface SettingProblem {
   readonly setting: string | undefined;
   /** Where the value came from; undefined if nothing gave one. */
   readonly source: SettingSource | undefined;
-  /** What is expected, or what is wrong, without a full stop. */
+  /** The expectation or the fault, without a full stop. */
   readonly message: string;
 }
 

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 
-/** What stands for a secret in every output. */
+/** Stands for a secret in every output. */
 const MASK = '***';
 
 /** A secret is one line; this is far above any key and keeps a wrong path from filling the memory. */
