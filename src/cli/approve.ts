@@ -15,7 +15,7 @@ import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { type Outcome, tell } from './output.ts';
+import { linesOf, type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
@@ -151,10 +151,10 @@ function describeHeld(held: readonly Approved[]): TerminalText {
 
 function describeFiles(target: string, files: readonly string[]): string[] {
   const more = files.length - PATHS_SHOWN;
-  return [
-    ...files.slice(0, PATHS_SHOWN).map((file) => `  ${file}`),
-    ...(more > 0 ? [`  and ${more} more: \`${ownCommand('why --json', target)}\` lists all`] : []),
-  ];
+  return linesOf(
+    files.slice(0, PATHS_SHOWN).map((file) => `  ${file}`),
+    more > 0 && `  and ${more} more: \`${ownCommand('why --json', target)}\` lists all`,
+  );
 }
 
 /** The approved deletions, for a person. */

@@ -19,44 +19,32 @@ export interface Declaration {
   readonly load: () => Promise<Run>;
 }
 
-/**
- * The settings that a command has flags for: those of the daemon, all, or what it reads. The daemon's are the same for `run`, for a
- * `pass`, and for what reads or changes the `disk` alone, so that one line of flags fits them all; they differ in what their help shows.
- */
-export type FlagSet = 'run' | 'pass' | 'disk' | 'all' | FlagList;
+/** The settings that a command has flags for. */
+export interface FlagSet {
+  /** Settings, and sections of them, by their dotted names; `mirror` for all but those of the embedded service. */
+  readonly reads: readonly string[] | 'mirror' | 'all';
+  /** The parts that it cannot do without. */
+  readonly needs: readonly Need[];
+  /** Those that people give on a line: the help of a command shows these, `--help-all` the others, too. */
+  readonly onLine: readonly string[];
+}
 
-/** The flags of a command that asks the service which people give on a line. */
 const SERVICE_ON_LINE = ['service.baseUrl', 'service.apiKeyFile', 'service.apiTokenFile'];
 const PASS_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'publish'];
 const RUN_ON_LINE = [...SERVICE_ON_LINE, 'directory', 'concurrency', 'schedule', 'log.level', 'http.listen'];
 
-/** The settings that people give on a line, by their dotted names: the help of a command shows these, `--help-all` the others, too. */
-export function settingsOnLine(set: FlagSet): readonly string[] {
-  switch (set) {
-    case 'run':
-      return RUN_ON_LINE;
-    case 'pass':
-    case 'all':
-      return PASS_ON_LINE;
-    case 'disk':
-      return ['directory', 'state'];
-    default:
-      return set.onLine;
-  }
-}
-
-/** The settings that a command reads, as a list. */
-interface FlagList {
-  /** Settings, and sections of them, by their dotted names. */
-  readonly reads: readonly string[];
-  /** The parts that it cannot do without. */
-  readonly needs: readonly Need[];
-  /** Those that its help shows. */
-  readonly onLine: readonly string[];
-}
-
+// The flags of a mirror are the same for all three, so that one line of them fits every command; they differ in what help shows.
+const MIRROR = { reads: 'mirror', needs: ['service', 'directory'] } as const;
+/** The flags of the daemon. */
+export const RUN_FLAGS: FlagSet = { ...MIRROR, onLine: RUN_ON_LINE };
+/** The flags of a command that makes or plans a pass. */
+export const PASS_FLAGS: FlagSet = { ...MIRROR, onLine: PASS_ON_LINE };
+/** The flags of a command that reads or changes the disk alone. */
+export const DISK_FLAGS: FlagSet = { ...MIRROR, onLine: ['directory', 'state'] };
+/** The flags of a command on the settings themselves. */
+export const ALL_FLAGS: FlagSet = { ...PASS_FLAGS, reads: 'all' };
 /** The flags of a command that asks the service and has no mirror. */
-export const SERVICE_FLAGS: FlagList = { reads: ['service'], needs: ['service'], onLine: SERVICE_ON_LINE };
+export const SERVICE_FLAGS: FlagSet = { reads: ['service'], needs: ['service'], onLine: SERVICE_ON_LINE };
 
 const declarations = new WeakMap<Command, Declaration>();
 

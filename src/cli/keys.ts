@@ -18,7 +18,7 @@ import { likely } from '../lib/text/nearest.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { digestOfKey, type KeyKind } from '../server/http/keys.ts';
 import { loudness } from './loudness.ts';
-import { jsonText, type Outcome, printOutcome, table, tell } from './output.ts';
+import { jsonText, linesOf, type Outcome, printOutcome, table, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { printSeen } from '../lib/process/streams.ts';
 import { describeKeyProblem } from '../server/start/keys.ts';
@@ -128,15 +128,14 @@ const USES: Readonly<Record<KeyKind, string>> = {
 
 /** The words beside a key that was just made. */
 function describeNewKey({ stored: { id, kind, name }, replacesTemporary }: CreatedKey): TerminalText {
-  return joinLines([
-    `Made a key of ${name}, id ${id} (${USES[kind]}).`,
-    'It is shown this once only; the service takes it from now on.',
-    ...(replacesTemporary
-      ? [
-          'Keys that a running `serve` printed at its start end with it; from its next start on it prints none.',
-        ]
-      : []),
-  ]);
+  return joinLines(
+    linesOf(
+      `Made a key of ${name}, id ${id} (${USES[kind]}).`,
+      'It is shown this once only; the service takes it from now on.',
+      replacesTemporary &&
+        'Keys that a running `serve` printed at its start end with it; from its next start on it prints none.',
+    ),
+  );
 }
 
 /**
@@ -162,10 +161,7 @@ function describeKeys({ keys, problems }: KeyFolderContent): TerminalText {
 
 /** Which settings hold a key of their own, which no command here lists or ends. */
 function keysOfSettings({ serve: { apiKey, apiToken } }: Settings): string[] {
-  return [
-    ...(apiKey === undefined ? [] : ['serve.apiKey']),
-    ...(apiToken === undefined ? [] : ['serve.apiToken']),
-  ];
+  return linesOf(apiKey !== undefined && 'serve.apiKey', apiToken !== undefined && 'serve.apiToken');
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 
-import { declare } from './declare.ts';
+import { declare, DISK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './declare.ts';
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
@@ -20,7 +20,7 @@ export function addMirrorCommands(program: Command): void {
 function addPassCommands(program: Command): void {
   declare(program, {
     name: 'run',
-    flags: 'run',
+    flags: RUN_FLAGS,
     summary: 'run the daemon',
     help:
       'Makes a pass at once, then one at every tick of `schedule`. Logs JSON lines to standard output, or readable lines on a ' +
@@ -30,7 +30,7 @@ function addPassCommands(program: Command): void {
   }).option(...ADOPT);
   declare(program, {
     name: 'sync',
-    flags: 'pass',
+    flags: PASS_FLAGS,
     summary: 'make one pass, then exit',
     help:
       'Polls the service, pulls and publishes what changed, and says how it went by its exit code. Targets that failed ' +
@@ -41,7 +41,7 @@ function addPassCommands(program: Command): void {
     .option(...ADOPT);
   declare(program, {
     name: 'plan',
-    flags: 'pass',
+    flags: PASS_FLAGS,
     summary: 'say what a pass would do, and why; change nothing',
     help:
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
@@ -62,7 +62,7 @@ async function runDaemon(command: Command): Promise<Outcome> {
 function addReportCommands(program: Command): void {
   declare(program, {
     name: 'status',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'say how every target stands',
     help:
       'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
@@ -71,7 +71,7 @@ function addReportCommands(program: Command): void {
   }).option('--json', 'print the report as JSON');
   declare(program, {
     name: 'why',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'explain a target or a file, and say what comes next',
     help:
       'Tells the decisions that were taken about it. Of a file whose name alone is given it says in which places it is, of a target ' +
@@ -83,7 +83,7 @@ function addReportCommands(program: Command): void {
     .option('--json', 'print the explanation as JSON');
   declare(program, {
     name: 'verify',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'hold the mirror against its manifests, every byte',
     help:
       'Compares names, sizes, modes, times and SHA-256 of every published file. Needs neither the service nor a lock, and ' +
@@ -108,7 +108,7 @@ function readNumber(text: string): number {
 function addDecisionCommands(program: Command): void {
   declare(program, {
     name: 'approve',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'let a held deletion go through, once',
     help:
       'A pass that would retire too many targets, or delete too many files of one (`guard`), holds that until it is ' +
@@ -123,7 +123,7 @@ function addDecisionCommands(program: Command): void {
     .option('--json', 'print what was approved as JSON');
   declare(program, {
     name: 'retry',
-    flags: 'pass',
+    flags: PASS_FLAGS,
     summary: 'try at once what waits',
     help:
       'Targets that failed wait: for their back-off, in quarantine, or stalled. A running daemon tries those that are named at ' +
@@ -142,7 +142,7 @@ function addHistoryCommands(program: Command): void {
     .description('What left the mirror and is still kept (`history.retired`, `history.replaced`).');
   declare(history, {
     name: 'list',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'list what the history keeps',
     help: 'Example: workbook-mirror history list Accounting/main',
     load: async () => (await import('./history.ts')).runHistoryList,
@@ -151,7 +151,7 @@ function addHistoryCommands(program: Command): void {
     .option('--json', 'print the list as JSON');
   declare(history, {
     name: 'restore',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'bring a tree back, into the mirror or into another folder',
     help:
       'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
@@ -174,7 +174,7 @@ function addLeaseCommands(program: Command): void {
     );
   declare(lease, {
     name: 'acquire',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'take a lease: nothing is published while it lasts',
     help:
       'With a command, runs it under the lease, releases that when the command ends, and ends with its exit code; with 1 ' +
@@ -189,7 +189,7 @@ function addLeaseCommands(program: Command): void {
     .option('--json', 'without a command: print the lease as JSON');
   declare(lease, {
     name: 'release',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'end a lease before its time',
     help: 'Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e',
     load: async () => (await import('./lease.ts')).runLeaseRelease,
@@ -199,7 +199,7 @@ function addLeaseCommands(program: Command): void {
     .option('--json', 'print the leases that were ended as JSON');
   declare(lease, {
     name: 'list',
-    flags: 'disk',
+    flags: DISK_FLAGS,
     summary: 'show the leases that publishing waits for',
     help: 'Example: workbook-mirror lease list --json',
     load: async () => (await import('./lease.ts')).runLeaseList,

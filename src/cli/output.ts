@@ -71,6 +71,11 @@ export function liveLineOptions(): LiveLineOptions {
   };
 }
 
+/** The lines of a report: of its parts those that it has, which are neither false nor null. */
+export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
+  return parts.flatMap((part) => (part === false || part === null ? [] : part));
+}
+
 /** Puts rows under their headings, in columns. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): TerminalText {
   return tableWithNotes(headings, rows, []);

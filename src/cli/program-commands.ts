@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
-import { declare } from './declare.ts';
+import { ALL_FLAGS, declare } from './declare.ts';
 
 /** Declares the commands on settings: `config check`, `config show`, `config schema`. */
 export function addConfigCommands(program: Command): void {
@@ -10,7 +10,7 @@ export function addConfigCommands(program: Command): void {
     .description('Settings: check them, show them, describe them.');
   declare(config, {
     name: 'check',
-    flags: 'all',
+    flags: ALL_FLAGS,
     summary: 'check the settings of the daemon, or of the embedded service',
     help:
       'Reports all problems of the settings at once; then tries whether the commands of hooks can be run, as `run` does. With ' +
@@ -25,7 +25,7 @@ export function addConfigCommands(program: Command): void {
   );
   declare(config, {
     name: 'show',
-    flags: 'all',
+    flags: ALL_FLAGS,
     summary: 'show the effective settings and where each comes from',
     help: 'Secrets are masked.\n\nExample: workbook-mirror config show --json',
     load: async () => (await import('./config.ts')).runConfigShow,

@@ -12,11 +12,12 @@ import { runPass } from '../mirror/pass/pass.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { openMirror, openMirrorStore } from '../daemon/start/open-mirror.ts';
 import { openStateOf, refuseMissing } from '../daemon/start/open-reader.ts';
+import { linesOf } from './output.ts';
 import type { CommandProgress } from './sync.ts';
 import { letDaemonRepair } from './verify-output.ts';
 import { lockedByPid } from '../mirror/store/verify/verify.ts';
 
-/** How trees were put right. */
+/** The trees that were put right. */
 export interface Repaired {
   /** From what of them was intact, and from the history. */
   readonly fromDisk: readonly string[];
@@ -133,13 +134,14 @@ async function pull(
   }
 }
 
-/** How trees were put right, for a person. */
+/** The repaired trees, for a person. */
 export function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
-  return joinLines([
-    ...(fromDisk.length === 0
-      ? []
-      : [`${counted(fromDisk.length, 'target')} put right from the disk: ${fromDisk.join(', ')}`]),
-    ...(pulled.length === 0 ? [] : [`${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`]),
-    ...(inventoryWritten ? ['inventory.json was written anew'] : []),
-  ]);
+  return joinLines(
+    linesOf(
+      fromDisk.length > 0 &&
+        `${counted(fromDisk.length, 'target')} put right from the disk: ${fromDisk.join(', ')}`,
+      pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
+      inventoryWritten && 'inventory.json was written anew',
+    ),
+  );
 }

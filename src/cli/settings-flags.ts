@@ -5,25 +5,19 @@ import type { Need } from '../config/metadata.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
 import { checkSchedule } from '../daemon/triggers/schedule.ts';
 import { rememberInvocation } from '../lib/text/own-command.ts';
-import { type FlagSet, settingsOnLine } from './declare.ts';
+import type { FlagSet } from './declare.ts';
 import { keepForWhole } from './help-screen.ts';
 import { invocationOf } from './invocation.ts';
 
-function belongs(name: string, set: FlagSet): boolean {
-  if (set === 'all') return true;
-  if (typeof set === 'string') return !name.startsWith('serve.');
-  return set.reads.some((each) => name === each || name.startsWith(`${each}.`));
+function belongs(name: string, { reads }: FlagSet): boolean {
+  if (reads === 'all') return true;
+  if (reads === 'mirror') return !name.startsWith('serve.');
+  return reads.some((each) => name === each || name.startsWith(`${each}.`));
 }
 
-function noteOf({ defaultText, need }: SettingDescriptor, set: FlagSet): string {
-  if (defaultText === 'none') return '';
-  if (need === undefined) return ` (default: ${defaultText})`;
-  const isNeeded = typeof set === 'string' || set.needs.includes(need);
-  return isNeeded ? ' (required)' : '';
-}
-
-function describe(setting: SettingDescriptor, set: FlagSet): string {
-  return `${setting.description}${noteOf(setting, set)}`.replaceAll('`', '');
+function describe({ description, defaultText, need }: SettingDescriptor, { needs }: FlagSet): string {
+  const value = need === undefined ? ` (default: ${defaultText})` : needs.includes(need) ? ' (required)' : '';
+  return `${description}${defaultText === 'none' ? '' : value}`.replaceAll('`', '');
 }
 
 /** The part of a command's help that its settings stand in. */
@@ -31,7 +25,6 @@ const HEADING = 'Settings (each is also a variable and a key of the settings fil
 
 /** Gives a command a flag for each of its settings. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
-  const onLine = settingsOnLine(set);
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;
     const isList = setting.kind === 'list';
@@ -40,7 +33,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
       describe(setting, set),
     );
     command.addOption(option.helpGroup(HEADING));
-    if (!onLine.includes(setting.name)) keepForWhole(command, option);
+    if (!set.onLine.includes(setting.name)) keepForWhole(command, option);
   }
 }
 

@@ -14,7 +14,7 @@ import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { type LockHolder, readLockHolder } from '../lib/disk/lock-holder.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
-import { type Outcome, tableWithNotes } from './output.ts';
+import { linesOf, type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { readTargets, tolerantly, withReader } from './targets.ts';
 
@@ -120,29 +120,27 @@ export function describeStatus(report: StatusReport): TerminalText {
   const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
   const notes = targets.map((target) => {
     const isLate = target.isStale && target.state !== 'stale' && target.state !== 'unselected';
-    return [...(isLate ? ['stale'] : []), describeTrouble(target)].filter((text) => text !== '').join('; ');
+    return linesOf(isLate && 'stale', describeTrouble(target)).join('; ');
   });
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : tableWithNotes(headings, rows, notes);
-  return joinLines([
+  const head = linesOf(
     describeLastPass(report, ago),
-    ...describeHolder(report, ago),
-    ...(targets.length === 0 ? [] : [describeCounts(targets)]),
-    ...describeSelection(report),
-    ...describeHooksDue(report),
-    ...report.leases.map(describeLease),
-    ...describeWork(report, ago),
-    '',
-    body,
-    ...describeSharing(report),
-  ]);
+    describeHolder(report, ago),
+    targets.length > 0 && describeCounts(targets),
+    describeSelection(report),
+    describeHooksDue(report),
+    report.leases.map(describeLease),
+    describeWork(report, ago),
+  );
+  return joinLines([...head, '', body, ...describeSharing(report)]);
 }
 
-/** Who works in the directory, where that can be told. */
-function describeHolder({ holder }: StatusReport, ago: (timeMs: number) => string): string[] {
-  if (holder === null) return [];
+/** The process that works in the directory, where that can be told. */
+function describeHolder({ holder }: StatusReport, ago: (timeMs: number) => string): string | null {
+  if (holder === null) return null;
   return holder.isAlive
-    ? [`At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`]
-    : ['At work: no process'];
+    ? `At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`
+    : 'At work: no process';
 }
 
 /** How many targets are in which state, the most frequent first. */
@@ -174,11 +172,9 @@ function describeSharing({ targets }: StatusReport): string[] {
   ];
 }
 
-function describeHooksDue({ hooksDue }: StatusReport): string[] {
-  if (hooksDue === null || hooksDue === 0) return [];
-  return [
-    `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`,
-  ];
+function describeHooksDue({ hooksDue }: StatusReport): string | null {
+  if (hooksDue === null || hooksDue === 0) return null;
+  return `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`;
 }
 
 /** The work that goes on: pulls, and a look at all trees. */
@@ -191,18 +187,16 @@ function describeWork(
     const pull = pulls.find((each) => each.target === target);
     return pull === undefined ? '' : `; ${describePhase(pull)}`;
   };
-  return [
-    ...(scan === null
-      ? []
-      : [`Holding all trees against their manifests: ${scan.doneTargets} of ${scan.targets}`]),
-    ...prompt.map(
+  return linesOf(
+    scan !== null && `Holding all trees against their manifests: ${scan.doneTargets} of ${scan.targets}`,
+    prompt.map(
       (pull) => `${pull.target}: ${describePhase(pull)} (for ${roughDuration(nowMs - pull.startedAtMs)})`,
     ),
-    ...Object.entries(slowPulls).map(
+    Object.entries(slowPulls).map(
       ([target, sinceMs]) =>
         `${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})${phaseOf(target)}`,
     ),
-  ];
+  );
 }
 
 function describeLease(lease: Lease): string {
@@ -217,16 +211,15 @@ function describeTrouble({
   drift,
   restoredAtMs,
   nextAttemptAtMs,
-}: TargetStatus): string {
-  if (failure === null && drift !== null) return `someone changed it: ${driftSentence(drift)}`;
-  if (failure === null) {
-    if (held === null)
-      return restoredAtMs === null ? '' : `restored from the history at ${utcTime(restoredAtMs)}`;
-    return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
+}: TargetStatus): string | null {
+  const changed = drift === null ? null : `someone changed it: ${driftSentence(drift)}`;
+  if (failure !== null) {
+    const next = nextAttemptAtMs !== null && `next attempt ${utcTime(nextAttemptAtMs)}`;
+    return linesOf(`${failure.code}: ${oneLine(failure.message)}`, next, changed).join('; ');
   }
-  const next = nextAttemptAtMs === null ? '' : `; next attempt ${utcTime(nextAttemptAtMs)}`;
-  const changed = drift === null ? '' : `; someone changed it: ${driftSentence(drift)}`;
-  return `${failure.code}: ${oneLine(failure.message)}${next}${changed}`;
+  if (changed !== null) return changed;
+  if (held !== null) return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
+  return restoredAtMs === null ? null : `restored from the history at ${utcTime(restoredAtMs)}`;
 }
 
 function describeLastPass(

@@ -6,6 +6,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { createLiveLine, type LiveLineOptions } from './live-line.ts';
+import { linesOf } from './output.ts';
 import {
   hasExpected,
   isClean,
@@ -69,27 +70,32 @@ function lineOf(target: VerifiedTarget | UnreadableManifest, loudness: Loudness)
 /** The findings, for a person. @param isRepaired whether it is put right now, so that nothing is to be advised */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
-  const blocks = report.targets.filter((target) => target.state !== 'ok').map(blockOf);
-  if (unreadableManifests.length > 0) {
-    const lines = unreadableManifests.map(({ path, problem }) => `  manifests/${path}.json: ${problem}`);
-    blocks.push(['Manifests that cannot be read, so that their trees cannot be verified:', ...lines]);
-  }
-  if (lost.length > 0) {
-    blocks.push(['Lost, the tree and the manifest both:', ...lost.map(({ path }) => `  ${path}`)]);
-  }
-  if (inventoryProblem !== null) {
-    blocks.push([
-      `inventory.json cannot be used, so that it cannot be told whether targets are lost: ${inventoryProblem}.`,
-    ]);
-  }
-  if (strays.length > 0) {
-    const lines = strays.map(({ path, entry }) => `  mirror/${path} (${entry})`);
-    blocks.push(['In the mirror, but in no manifest:', ...lines]);
-  }
-  return joined(
-    [...blocks, [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))]].map(joinLines),
-    say`\n\n`,
-  );
+  const blocks = [
+    ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
+    blockUnder(
+      'Manifests that cannot be read, so that their trees cannot be verified:',
+      unreadableManifests.map(({ path, problem }) => `manifests/${path}.json: ${problem}`),
+    ),
+    blockUnder(
+      'Lost, the tree and the manifest both:',
+      lost.map(({ path }) => path),
+    ),
+    linesOf(
+      inventoryProblem !== null &&
+        `inventory.json cannot be used, so that it cannot be told whether targets are lost: ${inventoryProblem}.`,
+    ),
+    blockUnder(
+      'In the mirror, but in no manifest:',
+      strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
+    ),
+    [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))],
+  ];
+  return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
+}
+
+/** Lines below their heading; nothing without any. */
+function blockUnder(heading: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  ${line}`)];
 }
 
 /** The findings, for `--json`: all of them. */
@@ -106,11 +112,12 @@ function blockOf(target: VerifiedTarget): string[] {
   const { differences } = target;
   if (target.state === 'gone') return [headOf(target)];
   const more = differences.length - TOLD_DIFFERENCES;
-  return [
+  const told = differences.slice(0, TOLD_DIFFERENCES);
+  return linesOf(
     `${headOf(target)}:`,
-    ...differences.slice(0, TOLD_DIFFERENCES).map((difference) => `  ${describeDifference(difference)}`),
-    ...(more > 0 ? [`  and ${more} more`] : []),
-  ];
+    told.map((difference) => `  ${describeDifference(difference)}`),
+    more > 0 && `  and ${more} more`,
+  );
 }
 
 function describeDifference(difference: Difference): string {
@@ -144,16 +151,15 @@ function summaryOf(report: VerifyReport): string {
 function faultsOf(report: VerifyReport): string[] {
   const { targets, unreadableManifests, lost, strays, mirrored } = report;
   const damaged = targets.filter((target) => target.state !== 'ok').length;
-  return [
-    ...(damaged === 0 ? [] : [`${counted(damaged, 'target')} not as published`]),
-    ...(unreadableManifests.length === 0
-      ? []
-      : [`${counted(unreadableManifests.length, 'manifest')} that cannot be read`]),
-    ...(lost.length === 0 ? [] : [`${counted(lost.length, 'target')} lost`]),
-    ...(report.inventory === 'damaged' ? ['the inventory damaged'] : []),
-    ...(strays.length === 0 ? [] : [`${counted(strays.length, 'entry', 'entries')} in no manifest`]),
-    ...(hasExpected(report) ? [] : [`${counted(mirrored, 'target')} in all${expectation(report)}`]),
-  ];
+  const unreadable = unreadableManifests.length;
+  return linesOf(
+    damaged > 0 && `${counted(damaged, 'target')} not as published`,
+    unreadable > 0 && `${counted(unreadable, 'manifest')} that cannot be read`,
+    lost.length > 0 && `${counted(lost.length, 'target')} lost`,
+    report.inventory === 'damaged' && 'the inventory damaged',
+    strays.length > 0 && `${counted(strays.length, 'entry', 'entries')} in no manifest`,
+    !hasExpected(report) && `${counted(mirrored, 'target')} in all${expectation(report)}`,
+  );
 }
 
 /** The number that was expected, if that is another one. */
@@ -167,36 +173,26 @@ export function letDaemonRepair(pid: number): string {
 }
 
 function adviceOf(report: VerifyReport): string[] {
+  const { mirrored, lost, inventory, lockedByPid, strays } = report;
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
-  const { mirrored, lost, inventory } = report;
-  return [
-    ...(report.isComplete ? [] : [`\`${ownCommand('verify --resume')}\` goes on with the others.`]),
-    ...(needsPull
-      ? [
-          report.lockedByPid === null
-            ? `\`${ownCommand('verify --repair')}\` puts it right; what the history does not have it pulls, by the settings of the service.`
-            : `${letDaemonRepair(report.lockedByPid)} With the daemon stopped, \`${ownCommand('verify --repair')}\` puts all of it right at once.`,
-        ]
-      : []),
-    ...(lost.length === 0
-      ? []
-      : [`What is lost is pulled again by the next pass, or by \`${ownCommand('verify --repair')}\`.`]),
-    ...(inventory === 'damaged'
-      ? [`The next pass writes the inventory anew, and so does \`${ownCommand('verify --repair')}\`.`]
-      : []),
-    ...(inventory === 'missing' && mirrored > 0
-      ? [
-          'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
-        ]
-      : []),
-    ...(mirrored === 0 && lost.length === 0 && !hasExpected(report)
-      ? ['Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.']
-      : []),
-    ...(report.strays.length > 0
-      ? [
-          'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
-        ]
-      : []),
-  ];
+  const repair = `\`${ownCommand('verify --repair')}\``;
+  return linesOf(
+    !report.isComplete && `\`${ownCommand('verify --resume')}\` goes on with the others.`,
+    needsPull &&
+      (lockedByPid === null
+        ? `${repair} puts it right; what the history does not have it pulls, by the settings of the service.`
+        : `${letDaemonRepair(lockedByPid)} With the daemon stopped, ${repair} puts all of it right at once.`),
+    lost.length > 0 && `What is lost is pulled again by the next pass, or by ${repair}.`,
+    inventory === 'damaged' && `The next pass writes the inventory anew, and so does ${repair}.`,
+    inventory === 'missing' &&
+      mirrored > 0 &&
+      'Without inventory.json, which the next pass writes, it cannot be told whether targets are lost; `--expect N` checks how many there are.',
+    mirrored === 0 &&
+      lost.length === 0 &&
+      !hasExpected(report) &&
+      'Name the folder that holds mirror/ and manifests/; `--expect 0` says that it is to be empty.',
+    strays.length > 0 &&
+      'What is in no manifest is left alone by workbook-mirror: move it out of mirror/ if nobody needs it there.',
+  );
 }

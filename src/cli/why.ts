@@ -14,7 +14,7 @@ import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { TargetStatus } from '../mirror/plan/target-status.ts';
 import { startSchedule } from '../daemon/triggers/schedule.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
-import type { Outcome } from './output.ts';
+import { linesOf, type Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { heldPaths, type KnownTargets, namedPath, readTargets, withReader } from './targets.ts';
 import {
@@ -136,27 +136,26 @@ export function describeExplanation(explanation: Explanation | FilePlaces | Reti
   if ('retired' in explanation) return describeRetired(explanation);
   const { target, record, slowSinceMs, nextPassAtMs } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
-  return joinLines([
-    `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
-    `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
-    `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
-    ...(slowSinceMs === null
-      ? []
-      : [
-          `  being pulled since ${time(slowSinceMs)}, which takes long; passes leave it alone until that is over`,
-        ]),
-    ...describeFile(explanation),
-    '',
-    record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',
-    ...record.decisions.map(
-      (decision) =>
-        `  ${time(decision.lastAtMs)}  ${decision.kind} (${decision.reason}): ${decision.result}` +
-        (decision.times === 1 ? '' : `, ${decision.times} times since ${time(decision.firstAtMs)}`),
+  return joinLines(
+    linesOf(
+      `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
+      `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
+      `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
+      slowSinceMs !== null &&
+        `  being pulled since ${time(slowSinceMs)}, which takes long; passes leave it alone until that is over`,
+      describeFile(explanation),
+      '',
+      record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',
+      record.decisions.map(
+        (decision) =>
+          `  ${time(decision.lastAtMs)}  ${decision.kind} (${decision.reason}): ${decision.result}` +
+          (decision.times === 1 ? '' : `, ${decision.times} times since ${time(decision.firstAtMs)}`),
+      ),
+      '',
+      'Next:',
+      describeNext(target, time, nextPassAtMs),
     ),
-    '',
-    'Next:',
-    ...describeNext(target, time, nextPassAtMs),
-  ]);
+  );
 }
 
 function describeFile({ file, path, target }: Explanation): string[] {
@@ -179,36 +178,29 @@ function describeNext(
   time: (timeMs: number | null) => string,
   nextPassAtMs: number | null,
 ): string[] {
-  const { failure, held, drift } = target;
-  return [
+  const { failure, held, drift, nextFullCheckAtMs } = target;
+  return linesOf(
     nextPassAtMs === null
       ? '  the versions are polled on the schedule of the daemon, which these settings do not tell'
       : `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
-    ...(target.nextFullCheckAtMs === null
-      ? []
-      : [`  the contents are compared whole after ${time(target.nextFullCheckAtMs)}`]),
-    ...(drift === null
-      ? []
-      : [
-          `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,
-          `  it is put right when its contents are compared whole; now by SIGHUP to the daemon or, without one, by \`${ownCommand('verify --repair', target.target)}\``,
-        ]),
-    ...(held === null
-      ? []
-      : [
-          `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
-          ...held.first.map((file) => `    ${file}`),
-          ...(held.first.length < PATHS_SHOWN
-            ? []
-            : [`    … \`${ownCommand('why --json', target.target)}\` gives all of them`]),
-          `  if it is to go: ${ownCommand('approve', target.target)}`,
-        ]),
-    ...(failure === null
-      ? []
-      : [
-          `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
-          ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
-          `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change,' : ''} or at once with \`${ownCommand('retry', target.target)}\``,
-        ]),
-  ];
+    nextFullCheckAtMs !== null && `  the contents are compared whole after ${time(nextFullCheckAtMs)}`,
+    drift !== null && [
+      `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,
+      `  it is put right when its contents are compared whole; now by SIGHUP to the daemon or, without one, by \`${ownCommand('verify --repair', target.target)}\``,
+    ],
+    held !== null && [
+      `  held since ${time(held.sinceMs)}, because ${heldSentence(held)}`,
+      ...held.first.map((file) => `    ${file}`),
+    ],
+    held !== null &&
+      held.first.length >= PATHS_SHOWN &&
+      `    … \`${ownCommand('why --json', target.target)}\` gives all of them`,
+    held !== null && `  if it is to go: ${ownCommand('approve', target.target)}`,
+    failure !== null &&
+      linesOf(
+        `  ${failure.code} (${failure.attempts} in a row since ${time(failure.sinceMs)}): ${oneLine(failure.message)}`,
+        failure.hint !== null && `  ${failure.hint}`,
+        `  it is tried again after ${time(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions or the settings change,' : ''} or at once with \`${ownCommand('retry', target.target)}\``,
+      ),
+  );
 }
