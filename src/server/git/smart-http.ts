@@ -6,7 +6,7 @@ import type { Bytes, Conversations, GitProgram } from '../http/library.ts';
 import { outputOf, type Readers } from './git-contents.ts';
 import { settleDefaultBranch } from './refs.ts';
 import type { Git } from './git.ts';
-import { type GitProcess, settingArguments } from './git-process.ts';
+import { type GitProcess, settingArguments, type StartOptions } from './git-process.ts';
 import { LASTING_SETTINGS, syncFolders } from './bare.ts';
 import { presentDirectory } from './registrar.ts';
 import type { Registry } from './registry.ts';
@@ -43,10 +43,6 @@ function protocolEnvironment(protocol: string | null): Record<string, string> {
   return protocol !== null && /^[a-z0-9=:.-]{1,200}$/i.test(protocol) ? { GIT_PROTOCOL: protocol } : {};
 }
 
-function subcommandOf(program: GitProgram): string {
-  return program.slice('git-'.length);
-}
-
 /** Gives bytes, and holds their end back until something is done. */
 async function* heldBack(bytes: Bytes, until: () => Promise<void>): Bytes {
   let held: Uint8Array | undefined;
@@ -78,23 +74,19 @@ async function taken({ fed }: GitProcess): Promise<void> {
 
 type Conversation = Parameters<Conversations['converse']>;
 
-type StartProgram = (
-  repositoryId: string,
-  program: GitProgram,
-  protocol: string | null,
-  more: {
-    readonly flags?: readonly string[];
-    readonly signal: AbortSignal;
-    readonly input?: Bytes;
-    readonly graceMs?: number;
-  },
-) => GitProcess;
+type StartProgram = ReturnType<typeof createStart>;
 
-function createStart(git: Git, registry: Registry, maxUploadBytes: number): StartProgram {
-  return (repositoryId, program, protocol, { flags = [], ...options }) => {
+function createStart(git: Git, registry: Registry, maxUploadBytes: number) {
+  return (
+    repositoryId: string,
+    program: GitProgram,
+    protocol: string | null,
+    options: Pick<StartOptions, 'signal' | 'input' | 'graceMs'>,
+    flags: readonly string[] = [],
+  ): GitProcess => {
     const gitDirectory = presentDirectory(registry, repositoryId);
     const settings = program === 'git-receive-pack' ? receiveSettings(maxUploadBytes) : SEND_SETTINGS;
-    const args = [...settings, subcommandOf(program), '--stateless-rpc', ...flags, gitDirectory];
+    const args = [...settings, program.slice('git-'.length), '--stateless-rpc', ...flags, gitDirectory];
     return git.start(gitDirectory, args, { ...options, environment: protocolEnvironment(protocol) });
   };
 }
@@ -170,9 +162,7 @@ export function createConversations(
   return {
     advertise: (repositoryId, program, protocol, signal) =>
       readers(signal, () =>
-        outputOf(() =>
-          start(repositoryId, program, protocol, { flags: ['--http-backend-info-refs'], signal }),
-        ),
+        outputOf(() => start(repositoryId, program, protocol, { signal }, ['--http-backend-info-refs'])),
       ),
     converse(...conversation) {
       const [, program, , , signal] = conversation;
