@@ -1,5 +1,6 @@
 import { type WorkbookStatusFilter, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import { pageSchema } from '../lib/api/schemas.ts';
+import { nextPageUrl } from '../mirror/upstream/pages.ts';
 import type { Ask, ShortRequest } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { LIST_BYTES } from './repositories.ts';
@@ -55,18 +56,6 @@ export function pageOf(answer: ProbeAnswer): PageSeen | null {
   return { count, next: next ?? null, previous: previous ?? null, rows, odd: results.length - rows.length };
 }
 
-/**
- * Where a reference to a page leads, as the mirror takes it: only its query counts when it leads to another place.
- * @param list address of the list
- */
-export function pageAddress(next: string, list: URL): URL | null {
-  const resolved = URL.parse(next, list.href);
-  if (resolved === null || resolved.search === '') return null;
-  const address = new URL(list);
-  address.search = resolved.search;
-  return address;
-}
-
 /** Asks for the list of workbooks, and follows its pages. @param baseUrl the service's base address */
 export async function askForWorkbooks(ask: Ask, baseUrl: string): Promise<WorkbookList> {
   const first = await ask(workbooksRequest());
@@ -86,18 +75,29 @@ async function followPages(
   list: URL,
 ): Promise<Pick<WorkbookList, 'pages' | 'cut'>> {
   const pages = [first];
-  const visited = new Set<string>([list.href]);
+  const visited = [list];
   for (let { next } = first; next !== null && next !== '';) {
     if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
-    const address = pageAddress(next, list);
-    if (address === null || visited.has(address.href)) return { pages, cut: 'not to be followed' };
-    visited.add(address.href);
-    const page = pageOf(await ask({ ...workbooksRequest(), target: address }));
+    const target = pageAfter(next, visited);
+    if (target === null) return { pages, cut: 'not to be followed' };
+    visited.push(target);
+    const page = pageOf(await ask({ ...workbooksRequest(), target }));
     if (page === null) return { pages, cut: 'answer of another kind' };
     pages.push(page);
     next = page.next;
   }
   return { pages, cut: null };
+}
+
+/** Where the mirror finds the next page; null where it finds none, or one that it read before. */
+function pageAfter(next: string, visited: readonly URL[]): URL | null {
+  const current = visited.at(-1);
+  try {
+    const address = current === undefined ? null : nextPageUrl(next, current);
+    return visited.some(({ href }) => href === address?.href) ? null : address;
+  } catch {
+    return null;
+  }
 }
 
 /** The rows that say where they belong. */

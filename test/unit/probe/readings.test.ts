@@ -1,4 +1,4 @@
-import { array, assert, integer, oneof, property, string, stringMatching, webUrl } from 'fast-check';
+import { array, assert, integer, property, stringMatching } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
@@ -12,7 +12,7 @@ import { NO_ANSWER, type ProbeAnswer } from '../../../src/probe/connection.ts';
 import { announcedBytes, orderCandidates } from '../../../src/probe/subject.ts';
 import { products } from '../../../src/probe/transport.ts';
 import { fieldNames, kindOf, mediaType, shapeOf, tally, timeForm } from '../../../src/probe/words.ts';
-import { pageAddress, pageOf, type PageSeen } from '../../../src/probe/workbook-list.ts';
+import { pageOf, type PageSeen } from '../../../src/probe/workbook-list.ts';
 import { repository } from '../../support/builders.ts';
 
 function answer(fields: Partial<ProbeAnswer> & { text?: string } = {}): ProbeAnswer {
@@ -169,16 +169,6 @@ describe('pages', () => {
     [['http://['], 'no address'],
   ])('name the form of %j', (references, form) => {
     expect(referenceForms(references, BASE)).toBe(form);
-  });
-
-  it('are asked for at the base address only, whatever a reference says', () => {
-    const list = new URL(`${BASE}/v1/workbooks`);
-    assert(
-      property(oneof(webUrl({ withQueryParameters: true }), string()), (next) => {
-        const address = pageAddress(next, list);
-        if (address !== null) expect(`${address.origin}${address.pathname}`).toBe(list.href);
-      }),
-    );
   });
 
   it('are pages only where all of it is', () => {
