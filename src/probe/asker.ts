@@ -42,34 +42,28 @@ const PEEK_BYTES = 64 * 1024;
 const MOST_PAUSES = 3;
 const MOST_SILENCES = 4;
 
-/** How to go on after an answer. */
-export type Reaction =
-  | { readonly kind: 'go-on' }
-  | { readonly kind: 'pause'; readonly waitMs: number }
-  | { readonly kind: 'stop'; readonly why: string };
-
 /**
  * Decides whether to go on after an answer (RFC 9110, section 10.2.3; RFC 6585, section 4).
  * @param isOwn whether it was asked with the configured credential
  * @param pauses how many pauses were made already
  * @param silences how many requests in a row had no answer, this one included
+ * @returns how long to wait before the same is asked again, in milliseconds; null where it need not be
+ * @throws ProbeStopped
  */
-export function reactTo(
-  answer: Pick<ProbeAnswer, 'status' | 'headers' | 'atMs'>,
+export function pauseAfter(
+  { status, headers, atMs }: Pick<ProbeAnswer, 'status' | 'headers' | 'atMs'>,
   isOwn: boolean,
   pauses: number,
   silences: number,
   maxPauseMs: number,
-): Reaction {
-  if (silences >= MOST_SILENCES) return { kind: 'stop', why: `${silences} requests in a row had no answer` };
-  if (answer.status === 401 && isOwn)
-    return { kind: 'stop', why: 'the service refused the credential (status 401)' };
-  if (answer.status !== 429 && answer.status !== 503) return { kind: 'go-on' };
-  const waitMs = retryAfterMs(answer.headers['retry-after'], answer.atMs);
-  if (waitMs === undefined && answer.status === 503) return { kind: 'go-on' };
-  const isShort = waitMs !== undefined && waitMs <= maxPauseMs && pauses < MOST_PAUSES;
-  if (isShort) return { kind: 'pause', waitMs };
-  return { kind: 'stop', why: `the service asked for fewer requests (status ${answer.status})` };
+): number | null {
+  if (silences >= MOST_SILENCES) throw new ProbeStopped(`${silences} requests in a row had no answer`);
+  if (status === 401 && isOwn) throw new ProbeStopped('the service refused the credential (status 401)');
+  if (status !== 429 && status !== 503) return null;
+  const waitMs = retryAfterMs(headers['retry-after'], atMs);
+  if (waitMs === undefined && status === 503) return null;
+  if (waitMs !== undefined && waitMs <= maxPauseMs && pauses < MOST_PAUSES) return waitMs;
+  throw new ProbeStopped(`the service asked for fewer requests (status ${status})`);
 }
 
 /**
@@ -102,11 +96,10 @@ export function createAsker(
       const { body: _, ...head } = answer;
       answers.push({ ...head, isCodingAllowed: 'accept-encoding' in whole.headers });
       silences = answer.status === 0 ? silences + 1 : 0;
-      const reaction = reactTo(answer, whole.credential === 'own', pauses, silences, maxPauseMs);
-      if (reaction.kind === 'stop') throw new ProbeStopped(reaction.why);
-      if (reaction.kind === 'go-on') return answer;
+      const waitMs = pauseAfter(answer, whole.credential === 'own', pauses, silences, maxPauseMs);
+      if (waitMs === null) return answer;
       pauses += 1;
-      await pause(reaction.waitMs);
+      await pause(waitMs);
     }
   };
   return { about: (what) => (request) => ask(what, request), answers };

@@ -75,14 +75,6 @@ export interface ProbeConnection {
 /** An answer that comes more slowly than this is given up, in bytes a millisecond: a drip would hold the probe for ever. */
 const LEAST_RATE = 32;
 
-/** How long an answer may take in all, in milliseconds. */
-function answerLimitMs(
-  { headersTimeoutMs, stallTimeoutMs }: ConnectionOptions,
-  { maxBytes }: Pick<ProbeRequest, 'maxBytes'>,
-): number {
-  return headersTimeoutMs + stallTimeoutMs + Math.ceil(maxBytes / LEAST_RATE);
-}
-
 /** No service gives out such a key. */
 const MADE_UP = 'made-up-by-workbook-mirror-probe';
 
@@ -124,7 +116,8 @@ async function sendOnce(
   }
   const headers = { ...headersOf(generation, sent.credential, options), ...sent.headers };
   const startedAtMs = performance.now();
-  const limit = AbortSignal.timeout(answerLimitMs(options, sent));
+  const limitMs = options.headersTimeoutMs + options.stallTimeoutMs + Math.ceil(maxBytes / LEAST_RATE);
+  const limit = AbortSignal.timeout(limitMs);
   const signal = AbortSignal.any([options.signal, limit]);
   const { dispatcher, proxy } = ways.to(url);
   try {
@@ -158,10 +151,8 @@ function headersOf(
 ): Record<string, string> {
   const value = which === 'made-up' ? MADE_UP : (credential(generation) ?? '');
   const headers = requestHeaders(generation, value);
-  const name = CREDENTIAL_HEADERS[generation];
-  return which === 'none'
-    ? Object.fromEntries(Object.entries(headers).filter(([each]) => each !== name))
-    : headers;
+  if (which === 'none') delete headers[CREDENTIAL_HEADERS[generation]];
+  return headers;
 }
 
 async function readUpTo(

@@ -1,5 +1,5 @@
 import { WORKBOOK_STATUS_FILTERS, WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import type { ProbeAnswer } from './connection.ts';
+import { NO_ANSWER, type ProbeAnswer } from './connection.ts';
 import { type Seen, table } from './table.ts';
 import { type JsonObject, partOf, shapeOf } from './words.ts';
 import { countAbove0, pageOf, type PageSeen, type WorkbookList, workbooksRequest } from './workbook-list.ts';
@@ -90,10 +90,7 @@ export const PAGES = table<WorkbookList & { readonly baseUrl: string }>('Workboo
   'workbooks.beyond': {
     question: 'what comes far beyond the last page?',
     ask: [{ generation: 'v1', target: `${WORKBOOKS_PATH}?page=1000000` }],
-    read: ({ answer }) => {
-      const page = pageOf(answer);
-      return page === null ? shapeOf(answer) : `${answer.status}, a page with ${page.rows.length} rows`;
-    },
+    read: ({ answer }) => pageAnswer(answer, ({ rows }) => `200, a page with ${rows.length} rows`),
     meaning: 'pages may shift while they are read: a page that is gone has the list read again',
   },
   'workbooks.filters': {
@@ -105,27 +102,30 @@ export const PAGES = table<WorkbookList & { readonly baseUrl: string }>('Workboo
   'workbooks.filter_unknown': {
     question: 'what does another value of status do?',
     ask: [workbooksRequest('?status=no-such-status')],
-    read: (seen) => {
-      const page = pageOf(seen.answer);
-      return page === null ? shapeOf(seen.answer) : `200, ${page.count} of ${firstCount(seen)} rows`;
-    },
+    read: ({ answer, ...list }) =>
+      pageAnswer(answer, ({ count }) => `200, ${count} of ${firstCount(list)} rows`),
     meaning: 'the mirror sends none',
   },
   'workbooks.q': {
     question: 'does q filter by name?',
     ask: [workbooksRequest('?q=no-such-workbook-4b1c9e')],
-    read: (seen) => {
-      const page = pageOf(seen.answer);
-      if (page === null) return shapeOf(seen.answer);
-      if (page.count < firstCount(seen)) return 'yes';
-      return firstCount(seen) === 0 ? 'too few rows to tell' : 'no';
-    },
+    read: ({ answer, ...list }) =>
+      pageAnswer(answer, ({ count }) => {
+        if (count < firstCount(list)) return 'yes';
+        return firstCount(list) === 0 ? 'too few rows to tell' : 'no';
+      }),
     meaning: 'the mirror does not use it',
   },
 });
 
 function rowCount({ rows, odd }: WorkbookList): number {
   return rows.length + odd;
+}
+
+/** The answer that a page gives, or the shape of what is none. */
+function pageAnswer(answer: ProbeAnswer, read: (page: PageSeen) => string): string {
+  const page = pageOf(answer);
+  return page === null ? shapeOf(answer) : read(page);
 }
 
 function firstCount({ pages }: WorkbookList): number {
@@ -155,8 +155,7 @@ function referenceForm(reference: string, base: URL): string {
 
 function parametersAnswer(answers: readonly ProbeAnswer[], pages: readonly PageSeen[]): string {
   const verdicts = Map.groupBy(PAGE_PARAMETERS, (name, index) => {
-    const answer = answers[index];
-    return answer === undefined ? null : parameterWorks(name, answer, pages);
+    return parameterWorks(name, answers[index] ?? NO_ANSWER, pages);
   });
   if (verdicts.get(null)?.length === PAGE_PARAMETERS.length) return 'too few rows to tell';
   const [works, not] = [true, false].map((verdict) => verdicts.get(verdict)?.join(', ') ?? 'none');
@@ -205,11 +204,12 @@ export function parameterWorks(
 }
 
 function filtersAnswer({ answers, ...list }: Seen<WorkbookList>): string {
-  return WORKBOOK_STATUS_FILTERS.map((filter, index) => {
-    const answer = answers[index];
-    const page = answer === undefined ? null : pageOf(answer);
-    if (page === null) return `${filter}: ${answer === undefined ? 'not asked' : shapeOf(answer)}`;
-    const above = `${countAbove0(page.rows, filter)} of ${page.rows.length}`;
-    return `${filter}: ${page.count} of ${firstCount(list)}, counter above 0 on ${above}`;
-  }).join('; ');
+  const said = WORKBOOK_STATUS_FILTERS.map((filter, index) => {
+    const shape = pageAnswer(answers[index] ?? NO_ANSWER, ({ count, rows }) => {
+      const above = `${countAbove0(rows, filter)} of ${rows.length}`;
+      return `${count} of ${firstCount(list)}, counter above 0 on ${above}`;
+    });
+    return `${filter}: ${shape}`;
+  });
+  return said.join('; ');
 }

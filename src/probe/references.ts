@@ -8,9 +8,10 @@ import {
 import type { Repository } from '../mirror/upstream/listing.ts';
 import type { Ask } from './asker.ts';
 import type { ProbeAnswer } from './connection.ts';
+import { withSharedNames } from './repositories.ts';
 import { orderCandidates } from './subject.ts';
 import { type Question, table } from './table.ts';
-import { isArchive, shapeOf } from './words.ts';
+import { archiveOrShape, isArchive, shapeOf } from './words.ts';
 import type { ListedWorkbook } from './workbook-list.ts';
 
 /** Names what no service has. */
@@ -52,9 +53,8 @@ export async function tryReferences(
   };
   const git = await tryOne(candidates.find(({ url }) => url !== null));
   const dragAndDrop = await tryOne(candidates.find(({ url }) => url === null));
-  const shared = repositories.find(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
   const form = workingForm(git) ?? workingForm(dragAndDrop);
-  return { git, dragAndDrop, form, sharedName: shared?.name ?? null };
+  return { git, dragAndDrop, form, sharedName: withSharedNames(repositories)[0]?.name ?? null };
 }
 
 function workingForm(answers: AnswersByForm | null): ReferenceForm | null {
@@ -100,7 +100,7 @@ function formsQuestion(
       return REFERENCE_FORMS.flatMap((form) => {
         const answer = answers.get(form);
         if (answer === undefined) return [];
-        return [`${FORM_WORDS[form].replace(/^the /, '')}: ${isArchive(answer) ? 'yes' : shapeOf(answer)}`];
+        return [`${FORM_WORDS[form].replace(/^the /, '')}: ${archiveOrShape(answer)}`];
       }).join('; ');
     },
     meaning: (tried) => {

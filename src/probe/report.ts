@@ -2,7 +2,7 @@ import { joined, joinLines, say, type TerminalText } from '../lib/text/terminal-
 import { type Finding, GROUPS } from './table.ts';
 import type { ProbeReport } from './probe.ts';
 
-/** Narrower than this the meaning goes to a line of its own. */
+/** No column is narrower. */
 const LEAST_COLUMN = 24;
 const INDENT = '  ';
 
@@ -24,10 +24,8 @@ export function renderReport(
       ? []
       : [joinLines([emphasise(group), ...findings.map((each) => renderFinding(each, columns))])];
   });
-  const end =
-    report.stopped === null
-      ? `${report.requests} requests were sent; nothing was changed.`
-      : `It ended early: ${report.stopped}. ${report.requests} requests were sent; nothing was changed.`;
+  const early = report.stopped === null ? '' : `It ended early: ${report.stopped}. `;
+  const end = `${early}${report.requests} requests were sent; nothing was changed.`;
   const privacy =
     'This report names no repository, workbook, person, host or key; read it before you send it.';
   return joined([renderFinding(headings, columns), ...groups, joinLines([end, privacy])], say`\n\n`);
@@ -53,20 +51,15 @@ function renderFinding(
   finding: Pick<Finding, 'question' | 'answer' | 'meaning'>,
   columns: Columns,
 ): TerminalText {
-  const cells = [
-    wrap(finding.question, columns.question),
-    wrap(finding.answer, columns.answer),
-    wrap(finding.meaning, columns.meaning),
-  ];
-  const height = Math.max(...cells.map((lines) => lines.length));
-  const widths = [columns.question, columns.answer, columns.meaning];
-  return joinLines(
-    Array.from({ length: height }, (_, index) =>
-      (
-        INDENT + cells.map((lines, column) => (lines[index] ?? '').padEnd(widths[column] ?? 0)).join('  ')
-      ).trimEnd(),
-    ),
+  const cells = (['question', 'answer', 'meaning'] as const).map((field) => {
+    const width = columns[field];
+    return { width, lines: wrap(finding[field], width) };
+  });
+  const height = Math.max(...cells.map(({ lines }) => lines.length));
+  const rows = Array.from({ length: height }, (_, index) =>
+    cells.map(({ width, lines }) => (lines[index] ?? '').padEnd(width)).join('  '),
   );
+  return joinLines(rows.map((row) => (INDENT + row).trimEnd()));
 }
 
 /** Breaks a text into lines at its spaces; a word that alone is too long is cut. */

@@ -47,6 +47,12 @@ export function readRepositoryList(list: ProbeAnswer): RepositoryList {
 const FIELDS = ['id', 'name', 'full_name', 'url', 'created_at'];
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+/** Those of which another repository is called by the short name, too. */
+export function withSharedNames(repositories: readonly Repository[]): Repository[] {
+  const counts = countNames(repositories);
+  return repositories.filter(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
+}
+
 /** Whether the names are those of section 2.1. */
 function agree({ name, fullName, url }: Repository): boolean {
   if (url === null) return fullName === name;
@@ -93,10 +99,7 @@ export const REPOSITORIES = table<RepositoryList>('Repositories', {
   },
   'repositories.shared_names': {
     question: 'how many share a short name with another?',
-    read: ({ repositories }) => {
-      const counts = countNames(repositories);
-      return String(repositories.filter(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1).length);
-    },
+    read: ({ repositories }) => String(withSharedNames(repositories).length),
     meaning: (_, answer) =>
       answer === '0'
         ? 'each could be asked for by its short name'

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
 import { compareTimes } from '../../../src/probe/archive.ts';
-import { reactTo } from '../../../src/probe/asker.ts';
+import { pauseAfter, ProbeStopped } from '../../../src/probe/asker.ts';
 import { absenceMeaning } from '../../../src/probe/references.ts';
 import type { Finding } from '../../../src/probe/table.ts';
 import { type PageParameter, parameterWorks, referenceForms } from '../../../src/probe/pages.ts';
@@ -89,23 +89,26 @@ describe('an answer in words', () => {
 });
 
 describe('what follows from an answer', () => {
-  it.each<[number, Record<string, string>, boolean, number, number, string]>([
-    [200, {}, true, 0, 0, 'go-on'],
-    [404, { 'retry-after': '5' }, true, 0, 0, 'go-on'],
+  it.each<[number, Record<string, string>, boolean, number, number, number | null | 'stop']>([
+    [200, {}, true, 0, 0, null],
+    [404, { 'retry-after': '5' }, true, 0, 0, null],
     [401, {}, true, 0, 0, 'stop'],
-    [401, {}, false, 0, 0, 'go-on'],
+    [401, {}, false, 0, 0, null],
     [429, {}, true, 0, 0, 'stop'],
-    [429, { 'retry-after': '5' }, true, 0, 0, 'pause'],
+    [429, { 'retry-after': '5' }, true, 0, 0, 5000],
     [429, { 'retry-after': '5' }, true, 3, 0, 'stop'],
     [429, { 'retry-after': '60' }, true, 0, 0, 'stop'],
-    [503, { 'retry-after': '30' }, true, 0, 0, 'pause'],
-    [503, {}, true, 0, 0, 'go-on'],
-    [0, {}, true, 0, 3, 'go-on'],
+    [503, { 'retry-after': '30' }, true, 0, 0, 30000],
+    [503, {}, true, 0, 0, null],
+    [0, {}, true, 0, 3, null],
     [0, {}, true, 0, 4, 'stop'],
   ])(
     'status %d, %j, own %s, pauses %d, silences %d: %s',
-    (status, headers, isOwn, pauses, silences, kind) => {
-      expect(reactTo({ status, headers, atMs: 0 }, isOwn, pauses, silences, 30_000).kind).toBe(kind);
+    (status, headers, isOwn, pauses, silences, expected) => {
+      const decide = (): number | null =>
+        pauseAfter({ status, headers, atMs: 0 }, isOwn, pauses, silences, 30_000);
+      if (expected === 'stop') expect(decide).toThrow(ProbeStopped);
+      else expect(decide()).toBe(expected);
     },
   );
 
