@@ -5,7 +5,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { ERASE_LINE, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { probe, type ProbeReport } from '../probe/probe.ts';
+import { probe, type ProbeOptions, type ProbeReport } from '../probe/probe.ts';
 import { renderReport } from '../probe/report.ts';
 import { loudness } from './loudness.ts';
 import { bold, tell } from './output.ts';
@@ -44,8 +44,7 @@ export async function probeService(
     stallTimeoutMs: service.stallTimeout,
     signal,
   });
-  const progress = createProgress(maxRequests);
-  progress.begin();
+  const progress = startProgress(maxRequests);
   try {
     const report = await probe({
       connection,
@@ -74,23 +73,18 @@ async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-interface Progress {
-  readonly begin: () => void;
-  readonly report: (what: string, sent: number) => void;
-  readonly end: () => void;
-}
-
 /** Says on standard error what is being asked: on a line that is written over where that can be, else once a subject. */
-function createProgress(maxRequests: number): Progress {
+function startProgress(maxRequests: number): {
+  readonly report: ProbeOptions['onProgress'];
+  readonly end: () => void;
+} {
+  const isQuiet = loudness() === 'quiet';
   const redraws = standardError.mayRedraw();
   let last = '';
+  if (!isQuiet) tell(say`Reading only, at most ${maxRequests} requests, one after the other.`);
   return {
-    begin: () => {
-      if (loudness() !== 'quiet')
-        tell(say`Reading only, at most ${maxRequests} requests, one after the other.`);
-    },
     report: (what, sent) => {
-      if (loudness() === 'quiet') return;
+      if (isQuiet) return;
       if (redraws) standardError.write(say`${ERASE_LINE}${sent} ${what}`);
       else if (what !== last) tell(say`Asking about ${what}.`);
       last = what;
