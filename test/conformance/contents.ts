@@ -1,4 +1,5 @@
-import { countNames } from '../../src/mirror/upstream/reference-forms.ts';
+import { MISSING } from '../../src/probe/references.ts';
+import { withSharedNames } from '../../src/probe/repositories.ts';
 import type { Reply } from './http.ts';
 import type { SampledBranch, SampledFile, Subject } from './subject.ts';
 import { given, holds, NotApplicable, NotMet, type Statement } from './verdict.ts';
@@ -99,8 +100,6 @@ async function absence(reply: Promise<Reply>): Promise<string> {
   holds(status < 200 || status > 299, `status ${status}: an answer of success for what is not there`);
   return `status ${status}, ${headers['content-type']?.split(';')[0] ?? 'no content type'}`;
 }
-
-const MISSING = 'no-such-thing-4b1c9e';
 
 const PATH_STATEMENTS: readonly Statement[] = [
   {
@@ -242,9 +241,7 @@ const REFERENCE_STATEMENTS: readonly Statement[] = [
     statement: 'the answer to a short name that several repositories have',
     kind: 'observed',
     check: async (subject) => {
-      const known = await subject.known();
-      const counts = countNames(known);
-      const shared = known.find(({ name }) => (counts.get(name.toLowerCase()) ?? 0) > 1);
+      const [shared] = withSharedNames(await subject.known());
       if (shared === undefined) throw new NotApplicable('no short name is shared');
       return `status ${(await subject.contents(encodeURIComponent(shared.name))).status}`;
     },

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
+import { isObject, type JsonObject } from '../../src/probe/words.ts';
 import type { Reply } from './http.ts';
 import { externalNamesFault, repositoryFault } from './repositories.ts';
-import { isObject, type JsonObject, jsonOf, type Subject } from './subject.ts';
+import { jsonOf, type Subject } from './subject.ts';
 import { given, holds, NotMet, type Statement } from './verdict.ts';
 
 /** What the specification says of creating repositories (section 4.1); what is created stays. */

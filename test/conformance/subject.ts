@@ -1,6 +1,7 @@
 import { contentsPath, requestHeaders } from '../../src/lib/api/requests.ts';
 import { findLeadingFolder } from '../../src/mirror/archive/leading-folder.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../../src/mirror/upstream/reference-forms.ts';
+import { isObject, type JsonObject } from '../../src/probe/words.ts';
 import { type Door, openDoor, type Reply, type Sent } from './http.ts';
 import { given, holds, type Need, NotMet } from './verdict.ts';
 import { readZip } from './zip.ts';
@@ -23,13 +24,6 @@ export interface SubjectOptions {
   readonly sample: number;
   readonly timeoutMs: number;
   readonly maxBodyBytes: number;
-}
-
-/** An object of JSON. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A repository of which all that is needed to ask for it is known. */

@@ -1,4 +1,5 @@
-import { isObject, type JsonObject, type PageSeen, type Subject } from './subject.ts';
+import { isObject, type JsonObject, partOf } from '../../src/probe/words.ts';
+import type { PageSeen, Subject } from './subject.ts';
 import { allHold, holds, NotApplicable, NotMet, type Statement } from './verdict.ts';
 
 /** What the specification says of the list of workbooks (sections 2.2 to 2.5, 3 and 4.2). */
@@ -24,18 +25,13 @@ function textFault(
   return null;
 }
 
-function part(row: JsonObject, field: string): JsonObject {
-  const value = row[field];
-  return isObject(value) ? value : {};
-}
-
 function isCounter(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0;
 }
 
 /** The same for the same workbook on the same branch. */
 function keyOf(row: unknown): string {
-  return isObject(row) ? JSON.stringify([row['id'], part(row, 'version')['branch']]) : JSON.stringify(row);
+  return isObject(row) ? JSON.stringify([row['id'], partOf(row, 'version')['branch']]) : JSON.stringify(row);
 }
 
 function rowsOf(pages: readonly PageSeen[]): readonly unknown[] {
@@ -74,7 +70,7 @@ function ofFilter(filter: 'processing' | 'failure'): Statement {
     check: async (subject) => {
       const all = rowsOf(await subject.pages());
       const filtered = rowsOf(await subject[filter]());
-      const counter = (row: unknown): unknown => (isObject(row) ? part(row, 'status')[filter] : undefined);
+      const counter = (row: unknown): unknown => (isObject(row) ? partOf(row, 'status')[filter] : undefined);
       const isAbove = (row: unknown): boolean => isCounter(counter(row)) && counter(row) !== 0;
       allHold(filtered, (row) => (isAbove(row) ? null : 'a row has no such counter above 0'));
       const keys = new Set(all.map(keyOf));
@@ -119,18 +115,18 @@ const ROW_STATEMENTS: readonly Statement[] = [
     'version has id, author, action, created_at, message, status and branch as strings',
     (row) => {
       const fields = ['id', 'author', 'action', 'created_at', 'message', 'status', 'branch'];
-      return textFault(part(row, 'version'), fields, ['author', 'message']);
+      return textFault(partOf(row, 'version'), fields, ['author', 'message']);
     },
   ),
   ofRows('version-id', '2.3', 'version.id has 40 hexadecimal digits', (row) =>
-    COMMIT.test(String(part(row, 'version')['id'])) ? null : 'a version.id has another form',
+    COMMIT.test(String(partOf(row, 'version')['id'])) ? null : 'a version.id has another form',
   ),
   ofRows(
     'version-created-at',
     '2.3',
     'version.created_at is an ISO 8601 time with an offset and no fraction',
     (row) => {
-      const at = part(row, 'version')['created_at'];
+      const at = partOf(row, 'version')['created_at'];
       return typeof at === 'string' && WHOLE_SECONDS.test(at) && !Number.isNaN(Date.parse(at))
         ? null
         : 'a version.created_at has another form';
@@ -141,7 +137,7 @@ const ROW_STATEMENTS: readonly Statement[] = [
     '2.3',
     'version.parent is an object with the one field id, a commit; a first version has none',
     (row) => {
-      const { parent } = part(row, 'version');
+      const { parent } = partOf(row, 'version');
       if (!isObject(parent)) return 'a parent is no object';
       if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
       const { id } = parent;
@@ -150,7 +146,7 @@ const ROW_STATEMENTS: readonly Statement[] = [
     },
   ),
   ofRows('counters', '2.4', 'status has the integers processing and failure', (row) => {
-    const status = part(row, 'status');
+    const status = partOf(row, 'status');
     return isCounter(status['processing']) && isCounter(status['failure'])
       ? null
       : 'a counter is no whole number';
