@@ -27,6 +27,7 @@ const METHODS: ReadonlyMap<number, string> = new Map([
 
 const READABLE_METHODS: ReadonlySet<number> = new Set([0, 8]);
 
+/** Answers and what they mean. */
 const LEADING_FOLDER = {
   none: ['no', 'the names are taken as they are'],
   wrapped: ['yes', 'the mirror takes it off'],

@@ -14,7 +14,7 @@ import { type Question, table } from './table.ts';
 import { archiveOrShape, isArchive, shapeOf } from './words.ts';
 import type { ListedWorkbook } from './workbook-list.ts';
 
-/** Names what no service has. */
+/** A name that no service has. */
 export const MISSING = 'no-such-thing-4b1c9e';
 
 const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
@@ -112,7 +112,7 @@ function formsQuestion(
   };
 }
 
-/** What the mirror makes of an answer for what is not there. @param isBelieved what a plain refusal means */
+/** The consequence of an answer for something absent. @param isBelieved of an answer that says so */
 export function absenceMeaning({ status }: ProbeAnswer, isBelieved: string): string {
   if (status === 404 || status === 410) return isBelieved;
   if (status === 400) return 'the mirror takes it for absent, but not as proof';

@@ -20,25 +20,25 @@ export interface Finding {
   readonly question: string;
   /** Counts and words only: no name of a repository, workbook, person or host. */
   readonly answer: string;
-  /** What it means for the mirror. */
+  /** The consequence for the mirror. */
   readonly meaning: string;
 }
 
-/** What a question's answer is read from: what its table is about, and the answers to its own requests. */
+/** All that a question's answer is read from: the subject of its table, and the answers to its own requests. */
 export type Seen<About> = About & {
   readonly answers: readonly ProbeAnswer[];
   /** The first of them; one that did not come where nothing was asked. */
   readonly answer: ProbeAnswer;
 };
 
-/** A question about the service. */
+/** A question about the service: what is asked, how the answer is read, and what that means. */
 export interface Question<About> {
   readonly question: string;
-  /** The requests that it needs beside what its table is about. */
+  /** The requests that it needs of its own. */
   readonly ask?: readonly ShortRequest[] | ((about: About) => readonly ShortRequest[]);
   /** The answer in words; null leaves the question out. */
   readonly read: (seen: Seen<About>) => string | null | Promise<string | null>;
-  /** What that answer means for the mirror. */
+  /** The consequence of that answer for the mirror. */
   readonly meaning: string | ((seen: Seen<About>, answer: string) => string);
 }
 

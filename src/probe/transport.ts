@@ -66,13 +66,13 @@ export const TRANSPORT = table<Traffic>('Transport', {
   },
   'transport.retry_after': {
     question: 'was a pause asked for (Retry-After)?',
-    read: ({ heads }) => timesAnswer(heads.filter(({ headers }) => headers['retry-after'] !== undefined)),
+    read: ({ heads }) => howOften(heads.filter(({ headers }) => headers['retry-after'] !== undefined)),
     meaning: 'the mirror keeps to it',
   },
   'transport.redirects': {
     question: 'was there a redirect?',
     read: ({ heads }) =>
-      timesAnswer(heads.filter(({ status }) => status >= 300 && status < 400 && status !== 304)),
+      howOften(heads.filter(({ status }) => status >= 300 && status < 400 && status !== 304)),
     meaning: (_, answer) =>
       answer === 'no'
         ? 'the base address is the final one'
@@ -145,6 +145,6 @@ function yesWith(values: readonly string[]): string {
   return values.length === 0 ? 'no' : `yes: ${sorted(values).join(', ')}`;
 }
 
-function timesAnswer({ length }: readonly AnswerHead[]): string {
+function howOften({ length }: readonly AnswerHead[]): string {
   return length === 0 ? 'no' : `yes: ${length} times`;
 }

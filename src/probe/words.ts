@@ -1,6 +1,6 @@
 import type { ProbeAnswer } from './connection.ts';
 
-/** What an answer seems to be. */
+/** Kinds of answers that are told apart. */
 export type Kind = 'JSON' | 'HTML page' | 'zip archive' | 'empty' | 'other' | 'no answer';
 
 /** Names what an answer seems to be, by its first bytes and, where they say nothing, by its media type. */
