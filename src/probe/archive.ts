@@ -49,10 +49,8 @@ export async function examineArchive(
     const entries: Entry[] = [];
     for await (const entry of zip.eachEntry()) entries.push(entry);
     const files = entries.filter(({ fileName }) => !fileName.endsWith('/'));
-    const leading = findLeadingFolder(
-      files.map(({ fileName }) => fileName),
-      workbookPaths,
-    );
+    const names = files.map(({ fileName }) => fileName);
+    const leading = findLeadingFolder(names, workbookPaths);
     return {
       files: new Map(files.map((entry) => [entry.fileName, factsOf(entry)])),
       folderEntries: entries.length - files.length,

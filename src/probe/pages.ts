@@ -67,8 +67,8 @@ export const PAGES = table<WorkbookList & { readonly baseUrl: string }>('Workboo
     question: 'which form has next?',
     read: ({ pages, baseUrl }) =>
       referenceForms(
-        pages.flatMap(({ next }) => next ?? []),
         baseUrl,
+        pages.flatMap(({ next }) => next ?? []),
       ),
     meaning: 'the mirror stays at its own base address: of a next that leads elsewhere only the query counts',
   },
@@ -76,8 +76,8 @@ export const PAGES = table<WorkbookList & { readonly baseUrl: string }>('Workboo
     question: 'which form has previous?',
     read: ({ pages, baseUrl }) =>
       referenceForms(
-        pages.flatMap(({ previous }) => previous ?? []),
         baseUrl,
+        pages.flatMap(({ previous }) => previous ?? []),
       ),
     meaning: 'the mirror does not use it',
   },
@@ -133,7 +133,7 @@ function firstCount({ pages }: WorkbookList): number {
 }
 
 /** The form of references to other pages, without what they name. */
-export function referenceForms(references: readonly string[], baseUrl: string): string {
+export function referenceForms(baseUrl: string, references: readonly string[]): string {
   const forms = new Set(references.map((reference) => referenceForm(reference, new URL(baseUrl))));
   return forms.size === 0 ? 'always null' : [...forms].join('; ');
 }

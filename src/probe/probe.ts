@@ -4,12 +4,11 @@ import { roughSize } from '../lib/text/humanize.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { ARCHIVES, NO_SUBJECT, UNREADABLE } from './archives.ts';
 import { type Ask, type Asker, createAsker, type ProbeLimits, ProbeStopped } from './asker.ts';
-import { BRANCHES } from './branches.ts';
 import type { ProbeAnswer, ProbeConnection } from './connection.ts';
 import { CREDENTIALS } from './credentials.ts';
 import { FILES, NO_FILE, REQUESTS } from './files.ts';
 import { PAGES } from './pages.ts';
-import { REFERENCES, tryReferences } from './references.ts';
+import { BRANCHES, REFERENCES, tryReferences } from './references.ts';
 import { LIST_BYTES, NO_REPOSITORY_LIST, readRepositoryList, REPOSITORIES } from './repositories.ts';
 import { chooseSubject, type Subject } from './subject.ts';
 import { answersTo, type Finding } from './table.ts';
@@ -137,19 +136,13 @@ async function firstList(ask: Ask): Promise<ProbeAnswer> {
   if (answer.status === 403) throw cannotBegin('the service refused the credential (status 403)');
   const code = answer.status === 404 ? 'service.not_found' : 'service.wrong_kind';
   throw new MirrorError(code, `The list of repositories was answered with ${shapeOf(answer)}.`, {
-    hint: ADDRESS_HINT,
+    hint: 'Check the setting service.baseUrl: it is the address of the application followed by /api.',
   });
 }
 
-const ADDRESS_HINT =
-  'Check the setting service.baseUrl: it is the address of the application followed by /api.';
-
 function cannotBegin(why: string): MirrorError {
-  const code = why.includes('credential') ? 'credentials.refused' : 'service.busy';
-  return new MirrorError(code, `Nothing could be asked: ${why}.`, {
-    hint:
-      code === 'service.busy'
-        ? 'Try again later.'
-        : 'Check the setting service.apiKey: a personal API key is needed.',
-  });
+  const [code, hint] = why.includes('credential')
+    ? (['credentials.refused', 'Check the setting service.apiKey: a personal API key is needed.'] as const)
+    : (['service.busy', 'Try again later.'] as const);
+  return new MirrorError(code, `Nothing could be asked: ${why}.`, { hint });
 }

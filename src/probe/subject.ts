@@ -102,11 +102,8 @@ export async function chooseSubject(
     const { target, branch, workbooks } = candidate;
     const archive = await ask({ target, maxBytes });
     if (!archive.isWhole || !isArchive(archive) || archive.body.length <= EMPTY_ZIP_BYTES) continue;
-    const onBranch = workbooks.filter((each) => each.branch === branch);
-    const facts = await examineArchive(
-      archive.body,
-      onBranch.map(({ path }) => path),
-    );
+    const listedPaths = workbooks.flatMap((each) => (each.branch === branch ? [each.path] : []));
+    const facts = await examineArchive(archive.body, listedPaths);
     const file = facts === null ? null : await askForFile(ask, candidate, innerPaths(facts), maxBytes);
     return { ...candidate, archive, facts, maxBytes, file };
   }

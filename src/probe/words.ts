@@ -71,9 +71,8 @@ function shownFields(
 ): string {
   const shown = names.filter((name) => known.has(name)).slice(0, MOST_NAMES);
   const others = names.length - shown.length;
-  return [...shown.map(show), ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(
-    ', ',
-  );
+  const rest = others === 0 ? [] : [`${others} other${others === 1 ? '' : 's'}`];
+  return [...shown.map(show), ...rest].join(', ');
 }
 
 /** Names of fields of rows, sorted. */

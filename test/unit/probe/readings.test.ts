@@ -171,7 +171,7 @@ describe('pages', () => {
     [['/api/../v1/workbooks'], 'path, without the prefix of the base address'],
     [['http://['], 'no address'],
   ])('name the form of %j', (references, form) => {
-    expect(referenceForms(references, BASE)).toBe(form);
+    expect(referenceForms(BASE, references)).toBe(form);
   });
 
   it('are pages only where all of it is', () => {
