@@ -4,6 +4,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../mirror/plan/sentences.ts';
 import type { Action } from '../mirror/plan/actions.ts';
+import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
 import { readDriftNote } from '../mirror/store/verify/drifted-trees.ts';
@@ -37,7 +38,8 @@ async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Pla
   try {
     const listing = await client.poll(signal, true);
     const drifted = new Set(await readDriftNote(store.layout));
-    const context = { store, state, emit: tellEvent, now: Date.now, drifted };
+    const rowGroups = new RowGroups();
+    const context = { store, state, emit: tellEvent, now: Date.now, drifted, rowGroups };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
     return { actions: planned.plan, selection: planned.selection };
   } finally {

@@ -4,6 +4,7 @@ import { digestOf } from '../../config/changes.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSelection } from '../../config/selection.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
+import { RowGroups } from '../../mirror/plan/fingerprint.ts';
 import type { State } from '../../mirror/state/state.ts';
 import { openStore } from '../../mirror/store/open-store.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';
@@ -123,14 +124,13 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const { monitor = new PullMonitor() } = options;
+  const { monitor = new PullMonitor(), outlastsPasses = false, beginWork } = options;
   const store = await openMirrorStore(settings, { ...options, monitor });
   try {
     tellOpened(store, emit);
     const state = await openMirrorState(settings, store, emit);
     const notes = await keepNotes(state, monitor, emit);
     const told = createListeners();
-    const { outlastsPasses = false, beginWork } = options;
     const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
     const lasting = {
       onPublished: told.tell,
@@ -141,6 +141,7 @@ export async function openMirror(
       now: Date.now,
       random: Math.random,
       reported: new ReportedOnce(),
+      rowGroups: new RowGroups(),
       scheduler,
       monitor,
     };

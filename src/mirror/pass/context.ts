@@ -1,5 +1,6 @@
 import type { Archive } from '../archive/archive.ts';
 import type { ChangeSpan } from '../plan/due-hooks.ts';
+import type { RowGroups } from '../plan/fingerprint.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
@@ -42,6 +43,8 @@ export interface PassContext {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
+  /** Keeps what was computed of the rows of listings, for the next pass. */
+  readonly rowGroups: RowGroups;
   /** What is reported once, for as long as it stays so. */
   readonly reported: ReportedOnce;
   /** Knows how far the pulls are. */

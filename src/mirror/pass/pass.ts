@@ -82,7 +82,7 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
 }
 
 /** The part of a pass's context that planning needs: nothing that writes. */
-export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
   readonly store: Pick<MirrorStore, 'inventory' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records'>;
   /** Paths of the trees that are to be put right. */
@@ -112,18 +112,21 @@ export async function planPass(
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const nowMs = context.now();
-  const whole = makePlan({
-    listing,
-    published,
-    unreadable: new Set(unreadable),
-    records,
-    approvals,
-    drifted: context.drifted,
-    policy,
-    nowMs,
-    urgent,
-    retries,
-  });
+  const whole = makePlan(
+    {
+      listing,
+      published,
+      unreadable: new Set(unreadable),
+      records,
+      approvals,
+      drifted: context.drifted,
+      policy,
+      nowMs,
+      urgent,
+      retries,
+    },
+    context.rowGroups,
+  );
   const plan = keepRunningPulls(whole, carried, listing);
   const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
   context.emit({

@@ -2,7 +2,7 @@ import type { Action, PullAction } from '../plan/actions.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
-import { byRepository, targetKey } from '../upstream/listing.ts';
+import { targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
 import { type ActionResult, type Execution, type Pull, type PullEnd, resultOf } from './execution.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
@@ -49,7 +49,7 @@ function queuePulls(
 ): QueuedPull<PullEnd>[] {
   if (actions.length === 0) return [];
   const repositories = new Map(listing.repositories.map((repository) => [repository.id, repository]));
-  const rows = listing.workbooks === null ? null : byRepository(listing.workbooks);
+  const rows = listing.workbooks === null ? null : context.rowGroups.of(listing.workbooks);
   const branches = branchesOf(plan);
   return actions.map((action): QueuedPull<PullEnd> => {
     const repository = repositories.get(action.target.repositoryId);
@@ -65,7 +65,7 @@ function queuePulls(
       repository,
       record,
       tree: trees.get(action.published?.path ?? action.path) ?? null,
-      rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
+      rows: rows === null ? null : (rows.get(repository.fullName)?.all ?? []),
       branches: branches.get(repository.id) ?? [],
       listedAtMs: listing.takenAtMs,
     };

@@ -41,7 +41,7 @@ export function reportFailures(
 /** Rows of which there may be something to report: those that failed, and those that were reported. */
 function rowsToReport(reported: ReportedFailures, rows: readonly WorkbookRow[]): readonly WorkbookRow[] {
   const ids = new Set(Object.keys(reported).map(workbookIn));
-  if (ids.size === 0) return flaggedRows(rows).failed;
+  if (ids.size === 0) return rows.filter((row) => row.failure > 0);
   return rows.filter((row) => row.failure > 0 || ids.has(row.id));
 }
 
@@ -55,25 +55,6 @@ function workbookIn(key: string): string | null {
   }
 }
 
-/** The rows that the service flags; they are looked for once in the same rows. */
-function flaggedRows(rows: readonly WorkbookRow[]): FlaggedRows {
-  const known = flaggedByRows.get(rows);
-  if (known !== undefined) return known;
-  const flagged = {
-    processing: rows.filter((row) => row.processing > 0),
-    failed: rows.filter((row) => row.failure > 0),
-  };
-  flaggedByRows.set(rows, flagged);
-  return flagged;
-}
-
-interface FlaggedRows {
-  readonly processing: readonly WorkbookRow[];
-  readonly failed: readonly WorkbookRow[];
-}
-
-const flaggedByRows = new WeakMap<readonly WorkbookRow[], FlaggedRows>();
-
 /** How many flagged workbooks are named; of the others there is the number. */
 const FLAGGED_NAMED = 100;
 
@@ -83,13 +64,13 @@ export function flaggedIn({
   repositoriesComplete,
   workbooks,
 }: Listing): EventFields['listing.read'] {
-  const { processing, failed } = flaggedRows(workbooks ?? []);
+  const rows = workbooks ?? [];
   return {
     isWhole: repositoriesComplete,
     repositories: repositories.length,
     workbooks: workbooks?.length ?? null,
-    processing: named(processing),
-    failed: named(failed),
+    processing: named(rows.filter((row) => row.processing > 0)),
+    failed: named(rows.filter((row) => row.failure > 0)),
   };
 }
 

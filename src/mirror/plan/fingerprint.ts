@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import { byBranch, type WorkbookRow } from '../upstream/listing.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
 
 /** The state of a target as the list of workbooks shows it. Two equal fingerprints mean that there is nothing to do. */
 export interface Fingerprint {
@@ -29,6 +29,17 @@ function digestOf(rows: readonly WorkbookRow[]): string {
   );
 }
 
+/** The rows that a branch borrows: those of other branches at some paths at which it has no rows of its own. */
+function borrowedRows(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  own: readonly WorkbookRow[],
+  holds: (path: string) => boolean,
+): WorkbookRow[] {
+  const ownPaths = new Set(own.map((row) => row.path));
+  return rows.filter((row) => row.branch !== branch && !ownPaths.has(row.path) && holds(row.path));
+}
+
 /**
  * The fingerprint that a published tree has under a listing.
  * @param rows all rows of the target's repository
@@ -41,81 +52,87 @@ export function fingerprintOfTree(
   holds: (path: string) => boolean,
 ): Fingerprint {
   const own = rows.filter((row) => row.branch === branch);
-  const ownPaths = new Set(own.map((row) => row.path));
-  const borrowed = rows.filter((row) => row.branch !== branch && !ownPaths.has(row.path) && holds(row.path));
+  const borrowed = borrowedRows(rows, branch, own, holds);
   return {
     digest: digestOf([...own, ...borrowed]),
     borrowed: [...new Set(borrowed.map((row) => row.path))].sort(),
   };
 }
 
-/**
- * The digest that a target has under a listing, counting the workbooks that it borrowed when it was published. It is computed
- * once for the same rows.
- * @param rows all rows of the target's repository
- */
-export function fingerprintDigest(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  borrowed: readonly string[] = [],
-): string {
-  const own = byBranch(rows).get(branch) ?? NO_ROWS;
-  if (borrowed.length === 0) {
-    const digest = plainDigests.get(own) ?? digestOf(own);
-    plainDigests.set(own, digest);
-    return digest;
-  }
-  const known = borrowingDigests.get(borrowed);
-  if (known?.rows === rows && known.branch === branch) return known.digest;
-  const ownPaths = new Set(own.map((row) => row.path));
-  const others = [...new Set(borrowed)].flatMap((path) =>
-    ownPaths.has(path) ? [] : (byPath(rows).get(path) ?? []).filter((row) => row.branch !== branch),
-  );
-  const digest = digestOf([...own, ...others]);
-  borrowingDigests.set(borrowed, { rows, branch, digest });
-  return digest;
-}
-
-const NO_ROWS: readonly WorkbookRow[] = [];
-
-/** Digests by the rows of the branch alone. */
-const plainDigests = new WeakMap<readonly WorkbookRow[], string>();
-
-/** The last digest by what was borrowed, which belongs to one tree. */
-const borrowingDigests = new WeakMap<
-  readonly string[],
-  { readonly rows: readonly WorkbookRow[]; readonly branch: string; readonly digest: string }
->();
-
-/** The rows by path of the repository that was asked about last: its branches are asked about one after the other. */
-let pathsOf: { readonly rows: readonly WorkbookRow[]; readonly paths: Map<string, WorkbookRow[]> } | null =
-  null;
-
-function byPath(rows: readonly WorkbookRow[]): ReadonlyMap<string, readonly WorkbookRow[]> {
-  if (pathsOf?.rows === rows) return pathsOf.paths;
-  const paths = Map.groupBy(rows, (row) => row.path);
-  pathsOf = { rows, paths };
-  return paths;
-}
-
 /** Values of a version's status that say that the service has finished with it, well or badly. */
 const FINISHED_STATUS =
   /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
 
-/**
- * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
- * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
- */
-export function isSettled(rows: readonly WorkbookRow[], branch: string): boolean {
-  const own = byBranch(rows).get(branch) ?? NO_ROWS;
-  const settled =
-    settledBranches.get(own) ??
-    own.every(
-      (row) =>
-        row.processing === 0 && (row.versionStatus === null || FINISHED_STATUS.test(row.versionStatus)),
-    );
-  settledBranches.set(own, settled);
-  return settled;
+/** The rows of a repository. What is computed of its branches is computed once. */
+export class RepositoryRows {
+  readonly all: readonly WorkbookRow[];
+  readonly branches: ReadonlyMap<string, readonly WorkbookRow[]>;
+  readonly #digests = new Map<string, { readonly borrowed: readonly string[]; readonly digest: string }>();
+  readonly #settled = new Map<string, boolean>();
+
+  constructor(rows: readonly WorkbookRow[]) {
+    this.all = rows;
+    this.branches = Map.groupBy(rows, (row) => row.branch);
+  }
+
+  /** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
+  digest(branch: string, borrowed: readonly string[] = []): string {
+    const known = this.#digests.get(branch);
+    if (known?.borrowed === borrowed || (known?.borrowed.length === 0 && borrowed.length === 0))
+      return known.digest;
+    const own = this.#of(branch);
+    const paths = new Set(borrowed);
+    const others = paths.size === 0 ? [] : borrowedRows(this.all, branch, own, (path) => paths.has(path));
+    const digest = digestOf([...own, ...others]);
+    this.#digests.set(branch, { borrowed, digest });
+    return digest;
+  }
+
+  /**
+   * Whether the service says that it has finished with every workbook of a branch. The specification names one status,
+   * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
+   */
+  isSettled(branch: string): boolean {
+    const settled =
+      this.#settled.get(branch) ??
+      this.#of(branch).every(
+        ({ processing, versionStatus }) =>
+          processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
+      );
+    this.#settled.set(branch, settled);
+    return settled;
+  }
+
+  #of(branch: string): readonly WorkbookRow[] {
+    return this.branches.get(branch) ?? [];
+  }
 }
 
-const settledBranches = new WeakMap<readonly WorkbookRow[], boolean>();
+/**
+ * Groups the rows of listings by the full name of their repository. Made once and used for each listing, it gives the same group
+ * for the very same rows, with what was computed of it: to digest all anew would cost an idle pass a tenth more.
+ */
+export class RowGroups {
+  readonly #groupings = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
+  /** By the first row of each, for as long as that is in use: rows of earlier listings do not stay in memory. */
+  readonly #groups = new WeakMap<WorkbookRow, RepositoryRows>();
+
+  of(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
+    const known = this.#groupings.get(rows);
+    if (known !== undefined) return known;
+    const byName = Map.groupBy(rows, (row) => row.repository);
+    const grouping = new Map([...byName].map(([name, group]) => [name, this.#groupOf(group)]));
+    this.#groupings.set(rows, grouping);
+    return grouping;
+  }
+
+  #groupOf(rows: readonly WorkbookRow[]): RepositoryRows {
+    const [first] = rows;
+    const known = first === undefined ? undefined : this.#groups.get(first);
+    if (known?.all.length === rows.length && rows.every((row, index) => row === known.all[index]))
+      return known;
+    const group = new RepositoryRows(rows);
+    if (first !== undefined) this.#groups.set(first, group);
+    return group;
+  }
+}

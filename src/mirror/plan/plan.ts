@@ -1,22 +1,25 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
 import { heldDeselections } from './deselections.ts';
-import { fingerprintDigest, isSettled } from './fingerprint.ts';
+import { RowGroups } from './fingerprint.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, isRestored } from './retirements.ts';
-import { byBranch, HEAD_BRANCH, targetKey, type TargetId } from '../upstream/listing.ts';
+import { HEAD_BRANCH, targetKey, type TargetId } from '../upstream/listing.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published } from './targets.ts';
 
-/** Decides what a pass does about every target, and why. Pure: the same facts give the same plan. */
-export function makePlan(facts: PlanInput): Action[] {
+/**
+ * Decides what a pass does about every target, and why. Pure: the same facts give the same plan.
+ * @param groups keeps what is computed of rows for the plans that follow
+ */
+export function makePlan(facts: PlanInput, groups = new RowGroups()): Action[] {
   const { repositories } = facts.listing;
   const input = {
     ...facts,
     listedIds: new Set(repositories.map(({ id }) => id)),
     listedNames: new Set(repositories.map(({ fullName }) => fullName)),
   };
-  const candidates = findCandidates(input.listing, input.published, input.policy.selection);
+  const candidates = findCandidates(input.listing, input.published, input.policy.selection, groups);
   const deselections = heldDeselections(candidates, input);
   const plan = candidates.flatMap((candidate): Action[] => {
     const deselection = deselections.get(candidate);
@@ -68,7 +71,8 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts
   if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
   if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
   const renamedAway = input.listedNames.has(candidate.repository.fullName);
-  if (!renamedAway && (candidate.rows ?? []).length > 0) return hold(candidate, 'listing-contradicts-itself');
+  if (!renamedAway && (candidate.rows?.all.length ?? 0) > 0)
+    return hold(candidate, 'listing-contradicts-itself');
   if (isRestored(candidate.published, record, input.approvals)) return holdRestored(candidate, input);
   if (record.missingPasses + 1 < policy.retireAfterPasses) {
     return { ...hold(candidate, 'repository-missing'), missing: true };
@@ -129,8 +133,7 @@ function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInp
 
 function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput): Action {
   const { published } = candidate;
-  const rows = candidate.rows ?? [];
-  const settled = isSettled(rows, candidate.target.branch);
+  const settled = candidate.rows?.isSettled(candidate.target.branch) ?? true;
   if (published === null) return decideFirstPull(candidate, record, input, settled);
   const reason = pullReason(candidate, published, record, input, settled);
   if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
@@ -241,7 +244,7 @@ function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbs
 }
 
 function hasRows(candidate: Candidate): boolean {
-  return candidate.rows !== null && byBranch(candidate.rows).has(candidate.target.branch);
+  return candidate.rows?.branches.has(candidate.target.branch) === true;
 }
 
 function hold(candidate: Candidate, reason: HoldReason): HoldAction {
@@ -265,9 +268,8 @@ function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 're
   };
 }
 
-function digestOf(candidate: Candidate): string | null {
-  if (candidate.rows === null) return null;
-  return fingerprintDigest(candidate.rows, candidate.target.branch, candidate.published?.borrowed ?? []);
+function digestOf({ rows, target, published }: Candidate): string | null {
+  return rows?.digest(target.branch, published?.borrowed) ?? null;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Action } from './actions.ts';
 import { likely } from '../../lib/text/nearest.ts';
-import { byBranch, byRepository, type Listing } from '../upstream/listing.ts';
+import type { Listing } from '../upstream/listing.ts';
 import type { Selection } from './targets.ts';
 
 /** Of so many names the nearest is looked for. */
@@ -60,8 +60,6 @@ export function checkSelection(
 /** The names of all branches that are known. */
 function branchesIn(workbooks: Listing['workbooks'], plan: readonly Action[]): string[] {
   const branches = new Set(plan.map(({ target }) => target.branch));
-  for (const rows of byRepository(workbooks ?? []).values()) {
-    for (const branch of byBranch(rows).keys()) branches.add(branch);
-  }
+  for (const { branch } of workbooks ?? []) branches.add(branch);
   return [...branches];
 }

@@ -1,17 +1,9 @@
 import { crc32 } from 'node:zlib';
 
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { RepositoryRows, type RowGroups } from './fingerprint.ts';
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
-import {
-  byBranch,
-  byRepository,
-  HEAD_BRANCH,
-  targetKey,
-  type Listing,
-  type Repository,
-  type TargetId,
-  type WorkbookRow,
-} from '../upstream/listing.ts';
+import { HEAD_BRANCH, targetKey, type Listing, type Repository, type TargetId } from '../upstream/listing.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
 export interface Published {
@@ -101,7 +93,7 @@ export interface Candidate {
   /** Null when the service does not list the repository (any more). */
   readonly listed: Repository | null;
   /** Rows of the whole repository; null where the service has no list of workbooks. */
-  readonly rows: readonly WorkbookRow[] | null;
+  readonly rows: RepositoryRows | null;
   readonly published: Published | null;
   /** The tree of another, gone repository that stands where this one's belongs. */
   readonly occupant: Published | null;
@@ -121,6 +113,7 @@ export function findCandidates(
   listing: Listing,
   published: readonly Published[],
   selection: Selection,
+  groups: RowGroups,
 ): Candidate[] {
   // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
   const { home = [], away = [] } = Object.groupBy(published, (tree) => (isAtHome(tree) ? 'home' : 'away'));
@@ -134,12 +127,12 @@ export function findCandidates(
   const paths = assignRepositoryPaths(listing.repositories, occupied);
   const treesByRepository = groupBy(published, (tree) => tree.repository.id);
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
-  const rowsByRepository = listing.workbooks === null ? null : byRepository(listing.workbooks);
+  const rowsByRepository = listing.workbooks === null ? null : groups.of(listing.workbooks);
   const candidates = listing.repositories.flatMap((repository) =>
     candidatesOf(repository, {
       path: paths.get(repository.id) ?? repository.id,
       trees: treesByRepository.get(repository.id) ?? [],
-      rows: rowsByRepository === null ? null : (rowsByRepository.get(repository.fullName) ?? []),
+      rows: rowsByRepository === null ? null : (rowsByRepository.get(repository.fullName) ?? NO_ROWS),
       treesByPath,
       selection,
     }),
@@ -151,10 +144,12 @@ export function findCandidates(
   return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
 }
 
+const NO_ROWS = new RepositoryRows([]);
+
 interface RepositoryContext {
   readonly path: string;
   readonly trees: readonly Published[];
-  readonly rows: readonly WorkbookRow[] | null;
+  readonly rows: RepositoryRows | null;
   readonly treesByPath: ReadonlyMap<string, Published>;
   readonly selection: Selection;
 }
@@ -169,11 +164,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       .map((each) => [each.branch, each]),
   );
   const treesByBranch = chooseTrees(trees, context.path);
-  const named = new Set([
-    ...(rows === null ? [] : byBranch(rows).keys()),
-    ...configured.keys(),
-    ...treesByBranch.keys(),
-  ]);
+  const named = new Set([...(rows?.branches.keys() ?? []), ...configured.keys(), ...treesByBranch.keys()]);
   named.delete(HEAD_BRANCH);
   const segments = new BranchSegments(
     new Map([...treesByBranch].map(([branch, tree]) => [branch, lastSegment(tree.path)])),
@@ -214,7 +205,7 @@ function supersededBy(
 
 function goneCandidate(
   tree: Published,
-  rowsByRepository: ReadonlyMap<string, readonly WorkbookRow[]> | null,
+  rowsByRepository: ReadonlyMap<string, RepositoryRows> | null,
   selection: Selection,
 ): Candidate {
   return {
@@ -222,7 +213,7 @@ function goneCandidate(
     repository: tree.repository,
     path: tree.path,
     listed: null,
-    rows: rowsByRepository === null ? null : (rowsByRepository.get(tree.repository.fullName) ?? []),
+    rows: rowsByRepository === null ? null : (rowsByRepository.get(tree.repository.fullName) ?? NO_ROWS),
     published: tree,
     occupant: null,
     configured: null,

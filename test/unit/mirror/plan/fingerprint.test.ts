@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { fingerprintDigest, fingerprintOfTree, isSettled } from '../../../../src/mirror/plan/fingerprint.ts';
+import { fingerprintOfTree, RepositoryRows, RowGroups } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { row } from '../../../support/builders.ts';
 
@@ -23,6 +23,18 @@ const somePaths = fc.subarray(PATHS);
 const rowPerBranch = fc.uniqueArray(someRow, { selector: ({ path, branch }) => `${branch}\n${path}` });
 /** A service that lists each workbook once, with its latest version's branch. */
 const rowPerWorkbook = fc.uniqueArray(someRow, { selector: ({ path }) => path });
+
+function fingerprintDigest(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  borrowed: readonly string[] = [],
+): string {
+  return new RepositoryRows(rows).digest(branch, borrowed);
+}
+
+function isSettled(rows: readonly WorkbookRow[], branch: string): boolean {
+  return new RepositoryRows(rows).isSettled(branch);
+}
 
 describe('the digest of a branch', () => {
   it('does not depend on the order of the rows, nor on repetitions', () => {
@@ -201,5 +213,29 @@ describe('whether the service has finished with a branch', () => {
     const rows = [row({ branch: 'dev', processing: 1 }), row({ branch: 'old', versionStatus: 'pending' })];
     expect(isSettled(rows, 'main')).toBe(true);
     expect(isSettled([], 'main')).toBe(true);
+  });
+});
+
+describe('the groups of listings', () => {
+  it('give what was computed of the same rows, and of no others', () => {
+    const one = [row({ path: 'a' }), row({ path: 'b', branch: 'dev' })];
+    const other = [row({ repository: 'Sales' })];
+    const groups = new RowGroups();
+    const before = groups.of([...one, ...other]);
+    const changed = groups.of([
+      ...one.slice(0, 1),
+      row({ path: 'b', branch: 'dev', versionId: 'v2' }),
+      ...other,
+    ]);
+    expect(changed.get('Sales')).toBe(before.get('Sales'));
+    expect(changed.get('Accounting')?.digest('dev')).not.toBe(before.get('Accounting')?.digest('dev'));
+    expect(changed.get('Accounting')?.digest('main')).toBe(before.get('Accounting')?.digest('main'));
+  });
+
+  it('do not take what a tree borrows for what another one does', () => {
+    const rows = new RepositoryRows([row({ path: 'a' }), row({ path: 'b', branch: 'dev' })]);
+    const digests = [[], ['b'], [], ['c'], ['b']].map((borrowed) => rows.digest('main', borrowed));
+    expect(digests.map((digest) => digest === digests[0])).toEqual([true, false, true, true, false]);
+    expect(digests[4]).toBe(digests[1]);
   });
 });
