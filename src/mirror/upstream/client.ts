@@ -14,7 +14,7 @@ import {
 } from './download-contents.ts';
 import { createRepository, type NewRepository } from './creation.ts';
 import { RowJoiner } from './join.ts';
-import { PageCache } from './page-cache.ts';
+import { PageCache } from './pages.ts';
 import type { ReferenceMemory } from './references.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
@@ -60,6 +62,13 @@ export async function readWhole(
   } catch (error) {
     throw brokenOff(error, url);
   }
+}
+
+/** A strong digest of the bytes of an answer. */
+export function digestOfBytes(pieces: readonly Uint8Array[]): string {
+  const hash = createHash('sha256');
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest('base64');
 }
 
 /** The error for an answer that is not of the kind that the API gives there. */

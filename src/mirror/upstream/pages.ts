@@ -1,58 +1,37 @@
-import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
+import { pageSchema } from '../../lib/api/schemas.ts';
+import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { credentialRefused, statusError } from './failures.ts';
+import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
+import type { WorkbookRow } from './listing.ts';
+import { learnSteps, nextPageUrl, stepAhead } from './page-addresses.ts';
+import { strongTag } from './resume.ts';
+import type { Answer, Transport, TransportRequest } from './transport.ts';
+import { readWorkbookRows } from './workbook-rows.ts';
 
-/**
- * Where the next page is. `next` may be absolute, a path or a query, and behind a proxy it may name the service's inner
- * host or lack the prefix of the base address: the token goes to this list only, so that of a `next` that leads elsewhere
- * only the query counts (service specification, section 2.5: "Reference to the next page").
- * @param next the reference as the page gives it
- * @param current the address that the page came from
- * @throws MirrorError `listing.malformed` when it is no reference to another page of this list
- */
-export function nextPageUrl(next: string, current: URL): URL {
-  if (next.length > MAX_REFERENCE_LENGTH) throw malformed(next);
-  const resolved = URL.parse(next, current.href);
-  if (resolved === null) throw malformed(next);
-  const list = listPath(current);
-  const isBelow = resolved.origin === current.origin && resolved.pathname.startsWith(`${list}/`);
-  const target = new URL(isBelow ? resolved : current);
-  if (!isBelow) {
-    if (resolved.search === '') throw malformed(next);
-    if (current.pathname !== `${list}/`) target.pathname = list;
-    target.search = resolved.search;
-  }
-  target.username = '';
-  target.password = '';
-  const status = current.searchParams.get('status');
-  if (status !== null && !target.searchParams.has('status')) target.searchParams.set('status', status);
-  target.hash = '';
-  return target;
+/** A page of the list of workbooks, as it was understood. */
+export interface Page {
+  /** The address that it came from. */
+  readonly url: URL;
+  readonly count: number;
+  readonly next: URL | null;
+  readonly rows: readonly WorkbookRow[];
+  readonly malformed: number;
 }
 
-/** Servers need take no longer addresses (RFC 9110, section 4.1). */
-const MAX_REFERENCE_LENGTH = 8000;
-
-/** The path of the list itself, of which a page may be a part. */
-function listPath(current: URL): string {
-  const at = current.pathname.indexOf(WORKBOOKS_PATH);
-  return at === -1 ? current.pathname : current.pathname.slice(0, at + WORKBOOKS_PATH.length);
+/** A page, and what tells whether it has changed. */
+export interface KnownPage {
+  readonly page: Page;
+  /** Of the bytes that it was understood from. */
+  readonly digest: string;
+  /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
+  readonly etag: string | null;
 }
 
-function malformed(next: string): MirrorError {
-  return new MirrorError(
-    'listing.malformed',
-    `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
-    {
-      hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
-    },
-  );
-}
-
-/** What one reading of all pages gave. */
-export interface Reading<Row> {
-  readonly rows: readonly Row[];
-  /** The `count` of each page. */
-  readonly counts: readonly number[];
+/** What reading all pages gave. */
+export interface Reading {
+  readonly pages: readonly Page[];
+  readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
   readonly malformed: number;
   /** Whether a row occurs twice. */
@@ -61,34 +40,188 @@ export interface Reading<Row> {
   readonly isCut: boolean;
 }
 
-/** What to think of a reading. */
-export type Completeness =
-  | { readonly kind: 'complete' }
-  | { readonly kind: 'doubtful'; readonly why: string };
+/**
+ * What is known of a list from when it was read last: a page of the same bytes is not understood a second time, and a list of
+ * the same pages not judged. Of one list only the last reading is kept, so that it grows with the list and no further.
+ */
+export class PageCache {
+  private pages = new Map<string, KnownPage>();
+  private reading: Reading | null = null;
+  /** Whether pages may be asked for before the page before them has named them: until the service refuses one. */
+  mayAskAhead = true;
 
-/** Judges whether pages shifted while they were read: counts must agree with each other and with the rows. */
-export function checkCompleteness(reading: Reading<unknown>): Completeness {
-  const total = reading.rows.length + reading.malformed;
-  const [count] = reading.counts;
-  if (reading.isCut) return { kind: 'doubtful', why: 'a page was gone while it was read' };
-  if (count === undefined) return { kind: 'doubtful', why: 'there was no page' };
-  if (reading.counts.some((each) => each !== count)) {
-    return { kind: 'doubtful', why: 'the count changed from page to page' };
+  /** What is known of the page that an address gave. */
+  page(target: string): KnownPage | null {
+    return this.pages.get(target) ?? null;
   }
-  if (count !== total)
-    return { kind: 'doubtful', why: `the count says ${count}, the pages hold ${total} rows` };
-  if (reading.repeats) return { kind: 'doubtful', why: 'a row occurs twice' };
-  return { kind: 'complete' };
+
+  /** The last reading, if it came to its end. */
+  get last(): Reading | null {
+    return this.reading;
+  }
+
+  /** Notes that a page has changed: the old one is forgotten at once, so that there are never two of all. */
+  forget(target: string): void {
+    if (this.pages.delete(target)) this.reading = null;
+  }
+
+  /** Keeps a reading that came to its end, and the pages that it was made from instead of all others. */
+  keep(reading: Reading, pages: Map<string, KnownPage>): void {
+    this.reading = reading.isCut ? null : reading;
+    this.pages = pages;
+  }
 }
 
+/** How many pages may be on their way before the page before them has named them. */
+const MAX_AHEAD = 3;
+
 /**
- * Whether two readings hold the same rows.
- * @param keyOf gives a text for a row that is the same for the same row
+ * A list that is read once, page by page. Where the addresses of its pages go on by a number, some pages are asked for ahead, no
+ * more than the list says that it has. Such an answer counts only once the page before it has named its address; one that
+ * failed never counts, and ends asking ahead: for good where the service refused it.
  */
-export function sameRows<Row>(one: Reading<Row>, other: Reading<Row>, keyOf: (row: Row) => string): boolean {
-  if (one.rows.length !== other.rows.length || one.malformed !== other.malformed) return false;
-  if (one.rows === other.rows) return true;
-  const a = one.rows.map(keyOf).sort();
-  const b = other.rows.map(keyOf).sort();
-  return a.every((key, index) => key === b[index]);
+export class PageSource {
+  private readonly transport: Transport;
+  private readonly memory: PageCache;
+  private readonly signal: AbortSignal;
+  private readonly whileWanted: ReturnType<typeof joinSignals>;
+  private readonly abandon = new AbortController();
+  private readonly onTheWay = new Map<string, Promise<KnownPage | null>>();
+  /** Addresses of the pages that were taken. */
+  private readonly visited = new Set<string>();
+  private mayAskAhead: boolean;
+  private rowsTaken = 0;
+  private latest: Page | null = null;
+  private former: URL | null = null;
+
+  constructor(transport: Transport, memory: PageCache, signal: AbortSignal) {
+    this.transport = transport;
+    this.memory = memory;
+    this.signal = signal;
+    this.whileWanted = joinSignals(signal, this.abandon.signal);
+    this.mayAskAhead = memory.mayAskAhead;
+  }
+
+  /**
+   * The page at an address; null where the service has none there.
+   * @throws MirrorError `service.*`, `listing.malformed`, `credentials.refused`
+   */
+  async take(target: string | URL): Promise<KnownPage | null> {
+    const foreseen = target instanceof URL ? this.takeForeseen(target) : undefined;
+    const plain = foreseen === undefined ? this.ask(target, this.signal) : null;
+    if (target instanceof URL) this.goAhead(target);
+    let known = (await foreseen) ?? null;
+    // What is wrong with a page is told by an answer that was needed.
+    if (known === null || this.visited.has(known.page.url.href)) {
+      known = await (plain ?? this.ask(target, this.signal));
+    }
+    if (known !== null) this.visited.add(known.page.url.href);
+    this.latest = known?.page ?? null;
+    this.rowsTaken += known === null ? 0 : rowsOf(known.page);
+    return known;
+  }
+
+  /** Gives up what was asked for and turned out not to be needed. To be called when the reading is over, however it ended. */
+  close(): void {
+    this.mayAskAhead = false;
+    this.abandon.abort();
+    this.whileWanted.leave();
+    this.onTheWay.clear();
+  }
+
+  private takeForeseen(target: URL): Promise<KnownPage | null> | undefined {
+    const foreseen = this.onTheWay.get(target.href);
+    if (foreseen === undefined && this.onTheWay.size > 0) this.close();
+    this.onTheWay.delete(target.href);
+    return foreseen;
+  }
+
+  private goAhead(target: URL): void {
+    const steps = this.former === null ? null : learnSteps(this.former, target);
+    this.former = target;
+    const { latest } = this;
+    if (!this.mayAskAhead || steps === null || latest === null) return;
+    for (let pages = 1; pages <= MAX_AHEAD && rowsOf(latest) > 0; pages += 1) {
+      if (this.rowsTaken + pages * rowsOf(latest) >= latest.count) return;
+      const further = stepAhead(steps, pages);
+      if (!this.onTheWay.has(further.href)) this.onTheWay.set(further.href, this.askAhead(further));
+    }
+  }
+
+  private async askAhead(target: URL): Promise<KnownPage | null> {
+    let status = 0;
+    const onStatus = (latest: number): void => {
+      status = latest;
+    };
+    const known = await this.ask(target, this.whileWanted.signal, { isTentative: true, onStatus }).catch(
+      () => null,
+    );
+    if (known !== null) return known;
+    if (status >= 400) this.memory.mayAskAhead = false;
+    this.close();
+    return null;
+  }
+
+  private async ask(
+    target: string | URL,
+    signal: AbortSignal,
+    tentative: Pick<TransportRequest, 'isTentative' | 'onStatus'> = {},
+  ): Promise<KnownPage | null> {
+    const key = target.toString();
+    for (let before = this.memory.page(key); ; before = null) {
+      const headers: Record<string, string> = {};
+      if (typeof before?.etag === 'string') headers['if-none-match'] = before.etag;
+      const request = { generation: 'v1', judgesKey: true, target, signal, headers, ...tentative } as const;
+      const known = await this.transport.send(request, (answer) => {
+        if (this.visited.has(answer.url.href)) throw circular(answer.url);
+        return answer.status === 404 ? Promise.resolve(null) : readPage(answer, this.transport, before);
+      });
+      if (before !== null && (known === 'of-another-place' || known?.page !== before.page))
+        this.memory.forget(key);
+      if (known !== 'of-another-place') return known;
+    }
+  }
+}
+
+function rowsOf({ rows, malformed }: Page): number {
+  return rows.length + malformed;
+}
+
+function circular({ search }: URL): MirrorError {
+  return new MirrorError(
+    'listing.malformed',
+    `The pages of the list of workbooks lead in a circle: ${search}.`,
+  );
+}
+
+/** Reads a page, unless it is the one that is known; `of-another-place` when what the service knows of it is not. */
+async function readPage(
+  answer: Answer,
+  { limits }: Transport,
+  before: KnownPage | null,
+): Promise<KnownPage | 'of-another-place'> {
+  const { status, url } = answer;
+  // What `next` refers to depends on where the page comes from, and a redirect may lead elsewhere.
+  const isSamePlace = before?.page.url.href === url.href;
+  if (status === 304 && before !== null && before.etag !== null)
+    return isSamePlace ? before : 'of-another-place';
+  if (status === 403) throw credentialRefused('v1', 403, url, [answer.keyPlace]);
+  if (status !== 200) throw statusError(status, url, undefined);
+  const pieces = await readWhole(answer, limits);
+  const digest = digestOfBytes(pieces);
+  const etag = strongTag(answer.headers['etag']);
+  if (before?.digest === digest && isSamePlace) return { page: before.page, digest, etag };
+  return { page: understand(answer, pieces), digest, etag };
+}
+
+function understand(answer: Answer, pieces: readonly Uint8Array[]): Page {
+  const parsed = pageSchema.safeParse(parseJson(answer, pieces));
+  if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
+  const { count, next, results } = parsed.data;
+  return {
+    url: answer.url,
+    count,
+    next: next === null || next === undefined || next === '' ? null : nextPageUrl(next, answer.url),
+    ...readWorkbookRows(results),
+  };
 }

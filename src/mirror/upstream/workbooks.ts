@@ -1,9 +1,7 @@
 import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { WorkbookRow } from './listing.ts';
-import { type KnownPage, PageCache, type ListReading, type Page } from './page-cache.ts';
-import { PageSource } from './page-source.ts';
-import { checkCompleteness, sameRows } from './pages.ts';
+import { type KnownPage, type Page, PageCache, PageSource, type Reading } from './pages.ts';
 import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
@@ -19,12 +17,6 @@ export interface WorkbookList {
 
 const MAX_READINGS = 4;
 
-/** Pages without a row that was not seen before: some services give a few empty ones. */
-const SPARE_PAGES = 1000;
-
-/** More workbooks than any service has, and than fit into memory; stops pages that are made up as they are asked for. */
-const MAX_ROWS = 2_000_000;
-
 /**
  * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
  * until two readings in a row give the same rows: then nothing shifted, but absence from it still proves nothing.
@@ -39,32 +31,55 @@ export async function readWorkbooks(
   memory = new PageCache(),
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
-  let previous: ListReading | null = null;
-  let why = '';
+  let previous: Reading | null = null;
+  let doubt: string | null = null;
   for (let readings = 0; readings < MAX_READINGS; readings += 1) {
     const reading = await readAllPages(transport, signal, workbooksPath(status), memory);
     if (reading === null) return null;
-    const judgement = checkCompleteness(reading);
-    const problems =
-      reading.malformed === 0 ? [] : [`${reading.malformed} rows of the list of workbooks are malformed`];
-    const { rows } = reading;
-    const pages = reading.pages.map((page) => page.rows);
-    if (judgement.kind === 'complete') {
-      return { rows, pages, isComplete: reading.malformed === 0, problems };
-    }
-    why = judgement.why;
-    if (previous !== null && !reading.isCut && sameRows(previous, reading, keyOf)) {
-      return { rows, pages, isComplete: false, problems: [...problems, `in the list of workbooks ${why}`] };
-    }
+    doubt = doubtAbout(reading);
+    const isStable = previous !== null && !reading.isCut && sameRows(previous, reading);
+    if (doubt === null || isStable) return listOf(reading, doubt);
     previous = reading;
   }
   throw new MirrorError(
     'listing.inconsistent',
-    `The list of workbooks changes faster than it can be read: ${why}.`,
+    `The list of workbooks changes faster than it can be read: ${doubt}.`,
     {
       hint: 'Nothing was deleted. It is tried again by itself.',
     },
   );
+}
+
+function listOf({ rows, pages, malformed }: Reading, doubt: string | null): WorkbookList {
+  return {
+    rows,
+    pages: pages.map((page) => page.rows),
+    isComplete: doubt === null && malformed === 0,
+    problems: [
+      ...(malformed === 0 ? [] : [`${malformed} rows of the list of workbooks are malformed`]),
+      ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
+    ],
+  };
+}
+
+/** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
+export function doubtAbout({ pages, rows, malformed, repeats, isCut }: Reading): string | null {
+  const [first] = pages;
+  const total = rows.length + malformed;
+  if (isCut) return 'a page was gone while it was read';
+  if (first === undefined) return 'there was no page';
+  if (pages.some(({ count }) => count !== first.count)) return 'the count changed from page to page';
+  if (first.count !== total) return `the count says ${first.count}, the pages hold ${total} rows`;
+  return repeats ? 'a row occurs twice' : null;
+}
+
+/** Whether two readings hold the same rows. */
+export function sameRows(one: Reading, other: Reading): boolean {
+  if (one.rows.length !== other.rows.length || one.malformed !== other.malformed) return false;
+  if (one.rows === other.rows) return true;
+  const a = one.rows.map(keyOf).sort();
+  const b = other.rows.map(keyOf).sort();
+  return a.every((key, index) => key === b[index]);
 }
 
 function keyOf({ id, branch, versionId }: WorkbookRow): string {
@@ -76,98 +91,76 @@ async function readAllPages(
   signal: AbortSignal,
   path: string,
   memory: PageCache,
-): Promise<ListReading | null> {
+): Promise<Reading | null> {
   const source = new PageSource(transport, memory, signal);
-  const asked = new Map<string, KnownPage>();
+  const taken = new Map<string, KnownPage>();
   const pages: Page[] = [];
-  const reader = new ListingReader(memory);
-  let isCut = false;
+  const watch = new PageWatch();
+  let isAsBefore = true;
   let target: string | URL | null = path;
   try {
     while (target !== null) {
-      const known: KnownPage | null = await source.take(target);
-      if (known === null) {
-        if (pages.length === 0) return null;
-        isCut = true;
-        break;
-      }
-      const { page } = known;
-      asked.set(target.toString(), known);
-      pages.push(page);
-      reader.follow(pages);
-      target = page.next;
+      const known = await source.take(target);
+      if (known === null) break;
+      taken.set(target.toString(), known);
+      pages.push(known.page);
+      // As long as the pages are those of the last reading, it is known what they come to.
+      isAsBefore &&= memory.last?.pages[pages.length - 1] === known.page;
+      if (!isAsBefore) watch.follow(pages);
+      target = known.page.next;
     }
   } finally {
     source.close();
   }
-  const reading = reader.end(pages, isCut);
-  memory.keep(reading, asked);
+  if (pages.length === 0) return null;
+  const isCut = target !== null;
+  const before = isAsBefore && !isCut ? memory.last : null;
+  const reading = before ?? readingOf(pages, watch, isCut);
+  memory.keep(reading, taken);
   return reading;
 }
 
-/** Watches the pages of a reading come. As long as they are those of the last one, what they come to is known. */
-class ListingReader {
-  private readonly memory: PageCache;
-  private readonly seen = new SeenRows();
-  private watched = 0;
-  private rows = 0;
-  private idlePages = 0;
-  private greatestCount = 0;
-
-  constructor(memory: PageCache) {
-    this.memory = memory;
-  }
-
-  /** Looks at the page that came last. @throws MirrorError `listing.malformed` when the pages do not end */
-  follow(pages: readonly Page[]): void {
-    const at = pages.length - 1;
-    if (this.watched > 0 || this.memory.last?.pages[at] !== pages[at]) this.watch(pages);
-  }
-
-  /** What the whole reading comes to. */
-  end(pages: readonly Page[], isCut: boolean): ListReading {
-    const { last } = this.memory;
-    // The same pages name the same next ones, down to the last.
-    if (last !== null && !isCut && this.watched === 0) return last;
-    this.watch(pages);
-    return {
-      pages,
-      rows: pages.flatMap((page) => page.rows),
-      counts: pages.map((page) => page.count),
-      malformed: pages.reduce((sum, page) => sum + page.malformed, 0),
-      repeats: this.seen.repeats,
-      isCut,
-    };
-  }
-
-  private watch(pages: readonly Page[]): void {
-    for (const page of pages.slice(this.watched)) {
-      this.watched += 1;
-      this.rows += page.rows.length + page.malformed;
-      this.greatestCount = Math.max(this.greatestCount, page.count);
-      if (!this.seen.add(page.rows)) this.idlePages += 1;
-      const isIdle = this.idlePages > SPARE_PAGES || this.watched > this.greatestCount + SPARE_PAGES;
-      if (isIdle || this.rows > MAX_ROWS) throw endless();
-    }
-  }
+function readingOf(pages: readonly Page[], watch: PageWatch, isCut: boolean): Reading {
+  watch.follow(pages);
+  return {
+    pages,
+    rows: pages.flatMap((page) => page.rows),
+    malformed: pages.reduce((sum, page) => sum + page.malformed, 0),
+    repeats: watch.repeats,
+    isCut,
+  };
 }
 
-/** Tells rows that were seen before: the same version of the same workbook on the same branch. */
-class SeenRows {
-  /** Whether a row came twice. */
+/** Pages without a row that was not seen before: some services give a few empty ones. */
+const SPARE_PAGES = 1000;
+
+/** More workbooks than any service has, and than fit into memory; stops pages that are made up as they are asked for. */
+const MAX_ROWS = 2_000_000;
+
+/** Watches the pages of a reading: whether they end, and whether a row comes twice. */
+class PageWatch {
+  /** Whether a row came twice: the same version of the same workbook on the same branch. */
   repeats = false;
   private readonly firsts = new Map<string, WorkbookRow>();
   /** Keys of the further rows of workbooks, which most workbooks have not. */
   private readonly further = new Set<string>();
+  private pages = 0;
+  private rows = 0;
+  private idlePages = 0;
+  private greatestCount = 0;
 
-  /** Notes the rows of a page; gives whether there is one among them that was not seen before. */
-  add(rows: readonly WorkbookRow[]): boolean {
-    let isNew = false;
-    for (const row of rows) {
-      if (this.isNew(row)) isNew = true;
-      else this.repeats = true;
+  /** Looks at the pages that it has not seen yet. @throws MirrorError `listing.malformed` when the pages do not end */
+  follow(pages: readonly Page[]): void {
+    for (const page of pages.slice(this.pages)) {
+      this.pages += 1;
+      this.rows += page.rows.length + page.malformed;
+      this.greatestCount = Math.max(this.greatestCount, page.count);
+      const fresh = page.rows.filter((row) => this.isNew(row)).length;
+      if (fresh === 0) this.idlePages += 1;
+      if (fresh < page.rows.length) this.repeats = true;
+      const isIdle = this.idlePages > SPARE_PAGES || this.pages > this.greatestCount + SPARE_PAGES;
+      if (isIdle || this.rows > MAX_ROWS) throw endless();
     }
-    return isNew;
   }
 
   private isNew(row: WorkbookRow): boolean {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { PageCache } from '../../../../src/mirror/upstream/page-cache.ts';
+import { PageCache } from '../../../../src/mirror/upstream/pages.ts';
 import type { PauseMemory } from '../../../../src/mirror/upstream/pause.ts';
 import { createTransport, type Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { readWorkbooks } from '../../../../src/mirror/upstream/workbooks.ts';

@@ -6,10 +6,16 @@ import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { createBandwidth } from '../../../../src/mirror/upstream/bandwidth.ts';
-import { PageCache } from '../../../../src/mirror/upstream/page-cache.ts';
+import { PageCache, type Reading } from '../../../../src/mirror/upstream/pages.ts';
 import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
-import { readWorkbooks, type WorkbookList } from '../../../../src/mirror/upstream/workbooks.ts';
+import {
+  doubtAbout,
+  readWorkbooks,
+  sameRows,
+  type WorkbookList,
+} from '../../../../src/mirror/upstream/workbooks.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { row } from '../../../support/builders.ts';
 
 const LIST = 'https://service.example/api/v1/workbooks';
 
@@ -203,7 +209,7 @@ describe('pages that are asked for ahead', () => {
     ['no more once the service refused one', 429, 0],
     ['no more once the service had none there', 404, 0],
     ['again after one to which no answer came', null, 8],
-    ['again after one that was answered, and then broke off', 200, 8],
+    ['again after one whose answer says nothing', 299, 8],
   ])('are asked for %s', async (_what, status, later) => {
     let isFailing = true;
     const fails = ({ isTentative, onStatus }: TransportRequest): boolean => {
@@ -269,6 +275,79 @@ describe('pages that are asked for ahead', () => {
     const list = await read(transportTo(() => places).transport);
     expect(list?.isComplete).toBe(true);
     expect(list?.rows.map(({ path }) => path)).toEqual([0, 1, 2, 3, 4, 5].map((at) => `folder/${at}.xlsx`));
+  });
+});
+
+interface ReadingFacts extends Partial<Reading> {
+  /** A path of each row. */
+  readonly keys: readonly string[];
+  /** What each page says of how many rows there are. */
+  readonly counts?: readonly number[];
+}
+
+function reading({ keys, counts = [keys.length], ...fields }: ReadingFacts): Reading {
+  const rows = keys.map((path) => row({ path }));
+  const page = { url: new URL(LIST), next: null, rows, malformed: 0 };
+  const pages = counts.map((count) => ({ ...page, count }));
+  const repeats = new Set(keys).size !== keys.length;
+  return { pages, rows, malformed: 0, repeats, isCut: false, ...fields };
+}
+
+describe('a reading of all pages', () => {
+  it.each<[string, Reading, string]>([
+    ['nothing, and says so', reading({ keys: [] }), 'complete'],
+    ['as many rows as every page says', reading({ keys: ['a', 'b'], counts: [2, 2] }), 'complete'],
+    [
+      'as many rows as it says, malformed ones among them',
+      reading({ keys: ['a'], counts: [2], malformed: 1 }),
+      'complete',
+    ],
+    ['no page', reading({ keys: [], counts: [] }), 'there was no page'],
+    [
+      'counts that differ',
+      reading({ keys: ['a', 'b'], counts: [2, 3] }),
+      'the count changed from page to page',
+    ],
+    ['too few rows', reading({ keys: ['a'], counts: [2] }), 'the count says 2, the pages hold 1 rows'],
+    ['too many rows', reading({ keys: ['a', 'b'], counts: [1] }), 'the count says 1, the pages hold 2 rows'],
+    ['a row twice', reading({ keys: ['a', 'a'] }), 'a row occurs twice'],
+  ])('with %s', (_what, of, expected) => {
+    expect(doubtAbout(of) ?? 'complete').toBe(expected);
+  });
+
+  it('is complete only if no row was lost or doubled', () => {
+    const keys = fc.uniqueArray(fc.string(), { minLength: 1 });
+    fc.assert(
+      fc.property(keys, fc.nat(), (all, pick) => {
+        const at = pick % all.length;
+        expect(doubtAbout(reading({ keys: all }))).toBeNull();
+        const lost = all.filter((_key, index) => index !== at);
+        expect(doubtAbout(reading({ keys: lost, counts: [all.length] }))).not.toBeNull();
+        const shifted = all.map((key, index) => (index === at ? (all[at - 1] ?? all.at(-1) ?? '') : key));
+        fc.pre(all.length > 1);
+        expect(doubtAbout(reading({ keys: shifted }))).not.toBeNull();
+      }),
+    );
+  });
+});
+
+describe('two readings', () => {
+  it.each<[string, Reading, Reading, boolean]>([
+    ['the same rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'b'] }), true],
+    ['the same rows in another order', reading({ keys: ['b', 'a'] }), reading({ keys: ['a', 'b'] }), true],
+    [
+      'the same rows under other counts',
+      reading({ keys: ['a'], counts: [5] }),
+      reading({ keys: ['a'] }),
+      true,
+    ],
+    ['other rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'c'] }), false],
+    ['fewer rows', reading({ keys: ['a'] }), reading({ keys: ['a', 'b'] }), false],
+    ['rows in other numbers', reading({ keys: ['a', 'a', 'b'] }), reading({ keys: ['a', 'b', 'b'] }), false],
+    ['more malformed rows', reading({ keys: ['a'] }), reading({ keys: ['a'], malformed: 1 }), false],
+  ])('of %s', (_what, one, other, same) => {
+    expect(sameRows(one, other)).toBe(same);
+    expect(sameRows(other, one)).toBe(same);
   });
 });
 

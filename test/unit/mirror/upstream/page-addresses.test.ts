@@ -1,12 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  checkCompleteness,
-  nextPageUrl,
-  type Reading,
-  sameRows,
-} from '../../../../src/mirror/upstream/pages.ts';
+import { learnSteps, nextPageUrl, stepAhead } from '../../../../src/mirror/upstream/page-addresses.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const CURRENT = new URL('https://service.example/app/api/v1/workbooks');
@@ -126,69 +121,50 @@ describe('the address of the next page', () => {
   });
 });
 
-function reading({
-  keys,
-  ...fields
-}: Partial<Reading<string>> & { readonly keys: readonly string[] }): Reading<string> {
-  const repeats = new Set(keys).size !== keys.length;
-  return { rows: keys, counts: [keys.length], malformed: 0, repeats, isCut: false, ...fields };
+const LIST = 'https://service.example/api/v1/workbooks';
+
+function foreseen(one: string, other: string): string | null {
+  const steps = learnSteps(new URL(one, LIST), new URL(other, LIST));
+  return steps === null ? null : stepAhead(steps, 1).href;
 }
 
-describe('a reading of all pages', () => {
-  it.each<[string, Reading<string>, string]>([
-    ['nothing, and says so', reading({ keys: [] }), 'complete'],
-    ['as many rows as every page says', reading({ keys: ['a', 'b'], counts: [2, 2] }), 'complete'],
-    [
-      'as many rows as it says, malformed ones among them',
-      reading({ keys: ['a'], counts: [2], malformed: 1 }),
-      'complete',
-    ],
-    ['no page', reading({ keys: [], counts: [] }), 'there was no page'],
-    [
-      'counts that differ',
-      reading({ keys: ['a', 'b'], counts: [2, 3] }),
-      'the count changed from page to page',
-    ],
-    ['too few rows', reading({ keys: ['a'], counts: [2] }), 'the count says 2, the pages hold 1 rows'],
-    ['too many rows', reading({ keys: ['a', 'b'], counts: [1] }), 'the count says 1, the pages hold 2 rows'],
-    ['a row twice', reading({ keys: ['a', 'a'] }), 'a row occurs twice'],
-  ])('with %s', (_what, of, expected) => {
-    const judgement = checkCompleteness(of);
-    expect(judgement.kind === 'doubtful' ? judgement.why : judgement.kind).toBe(expected);
+describe('the addresses of further pages', () => {
+  it.each([
+    ['?page=2', '?page=3', '?page=4'],
+    ['?page=0', '?page=1', '?page=2'],
+    ['?offset=500&limit=500', '?offset=1000&limit=500', '?offset=1500&limit=500'],
+    ['?limit=500&offset=0', '?limit=500&offset=500', '?limit=500&offset=1000'],
+    ['?status=failure&page=9', '?status=failure&page=10', '?status=failure&page=11'],
+    ['?a=%20b+c&page=2', '?a=%20b+c&page=3', '?a=%20b+c&page=4'],
+  ])('after %s and %s are foreseen', (one, other, expected) => {
+    expect(foreseen(one, other)).toBe(LIST + expected);
   });
 
-  it('is complete only if no row was lost or doubled', () => {
-    const keys = fc.uniqueArray(fc.string(), { minLength: 1 });
+  it.each([
+    ['an opaque cursor', '?cursor=a1', '?cursor=b2'],
+    ['a cursor that is a number with letters', '?cursor=1a', '?cursor=2a'],
+    ['a number that stays', '?page=2', '?page=2'],
+    ['a number that falls', '?page=3', '?page=2'],
+    ['two numbers that grow', '?page=1&offset=0', '?page=2&offset=500'],
+    ['another name', '?page=1', '?seite=2'],
+    ['another path', '/api/v1/workbooks/page/1?x=1', '/api/v1/workbooks/page/2?x=2'],
+    ['one parameter more', '?page=1', '?page=2&last=true'],
+    ['leading zeros', '?page=01', '?page=02'],
+    ['a number that is too great', '?id=9007199254740993', '?id=9007199254740995'],
+    ['no query', '', ''],
+    ['a value without a name', '?1', '?2'],
+  ])('are not guessed from %s', (_what, one, other) => {
+    expect(foreseen(one, other)).toBeNull();
+  });
+
+  it('go on as any two of them do', () => {
+    const numbers = fc.tuple(fc.nat(1_000_000), fc.integer({ min: 1, max: 10_000 }), fc.nat(20));
     fc.assert(
-      fc.property(keys, fc.nat(), (all, pick) => {
-        const at = pick % all.length;
-        expect(checkCompleteness(reading({ keys: all })).kind).toBe('complete');
-        const lost = all.filter((_key, index) => index !== at);
-        expect(checkCompleteness(reading({ keys: lost, counts: [all.length] })).kind).toBe('doubtful');
-        const shifted = all.map((key, index) => (index === at ? (all[at - 1] ?? all.at(-1) ?? '') : key));
-        fc.pre(all.length > 1);
-        expect(checkCompleteness(reading({ keys: shifted })).kind).toBe('doubtful');
+      fc.property(numbers, fc.webQueryParameters(), ([first, step, pages], other) => {
+        const at = (index: number): URL => new URL(`${LIST}?offset=${first + index * step}&${other}`);
+        const steps = learnSteps(at(0), at(1));
+        expect(steps === null ? null : stepAhead(steps, pages).href).toBe(at(1 + pages).href);
       }),
     );
-  });
-});
-
-describe('two readings', () => {
-  it.each<[string, Reading<string>, Reading<string>, boolean]>([
-    ['the same rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'b'] }), true],
-    ['the same rows in another order', reading({ keys: ['b', 'a'] }), reading({ keys: ['a', 'b'] }), true],
-    [
-      'the same rows under other counts',
-      reading({ keys: ['a'], counts: [5] }),
-      reading({ keys: ['a'] }),
-      true,
-    ],
-    ['other rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'c'] }), false],
-    ['fewer rows', reading({ keys: ['a'] }), reading({ keys: ['a', 'b'] }), false],
-    ['rows in other numbers', reading({ keys: ['a', 'a', 'b'] }), reading({ keys: ['a', 'b', 'b'] }), false],
-    ['more malformed rows', reading({ keys: ['a'] }), reading({ keys: ['a'], malformed: 1 }), false],
-  ])('of %s', (_what, one, other, same) => {
-    expect(sameRows(one, other, String)).toBe(same);
-    expect(sameRows(other, one, String)).toBe(same);
   });
 });
