@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
 import type { Generation } from '../../lib/api/requests.ts';
-import type { MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import type { CredentialPlace } from '../pass/events.ts';
 import {
   attemptsOf,
@@ -11,7 +11,7 @@ import {
   withoutRefusal,
   withRefusal,
 } from './key-refusals.ts';
-import { credentialStalled } from './failures.ts';
+import { contentsRefused, credentialRefused, credentialStalled } from './failures.ts';
 
 /** Where a key comes from. */
 export interface KeySource {
@@ -112,18 +112,42 @@ export class Keyring {
     for (const generation of ['current', 'v1'] as const) {
       const keys = this.#keysOf(generation);
       if (keys.length === 0 || keys.some((key) => this.#waitsUntilMs(key) === null)) continue;
-      if (!isUrgent) throw this.stalled(generation);
+      if (!isUrgent) throw this.#stalled(generation);
       const digests = keys.map(({ digest }) => digest);
       this.#remember(triedAnew(this.#refusals, digests, Date.now()));
     }
   }
 
-  /** The key to send: the one that worked last, else the first one that does not wait and was not declined just now. */
-  choose(generation: Generation, declined: readonly Key[]): Key | null {
+  /**
+   * The key to send: the one that worked last, else the first one that does not wait.
+   * @param declined those that were refused just now, for what is at the address
+   * @throws MirrorError `credentials.refused` when no key is left; `contents.forbidden` when none is let in and it may be about
+   *   what is asked for alone
+   */
+  next(generation: Generation, declined: readonly Key[], url: URL): Key {
+    if (!this.hasKey(generation)) {
+      throw new MirrorError('internal.defect', `There is no key for the API's generation ${generation}.`);
+    }
     const left = this.#keysOf(generation).filter(
       (key) => this.#waitsUntilMs(key) === null && !declined.some(({ digest }) => digest === key.digest),
     );
-    return left.find(({ place }) => place === this.#preferred.get(generation)) ?? left[0] ?? null;
+    const key = left.find(({ place }) => place === this.#preferred.get(generation)) ?? left[0];
+    if (key !== undefined) return key;
+    if (declined.length === 0) throw this.#stalled(generation);
+    if (declined.some((each) => this.#waitsUntilMs(each) === null)) throw contentsRefused(url);
+    throw credentialRefused(
+      generation,
+      401,
+      url,
+      this.#places(generation),
+      this.#nextAttemptAtMs(generation),
+    );
+  }
+
+  /** Notes that one key is let in where others were not: it was about the keys. */
+  prefer(key: Key, declined: readonly Key[]): void {
+    for (const other of declined) this.refuse(other, 0);
+    this.accept(key);
   }
 
   /** Notes that the service refused a key: it waits from now on. `retryAfterMs`: what the answer asked for, 0 if nothing. */
@@ -143,11 +167,6 @@ export class Keyring {
     const inRow = ((doubts.get(digest) ?? 0) + 1) % DOUBTS_TO_JUDGE;
     doubts.set(digest, inRow);
     return inRow === 0;
-  }
-
-  /** Whether all of these keys wait, as the service refused them. */
-  areRefused(keys: readonly Key[]): boolean {
-    return keys.every((key) => this.#waitsUntilMs(key) !== null);
   }
 
   /** Every key, also those that were replaced since they were seen, to keep them out of every text. */
@@ -174,14 +193,14 @@ export class Keyring {
   }
 
   /** The error while all keys of a generation wait. */
-  stalled(generation: Generation): MirrorError {
+  #stalled(generation: Generation): MirrorError {
     const keys = this.#keysOf(generation);
     for (const key of keys) this.#announceRefusal(key);
-    return credentialStalled(generation, this.places(generation), this.nextAttemptAtMs(generation));
+    return credentialStalled(generation, this.#places(generation), this.#nextAttemptAtMs(generation));
   }
 
   /** Where the keys of a generation come from. */
-  places(generation: Generation): CredentialPlace[] {
+  #places(generation: Generation): CredentialPlace[] {
     return this.#options.keys[generation].map(({ place }) => place);
   }
 
@@ -189,7 +208,7 @@ export class Keyring {
    * When a key of a generation that waits may be sent again, in milliseconds since the epoch; null when none waits, or nobody
    * would send it.
    */
-  nextAttemptAtMs(generation: Generation): number | null {
+  #nextAttemptAtMs(generation: Generation): number | null {
     if (this.#options.oneShot === true) return null;
     const times = this.#keysOf(generation).map((key) => this.#waitsUntilMs(key));
     const known = times.filter((time) => time !== null);

@@ -6,7 +6,7 @@ import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
 import type { WorkbookRow } from './listing.ts';
 import { learnSteps, nextPageUrl, stepAhead } from './page-addresses.ts';
 import { strongTag } from './resume.ts';
-import type { Answer, Transport, TransportRequest } from './transport.ts';
+import type { Answer, Transport } from './transport.ts';
 import { readWorkbookRows } from './workbook-rows.ts';
 
 /** A page of the list of workbooks, as it was understood. */
@@ -108,12 +108,12 @@ export class PageSource {
    */
   async take(target: string | URL): Promise<KnownPage | null> {
     const foreseen = target instanceof URL ? this.takeForeseen(target) : undefined;
-    const plain = foreseen === undefined ? this.ask(target, this.signal) : null;
+    const plain = foreseen === undefined ? this.ask(target, this.signal, false) : null;
     if (target instanceof URL) this.goAhead(target);
     let known = (await foreseen) ?? null;
     // What is wrong with a page is told by an answer that was needed.
     if (known === null || this.visited.has(known.page.url.href)) {
-      known = await (plain ?? this.ask(target, this.signal));
+      known = (await (plain ?? this.ask(target, this.signal, false))).known;
     }
     if (known !== null) this.visited.add(known.page.url.href);
     this.latest = known?.page ?? null;
@@ -149,36 +149,39 @@ export class PageSource {
   }
 
   private async askAhead(target: URL): Promise<KnownPage | null> {
-    let status = 0;
-    const onStatus = (latest: number): void => {
-      status = latest;
-    };
-    const known = await this.ask(target, this.whileWanted.signal, { isTentative: true, onStatus }).catch(
-      () => null,
-    );
-    if (known !== null) return known;
-    if (status >= 400) this.memory.mayAskAhead = false;
+    try {
+      const { known, status } = await this.ask(target, this.whileWanted.signal, true);
+      if (known !== null) return known;
+      if (status >= 400) this.memory.mayAskAhead = false;
+    } catch (error) {
+      if (error instanceof MirrorError && error.code === 'credentials.refused')
+        this.memory.mayAskAhead = false;
+    }
     this.close();
     return null;
   }
 
+  /** @param isTentative whether the answer may turn out not to be needed: then a refusal is no failure */
   private async ask(
     target: string | URL,
     signal: AbortSignal,
-    tentative: Pick<TransportRequest, 'isTentative' | 'onStatus'> = {},
-  ): Promise<KnownPage | null> {
+    isTentative: boolean,
+  ): Promise<{ readonly known: KnownPage | null; readonly status: number }> {
     const key = target.toString();
     for (let before = this.memory.page(key); ; before = null) {
       const headers: Record<string, string> = {};
       if (typeof before?.etag === 'string') headers['if-none-match'] = before.etag;
-      const request = { generation: 'v1', judgesKey: true, target, signal, headers, ...tentative } as const;
-      const known = await this.transport.send(request, (answer) => {
+      const request = { generation: 'v1', judgesKey: true, target, signal, headers, isTentative } as const;
+      const { status, known } = await this.transport.send(request, async (answer) => {
         if (this.visited.has(answer.url.href)) throw circular(answer.url);
-        return answer.status === 404 ? Promise.resolve(null) : readPage(answer, this.transport, before);
+        if (answer.status === 404 || (isTentative && answer.status >= 400))
+          return { status: answer.status, known: null };
+        return { status: answer.status, known: await readPage(answer, this.transport, before) };
       });
+      if (known === null && status !== 404) return { status, known };
       if (before !== null && (known === 'of-another-place' || known?.page !== before.page))
         this.memory.forget(key);
-      if (known !== 'of-another-place') return known;
+      if (known !== 'of-another-place') return { status, known };
     }
   }
 }

@@ -1,31 +1,28 @@
-import type { Readable } from 'node:stream';
 import { inspect } from 'node:util';
-
-import { request } from 'undici';
 
 import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { CredentialPlace } from '../pass/events.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { askWithKeys, type Asked, type KeyRequest } from './key-attempts.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
-import { decoded } from './decoding.ts';
+import {
+  type ConnectionOptions,
+  type Connections,
+  createConnections,
+  type WireAnswer,
+} from './connections.ts';
 import { ContentsRefusedError, statusError, transportError } from './failures.ts';
 import { createsNothing, neverArrived, unsure, UnsureError } from './unsure-creation.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
 import { type Continuation, type RetryPolicy, Tries } from './retries.ts';
-import { createWays, type Ways } from './proxies.ts';
 
 /** How requests are made. Durations in milliseconds. */
-export interface TransportOptions extends KeyringOptions, RetryPolicy {
+export interface TransportOptions
+  extends KeyringOptions, RetryPolicy, Omit<ConnectionOptions, 'connections' | 'bufferBytes'> {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
-  readonly connectTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-  /** An answer that gives no byte for so long is given up. */
-  readonly stallTimeoutMs: number;
   /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
   readonly connections: number;
   /** What all downloads of contents together may take, in bytes a second; null for no limit. */
@@ -43,7 +40,10 @@ export interface TransportOptions extends KeyringOptions, RetryPolicy {
 }
 
 /** A request: GET, or POST where it has a body. */
-export interface TransportRequest extends KeyRequest {
+export interface TransportRequest {
+  readonly generation: Generation;
+  /** Whether status 401 is about the key, and not perhaps about what is asked for alone. */
+  readonly judgesKey: boolean;
   /** Below the base address, or a whole address of the same origin. */
   readonly target: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
@@ -53,19 +53,13 @@ export interface TransportRequest extends KeyRequest {
   readonly continuation?: Continuation;
   /** What a POST sends, in JSON. It is sent again only after a failure that says that nothing was done with it. */
   readonly body?: string;
-  /** Whether the answer may turn out not to be needed: a failure is not retried then, and no pause is kept to that it asks for. */
+  /** Whether the answer may turn out not to be needed: it is asked for once, whatever its status, and begins no pause. */
   readonly isTentative?: boolean;
-  /** Told of the status of every answer that is no redirect, whatever becomes of it. */
-  readonly onStatus?: (status: number) => void;
   readonly signal: AbortSignal;
 }
 
 /** An answer whose body is still to be read, once, decoded. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly url: URL;
-  readonly body: Readable;
+export interface Answer extends WireAnswer {
   /** Which of the keys the request was sent with. */
   readonly keyPlace: CredentialPlace;
 }
@@ -83,67 +77,40 @@ export interface Transport {
    */
   readonly admit: (isUrgent: boolean) => void;
   /**
-   * Sends a request and lets `consume` read the answer; what fails in either and may be retried is retried, from the
-   * beginning or as the request's `continuation` says. Statuses 401, 408, 425, 429 and 5xx never reach `consume`. While the service has asked for no requests
-   * (Retry-After, RFC 9110, section 10.2.3; not in answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With
-   * status 401 the other key is tried, if there is one; no key is sent while it waits because it was refused.
-   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `consume` throws: none
+   * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
+   * request's `continuation` says. While the service has asked for no requests (Retry-After, RFC 9110, section 10.2.3; not in
+   * answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With status 401 the
+   * other key is tried, if there is one; no key is sent while it waits because it was refused.
+   * @param read is never given status 401, nor, but for a tentative request, 408, 425, 429 and 5xx
+   * @throws MirrorError `service.*`, `credentials.refused`, `contents.forbidden`, `pass.abandoned`, and what `read` throws: none
    *   of them names a key, even if the service did; where a POST may have been done, the hint says so
    */
-  readonly send: <T>(request: TransportRequest, consume: (answer: Answer) => Promise<T>) => Promise<T>;
+  readonly send: <T>(request: TransportRequest, read: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
   /** What is to be asked for leave before more of any contents is read. */
   readonly bandwidth: Bandwidth;
   readonly close: () => Promise<void>;
 }
 
-const MAX_REDIRECTS = 5;
+/** A poll reads some pages of a list ahead, while a key may be judged. */
+const LIST_CONNECTIONS = 6;
 
-/** Opens the way to a service. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
+/** How much of an answer may wait in memory: much, which is fast, or little, where a limit is to be kept to. */
+const BUFFER_BYTES = 1024 * 1024;
+const LIMITED_BUFFER_BYTES = 64 * 1024;
+
+/** Opens the way to a service. */
 export function createTransport(options: TransportOptions): Transport {
-  const base = new URL(options.baseUrl);
-  const bandwidth = createBandwidth(options.maxBandwidth);
-  const contents = createLine(options, options.connections, bandwidth.isLimited);
-  const lists = createLine(options, LIST_CONNECTIONS, false);
-  const keyring = new Keyring(options);
-
-  const askOnce = async <T>(
-    sent: TransportRequest,
-    key: Key,
-    consume: (answer: Answer) => Promise<T>,
-  ): Promise<Asked<T>> => {
-    const url = sent.target instanceof URL ? sent.target : new URL(options.baseUrl + sent.target);
-    await waitOut(options.pause, options.maxRetryDelayMs, url, sent.signal);
-    const line = sent.isContents === true ? contents : lists;
-    const answer = await sendFollowing(line, base, url, sent, key).catch((error: unknown) => {
-      throw sent.body === undefined || neverArrived(error) ? error : unsure(error);
-    });
-    try {
-      const waitMs = heedWish(answer, sent, options);
-      if (answer.status === 401) return { kind: 'refused', url, retryAfterMs: waitMs ?? 0 };
-      if (isPassing(answer.status)) throw statusError(answer.status, url, waitMs);
-      return { kind: 'answered', status: answer.status, value: await consume(answer) };
-    } catch (error) {
-      const known = transportError(error, url);
-      throw sent.body === undefined || createsNothing(answer.status) ? known : unsure(known);
-    } finally {
-      answer.body.destroy();
-    }
-  };
-
+  const asker = new Asker(options);
+  const { keyring } = asker;
   return {
     hasCredential: (generation) => keyring.hasKey(generation),
     admit: (isUrgent) => keyring.admit(isUrgent),
-    send: async (sent, consume) => {
+    send: async (sent, read) => {
       const tries = new Tries(options, sent.continuation);
       for (;;) {
         try {
-          return await askWithKeys(
-            keyring,
-            sent,
-            (key) => askOnce(sent, key, consume),
-            (key) => judge(askOnce, keyring, key, sent.signal),
-          );
+          return await asker.tryOnce(sent, read);
         } catch (thrown) {
           const error = withoutKeys(thrown, keyring.values());
           if (sent.signal.aborted) throw abandoned(error, thrown);
@@ -156,25 +123,132 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
     limits: options,
-    bandwidth,
-    close: async () => {
-      await Promise.all([contents.ways.close(), lists.ways.close()]);
-    },
+    bandwidth: asker.bandwidth,
+    close: () => asker.close(),
   };
 }
 
-/** Reads for how long the service wants to be left alone, and keeps to it. @returns milliseconds; undefined where it says nothing */
-function heedWish(
-  { status, headers }: Answer,
-  { isTentative }: TransportRequest,
-  { pause, onPause }: TransportOptions,
-): number | undefined {
-  const nowMs = Date.now();
-  const waitMs = retryAfterMs(headers['retry-after'], nowMs);
-  // A service that takes few requests at a time refuses those that were asked ahead of need, and would take those that are needed.
-  const isHeeded = waitMs !== undefined && pausesOrigin(status) && isTentative !== true;
-  if (isHeeded && extendPause(pause, waitMs, nowMs)) onPause?.();
-  return waitMs;
+/** Makes single tries of requests. */
+class Asker {
+  readonly keyring: Keyring;
+  readonly bandwidth: Bandwidth;
+  readonly #options: TransportOptions;
+  readonly #base: URL;
+  readonly #contents: Connections;
+  readonly #lists: Connections;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#base = new URL(options.baseUrl);
+    this.keyring = new Keyring(options);
+    this.bandwidth = createBandwidth(options.maxBandwidth);
+    const bufferBytes = this.bandwidth.isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES;
+    this.#contents = createConnections(this.#base.origin, { ...options, bufferBytes });
+    this.#lists = createConnections(this.#base.origin, {
+      ...options,
+      connections: LIST_CONNECTIONS,
+      bufferBytes: BUFFER_BYTES,
+    });
+  }
+
+  /** Asks with the key that worked last and, where that is refused, with the other one at once; reads the answer. */
+  async tryOnce<T>(sent: TransportRequest, read: (answer: Answer) => Promise<T>): Promise<T> {
+    const { generation, target } = sent;
+    const url = target instanceof URL ? target : new URL(this.#options.baseUrl + target);
+    const declined: Key[] = [];
+    for (;;) {
+      const key = this.keyring.next(generation, declined, url);
+      const answer = await this.#ask(sent, url, key);
+      try {
+        if (answer.status !== 401) {
+          const value = await read(answer);
+          if (isWelcome(answer.status)) this.keyring.prefer(key, declined);
+          return value;
+        }
+      } catch (error) {
+        throw unlessUndone(sent, createsNothing(answer.status), transportError(error, url));
+      } finally {
+        answer.body.destroy();
+      }
+      declined.push(key);
+      if (sent.judgesKey) this.keyring.refuse(key, wishMs(answer) ?? 0);
+      else if (this.keyring.doubt(key)) await this.#judge(key, sent.signal);
+    }
+  }
+
+  /** Sends a request with a key. @throws MirrorError also for statuses that say nothing of what was asked for */
+  async #ask(sent: TransportRequest, url: URL, key: Key): Promise<Answer> {
+    const { pause, maxRetryDelayMs } = this.#options;
+    await waitOut(pause, maxRetryDelayMs, url, sent.signal);
+    const answer = await this.#sendFollowing(sent, url, key).catch((error: unknown) => {
+      throw unlessUndone(sent, neverArrived(error), error);
+    });
+    if (sent.isTentative === true) return answer;
+    this.#heedWish(answer);
+    if (!isPassing(answer.status)) return answer;
+    answer.body.destroy();
+    const error = statusError(answer.status, url, wishMs(answer));
+    throw unlessUndone(sent, createsNothing(answer.status), error);
+  }
+
+  /** Keeps to it if the service wants to be left alone. */
+  #heedWish(answer: Answer): void {
+    const { pause, onPause } = this.#options;
+    const waitMs = wishMs(answer);
+    const isHeeded = waitMs !== undefined && pausesOrigin(answer.status);
+    if (isHeeded && extendPause(pause, waitMs, Date.now())) onPause?.();
+  }
+
+  /**
+   * Finds out whether the service lets a key of the current API in at all: several requests in a row did not tell, and a key
+   * that is revoked while a pass is under way is not to be sent for each of its targets.
+   */
+  async #judge(key: Key, signal: AbortSignal): Promise<void> {
+    const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
+    const answer = await this.#ask(request, new URL(this.#options.baseUrl + REPOSITORIES_PATH), key);
+    answer.body.destroy();
+    if (answer.status === 401) this.keyring.refuse(key, wishMs(answer) ?? 0);
+    else if (answer.status === 200) this.keyring.accept(key);
+  }
+
+  /** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
+  async #sendFollowing(sent: TransportRequest, first: URL, key: Key): Promise<Answer> {
+    const { generation, body, signal, continuation } = sent;
+    const connections = sent.isContents === true ? this.#contents : this.#lists;
+    let url = first;
+    for (let redirects = 0; ; redirects += 1) {
+      const headers = {
+        ...requestHeaders(generation, key.value),
+        ...sent.headers,
+        ...continuation?.headers(),
+      };
+      const answer = await connections.send(url, { headers, body, signal });
+      const { status } = answer;
+      if (status < 300 || status >= 400 || status === 304) return { ...answer, keyPlace: key.place };
+      answer.body.destroy();
+      const { location } = answer.headers;
+      const next = location === undefined ? null : URL.parse(location, url.href);
+      // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
+      const keepsMethod = body === undefined || status === 307 || status === 308;
+      const isAllowed = next !== null && keepsMethod && mayFollow(next, this.#base, generation);
+      if (!isAllowed || redirects === MAX_REDIRECTS) throw redirected(url, status, next, this.#base);
+      url = next;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#contents.close(), this.#lists.close()]);
+  }
+}
+
+/** For how long the service wants to be left alone, in milliseconds; undefined where it says nothing. */
+function wishMs({ headers }: Answer): number | undefined {
+  return retryAfterMs(headers['retry-after'], Date.now());
+}
+
+/** Whether an answer that could be read was one for those who are let in: with other statuses, nobody knows. */
+function isWelcome(status: number): boolean {
+  return status === 200 || status === 201 || status === 304;
 }
 
 /** Statuses that say nothing of what was asked for: another try may do better. */
@@ -182,49 +256,14 @@ function isPassing(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500;
 }
 
+/** The error of a request that failed: of a POST that may have been done all the same it says so. */
+function unlessUndone(sent: TransportRequest, isUndone: boolean, error: unknown): unknown {
+  return sent.body === undefined || isUndone ? error : unsure(error);
+}
+
 function abandoned(cause: unknown, thrown: unknown): MirrorError {
   const hint = thrown instanceof UnsureError && thrown.hint !== undefined ? { hint: thrown.hint } : {};
   return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
-}
-
-/** A poll reads some pages of a list ahead, while a key may be judged. */
-const LIST_CONNECTIONS = 6;
-
-/** What of an answer may wait in memory for its reader: much, which is fast, or little, where a limit is to be kept to. */
-const BUFFER_BYTES = 1024 * 1024;
-const LIMITED_BUFFER_BYTES = 64 * 1024;
-
-/** Connections for one kind of request, and what of an answer may wait in memory. */
-interface Line {
-  readonly ways: Ways;
-  readonly bufferBytes: number;
-}
-
-function createLine(options: TransportOptions, connections: number, isLimited: boolean): Line {
-  // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
-  const ways = createWays({
-    allowH2: false,
-    connections,
-    connectTimeoutMs: options.connectTimeoutMs,
-    headersTimeout: options.headersTimeoutMs,
-    bodyTimeout: options.stallTimeoutMs,
-  });
-  return { ways, bufferBytes: isLimited ? LIMITED_BUFFER_BYTES : BUFFER_BYTES };
-}
-
-/** Sends a request once, with one key. */
-type AskOnce = <T>(
-  sent: TransportRequest,
-  key: Key,
-  consume: (answer: Answer) => Promise<T>,
-) => Promise<Asked<T>>;
-
-/** Asks for the list of repositories, and does not read it: its status tells whether a key of the current API is let in. */
-async function judge(askOnce: AskOnce, keyring: Keyring, key: Key, signal: AbortSignal): Promise<void> {
-  const request = { generation: 'current', judgesKey: true, target: REPOSITORIES_PATH, signal } as const;
-  const asked = await askOnce(request, key, ({ status }) => Promise.resolve(status));
-  if (asked.kind === 'refused') keyring.refuse(key, asked.retryAfterMs);
-  else if (asked.value === 200) keyring.accept(key);
 }
 
 /** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */
@@ -247,34 +286,7 @@ function namesAny(cause: unknown, secrets: readonly string[]): boolean {
   return scrub(text, secrets) !== text;
 }
 
-/** Sends a request and follows redirects inside the service's origin; credentials never go to another one. */
-async function sendFollowing(
-  line: Line,
-  base: URL,
-  first: URL,
-  sent: TransportRequest,
-  key: Key,
-): Promise<Answer> {
-  let url = first;
-  for (let redirects = 0; ; redirects += 1) {
-    const answer = await sendOnce(line, base, url, sent, key);
-    const { location } = answer.headers;
-    const isRedirect = answer.status >= 300 && answer.status < 400 && answer.status !== 304;
-    if (!isRedirect) {
-      sent.onStatus?.(answer.status);
-      return answer;
-    }
-    answer.body.destroy();
-    const next = location === undefined ? null : URL.parse(location, url.href);
-    // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
-    const keepsMethod = sent.body === undefined || answer.status === 307 || answer.status === 308;
-    const isAllowed = next !== null && keepsMethod && mayFollow(next, base, sent.generation);
-    if (!isAllowed || redirects === MAX_REDIRECTS) {
-      throw redirected(url, answer.status, next, base);
-    }
-    url = next;
-  }
-}
+const MAX_REDIRECTS = 5;
 
 /** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
 function mayFollow(url: URL, base: URL, generation: Generation): boolean {
@@ -293,45 +305,5 @@ function redirected(url: URL, status: number, next: URL | null, base: URL): Mirr
     {
       hint: 'Put the final address into the setting service.baseUrl. A redirect to a login page means that the key is missing or refused.',
     },
-  );
-}
-
-async function sendOnce(line: Line, base: URL, url: URL, sent: TransportRequest, key: Key): Promise<Answer> {
-  if (url.origin !== base.origin) {
-    throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
-  }
-  const { dispatcher, proxy } = line.ways.to(url);
-  try {
-    const response = await request(url, {
-      dispatcher,
-      headers: {
-        ...requestHeaders(sent.generation, key.value),
-        ...sent.headers,
-        ...sent.continuation?.headers(),
-      },
-      ...(sent.body === undefined ? {} : { method: 'POST', body: sent.body }),
-      signal: sent.signal,
-      highWaterMark: line.bufferBytes,
-    });
-    const headers = singleHeaders(response.headers);
-    try {
-      const body = decoded(response.body, headers['content-encoding'], url);
-      // A body can fail before its reader has come, or when nobody reads it: that must not end the program.
-      body.on('error', () => {});
-      return { status: response.statusCode, headers, url, body, keyPlace: key.place };
-    } catch (error) {
-      response.body.on('error', () => {}).destroy();
-      throw error;
-    }
-  } catch (error) {
-    throw transportError(error, url, proxy);
-  }
-}
-
-function singleHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string | undefined> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
 }

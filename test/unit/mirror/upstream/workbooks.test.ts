@@ -36,7 +36,7 @@ interface Asked {
 /** A way to a service that is nothing but texts at addresses. */
 function transportTo(
   placesNow: () => Places,
-  fails: (request: TransportRequest, href: string) => boolean = () => false,
+  fails: (request: TransportRequest, href: string) => boolean | number = () => false,
 ): { readonly transport: Transport; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
@@ -57,8 +57,10 @@ function transportTo(
       await Promise.resolve();
       const href =
         request.target instanceof URL ? request.target.href : `https://service.example/api${request.target}`;
-      if (fails(request, href)) throw new MirrorError('service.busy', 'The service is busy.');
-      const { body, ...answer } = answerOf(href, request.headers);
+      const failure = fails(request, href);
+      if (failure === true) throw new MirrorError('service.busy', 'The service is busy.');
+      const { body, ...good } = answerOf(href, request.headers);
+      const answer = typeof failure === 'number' ? { ...good, status: failure } : good;
       asked.push({ href, isTentative: request.isTentative === true, status: answer.status });
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
@@ -212,11 +214,8 @@ describe('pages that are asked for ahead', () => {
     ['again after one whose answer says nothing', 299, 8],
   ])('are asked for %s', async (_what, status, later) => {
     let isFailing = true;
-    const fails = ({ isTentative, onStatus }: TransportRequest): boolean => {
-      if (!isFailing || isTentative !== true) return false;
-      if (status !== null) onStatus?.(status);
-      return true;
-    };
+    const fails = ({ isTentative }: TransportRequest): boolean | number =>
+      isFailing && isTentative === true && (status ?? true);
     const { transport, asked } = transportTo(() => wholeList(21), fails);
     const memory = new PageCache();
     await read(transport, memory);
