@@ -15,7 +15,7 @@ import {
 import { createRepository, type NewRepository } from './creation.ts';
 import { RowJoiner } from './join.ts';
 import { PageCache } from './pages.ts';
-import type { ReferenceMemory } from './references.ts';
+import type { ReferenceMemory } from './reference-forms.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
 import { readWorkbooks, type WorkbookList } from './workbooks.ts';

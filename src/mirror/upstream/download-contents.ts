@@ -1,17 +1,18 @@
-import { open } from 'node:fs/promises';
-
 import { LAST_VERIFIED_HEADER } from '../../lib/api/replica-headers.ts';
 import { contentsPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Reference, ReferenceForm } from './reference-forms.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
-import { formatSize } from '../../lib/text/units.ts';
-import { createDigester } from './digester.ts';
 import { Download } from './download.ts';
-import { contentsForbidden, statusError } from './failures.ts';
-import { type ExpectedFile, isExpectedFile, START_BYTES } from './file-kind.ts';
+import { contentsForbidden, ContentsRefusedError, statusError } from './failures.ts';
+import { type ExpectedFile, isArchiveStart, isExpectedFile, readStart } from './file-kind.ts';
 import { kindOf } from './json.ts';
-import { bestReference, type ReferenceContext, tryReferences } from './references.ts';
+import {
+  bestReference,
+  type Reference,
+  type ReferenceContext,
+  type ReferenceForm,
+  referencesFor,
+} from './reference-forms.ts';
 import { strongTag, wholeBytes } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
 
@@ -48,50 +49,122 @@ export interface ContentsContext extends ReferenceContext {
   readonly maxArchiveBytes: number;
 }
 
-/** Downloads the contents of a branch as an archive. @throws MirrorError `contents.*`, `service.*`, `credentials.refused` */
+/** Nothing at a reference. */
+interface Absent {
+  readonly kind: 'absent';
+  readonly status: number;
+}
+
+/**
+ * Downloads the contents of a branch as an archive: tries the forms of reference until one finds something. Where none does, a
+ * plain absence by the form that worked before counts more than what the others met: a router may take their addresses for pages.
+ * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`
+ */
 export async function downloadContents(
   context: ContentsContext,
   request: ContentsRequest,
 ): Promise<ContentsAnswer> {
-  const absences = new Map<ReferenceForm, number>();
-  const found = await tryReferences(context, request.repository, null, (reference) =>
-    downloadArchive(context, request, reference, (status) => absences.set(reference.form, status)),
-  );
-  if (found !== null) return found;
-  const trusted = bestReference(context, request.repository);
-  const status = trusted === null ? undefined : absences.get(trusted.form);
+  const { memory, proven, nameCounts } = context;
+  const { repository } = request;
+  const provenForm = proven.get(repository.id) ?? null;
+  const trustedForm = provenForm ?? memory.form;
+  const absences = new Map<ReferenceForm | null, number>();
+  let failure: MirrorError | null = null;
+  for (const reference of referencesFor(repository, nameCounts(), trustedForm)) {
+    const { form } = reference;
+    const answer = await downloadArchive(context, request, reference).catch(failureOfForm);
+    if (answer.kind === 'absent') {
+      absences.set(form, answer.status);
+    } else if (answer.kind === 'failed') {
+      if (form === provenForm && answer.error.code !== 'contents.wrong_kind') throw answer.error;
+      failure ??= answer.error;
+    } else {
+      memory.form = form;
+      proven.set(repository.id, form);
+      return answer;
+    }
+  }
+  if (failure !== null && !absences.has(provenForm)) throw failure;
+  return notFound(context, repository, trustedForm, absences);
+}
+
+/** @param absences statuses with which nothing was found, by form of reference */
+function notFound(
+  context: ContentsContext,
+  repository: Repository,
+  trustedForm: ReferenceForm | null,
+  absences: ReadonlyMap<ReferenceForm | null, number>,
+): ContentsAnswer {
+  const isShared = (context.nameCounts().get(repository.name.toLowerCase()) ?? 0) > 1;
+  if (isShared && !absences.has(trustedForm)) throw onlyAmbiguous(repository);
+  const status = absences.get(bestReference(context, repository)?.form ?? null);
   return { kind: 'not-found', isCertain: status === 404 || status === 410 };
 }
 
-/** @param onAbsent is told of a status that says that there is nothing */
+/** Errors with which an installation may answer a form of reference that it does not take. */
+const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
+  'contents.wrong_kind',
+  'contents.forbidden',
+  'service.wrong_kind',
+]);
+
+/** A failure that another form may not meet. Where no key is let in, to go on would be to try it again and again. */
+function failureOfForm(error: unknown): { readonly kind: 'failed'; readonly error: MirrorError } {
+  const isOfForm = error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code);
+  if (!isOfForm || error instanceof ContentsRefusedError) throw error;
+  return { kind: 'failed', error };
+}
+
+function onlyAmbiguous(repository: Repository): MirrorError {
+  return new MirrorError(
+    'contents.not_found',
+    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others.`,
+    { hint: 'Rename one of the repositories of that name in the service.' },
+  );
+}
+
 async function downloadArchive(
   context: ContentsContext,
   { branch, etag, destination, signal, onArrived }: ContentsRequest,
   reference: Reference,
-  onAbsent: (status: number) => void,
-): Promise<ContentsAnswer | null> {
+): Promise<ContentsAnswer | Absent> {
+  const { transport, maxArchiveBytes: maxBytes } = context;
+  const { limits, bandwidth } = transport;
+  const target = contentsPath(reference.text, undefined, branchParameter(branch));
   const download = new Download({
     destination,
     knownTag: etag,
-    maxBytes: context.maxArchiveBytes,
-    tooLarge: (pathname) => archiveTooLarge(pathname, context.maxArchiveBytes),
-    digester: null,
+    what: 'archive',
+    maxBytes,
     onArrived,
-    limits: context.transport.limits,
-    bandwidth: context.transport.bandwidth,
+    limits,
+    bandwidth,
     signal,
   });
-  const target = contentsPath(reference.text, undefined, branchParameter(branch));
-  const makeTries = (): Promise<ContentsAnswer | null> =>
-    context.transport.send({ ...CONTENTS, target, continuation: download, signal }, async (answer) => {
-      if (isAbsent(answer.status)) {
-        onAbsent(answer.status);
-        return null;
-      }
-      if (answer.status === 304 && download.isConditional) return { kind: 'unchanged' };
-      return receiveArchive(answer, destination, download);
-    });
-  return download.finish(makeTries, (result) => result?.kind === 'archive');
+  let isKept = false;
+  try {
+    const request = { ...CONTENTS, target, continuation: download, signal };
+    const answer = await transport.send(request, (each) => readArchive(each, download, destination));
+    isKept = answer.kind === 'archive';
+    return answer;
+  } finally {
+    await download.close(isKept);
+  }
+}
+
+async function readArchive(
+  answer: Answer,
+  download: Download,
+  destination: string,
+): Promise<ContentsAnswer | Absent> {
+  const { status } = answer;
+  if (isAbsent(status)) return { kind: 'absent', status };
+  if (status === 304 && download.isConditional) return { kind: 'unchanged' };
+  if (!download.isAbout(status)) return unexpected(answer);
+  const { sizeBytes, headers } = await download.receive(answer);
+  await checkIsArchive(answer, destination);
+  const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
+  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes };
 }
 
 /** What all requests for contents have in common. */
@@ -120,35 +193,45 @@ export type FileAnswer =
  * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`, `disk.*`
  */
 export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
-  const { repository, branch, path, expected, destination, signal, onArrived } = request;
+  const { repository, branch, path, destination, signal, onArrived } = request;
+  const { transport, maxArchiveBytes } = context;
+  const { limits, bandwidth } = transport;
   const reference = bestReference(context, repository);
   if (reference === null) return { kind: 'not-found' };
-  const maxBytes = request.maxBytes ?? context.maxArchiveBytes;
-  const digester = createDigester();
+  const target = contentsPath(reference.text, path, branchParameter(branch));
   const download = new Download({
     destination,
     knownTag: null,
-    maxBytes,
-    tooLarge: (pathname) => fileTooLarge(pathname, maxBytes),
-    digester,
+    what: 'file',
+    maxBytes: request.maxBytes ?? maxArchiveBytes,
     onArrived,
-    limits: context.transport.limits,
-    bandwidth: context.transport.bandwidth,
+    limits,
+    bandwidth,
     signal,
   });
-  const target = contentsPath(reference.text, path, branchParameter(branch));
-  const makeTries = (): Promise<FileAnswer> =>
-    context.transport.send({ ...CONTENTS, target, continuation: download, signal }, async (answer) => {
-      if (isAbsent(answer.status)) return { kind: 'not-found' };
-      if (!download.isAbout(answer.status)) return unexpected(answer);
-      if (!isAnnounced(answer, expected)) return { kind: 'different' };
-      const { sizeBytes, headers } = await download.receive(answer);
-      const { sha256, crc32 } = digester.results();
-      const start = await readStart(destination);
-      const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
-      return isRight ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
-    });
-  return download.finish(makeTries, ({ kind }) => kind === 'file');
+  let isKept = false;
+  try {
+    const sent = { ...CONTENTS, target, continuation: download, signal };
+    const answer = await transport.send(sent, (each) => readFileAnswer(each, download, request));
+    isKept = answer.kind === 'file';
+    return answer;
+  } finally {
+    await download.close(isKept);
+  }
+}
+
+async function readFileAnswer(
+  answer: Answer,
+  download: Download,
+  { path, expected, destination }: FileRequest,
+): Promise<FileAnswer> {
+  if (isAbsent(answer.status)) return { kind: 'not-found' };
+  if (!download.isAbout(answer.status)) return unexpected(answer);
+  if (!isAnnounced(answer, expected)) return { kind: 'different' };
+  const { sizeBytes, headers, sha256, crc32 } = await download.receive(answer);
+  const start = await readStart(destination);
+  const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
+  return isRight ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
 }
 
 /** Whether the length that an answer with the whole file says it has is the expected one, as far as either is known. */
@@ -206,45 +289,11 @@ function unexpected(answer: Answer): never {
   throw statusError(answer.status, answer.url, undefined);
 }
 
-async function receiveArchive(
-  answer: Answer,
-  destination: string,
-  download: Download,
-): Promise<ContentsAnswer> {
-  if (!download.isAbout(answer.status)) return unexpected(answer);
-  const { sizeBytes, headers } = await download.receive(answer);
-  await checkIsArchive(answer, destination);
-  const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
-  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes };
-}
-
-function archiveTooLarge(pathname: string, maxArchiveBytes: number): MirrorError {
-  return new MirrorError(
-    'contents.too_large',
-    `The archive of ${pathname} is greater than ${formatSize(maxArchiveBytes)}: setting archive.maxSize.`,
-    {
-      hint: 'What is mirrored stays as it is until the contents change. If the archive is right, raise archive.maxSize.',
-    },
-  );
-}
-
-function fileTooLarge(pathname: string, maxBytes: number): MirrorError {
-  return new MirrorError(
-    'contents.too_large',
-    `The file ${pathname} is greater than ${formatSize(maxBytes)}.`,
-    {
-      hint: 'What is mirrored stays as it is until the contents change. If the file is right, raise archive.maxSize.',
-    },
-  );
-}
-
-/** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
-const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
-
 /** Recognises an answer that is no archive, such as an error in JSON or a login page with status 200. */
 async function checkIsArchive(answer: Answer, file: string): Promise<void> {
-  const start = Buffer.from(await readStart(file)).toString('latin1');
-  if (ARCHIVE_STARTS.some((magic) => start.startsWith(magic))) return;
+  const bytes = await readStart(file);
+  if (isArchiveStart(bytes)) return;
+  const start = Buffer.from(bytes).toString('latin1');
   const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);
   throw new MirrorError(
     'contents.wrong_kind',
@@ -253,14 +302,4 @@ async function checkIsArchive(answer: Answer, file: string): Promise<void> {
       hint: 'Nothing was replaced. It is tried again by itself; look at the address in a browser if it stays.',
     },
   );
-}
-
-async function readStart(file: string): Promise<Uint8Array> {
-  const handle = await open(file, 'r');
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await handle.close();
-  }
 }

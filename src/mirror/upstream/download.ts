@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { formatDuration } from '../../lib/text/units.ts';
+import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import type { Bandwidth } from './bandwidth.ts';
 import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
-import type { Digester } from './digester.ts';
 import { createFileWriter, type FileWriter } from './file-writer.ts';
 import { announcedBytes, type Part, readStep, restHeaders, resumesAtBytes, type Step } from './resume.ts';
 import type { Continuation } from './retries.ts';
@@ -17,12 +18,10 @@ export interface DownloadOptions {
   readonly destination: string;
   /** Entity tag of what is there already: the service may say that it has not changed. */
   readonly knownTag: string | null;
+  /** What is downloaded: the bytes of a file are digested while they come. */
+  readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  /** The error for what is greater. @param pathname of the address that was asked */
-  readonly tooLarge: (pathname: string) => MirrorError;
-  /** Is given all bytes that are written; null where nobody wants to know their digests. */
-  readonly digester: Digester | null;
   /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
   readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
   readonly limits: AnswerLimits;
@@ -35,6 +34,9 @@ export interface Downloaded {
   readonly sizeBytes: number;
   /** Headers of the answer that began it. */
   readonly headers: Answer['headers'];
+  /** SHA-256 in hexadecimal digits, and CRC-32; of an archive those of nothing. */
+  readonly sha256: string;
+  readonly crc32: number;
 }
 
 /**
@@ -51,6 +53,8 @@ export class Download implements Continuation {
   /** The greatest part that there ever was. */
   private furthestBytes = 0;
   private furtherTries = 0;
+  private hash = createHash('sha256');
+  private checksum = 0;
   /** Whether the last try asked for nothing unless it has changed. */
   isConditional = false;
 
@@ -79,7 +83,7 @@ export class Download implements Continuation {
 
   /**
    * Takes the body of such an answer.
-   * @throws MirrorError `contents.interrupted` when another try may do better, `disk.*`, as `tooLarge`
+   * @throws MirrorError `contents.interrupted` when another try may do better, `contents.too_large`, `disk.*`
    */
   async receive(answer: Answer): Promise<Downloaded> {
     const step = readStep(answer.status, answer.headers, this.part);
@@ -91,7 +95,7 @@ export class Download implements Continuation {
     const file = isContinued && this.file !== null ? this.file : await this.begin(answer);
     const writer = createFileWriter(file, isContinued ? this.resumesAtBytes() : 0);
     try {
-      await takeBody(answer, writer, step.origin.totalBytes, this.options);
+      await this.takeBody(answer, writer, step.origin.totalBytes);
     } finally {
       this.note({ ...step.origin, sizeBytes: writer.endBytes() }, isContinued);
     }
@@ -103,31 +107,21 @@ export class Download implements Continuation {
     const { totalBytes } = step.origin;
     if (totalBytes !== null && sizeBytes < totalBytes)
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
-    return { sizeBytes, headers: this.firstHeaders };
-  }
-
-  /**
-   * Makes all the tries, and closes the file after the last of them.
-   * @param isKept whether the file stays, after what came of it; one that failed never does
-   */
-  async finish<T>(makeTries: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
-    let isWanted = false;
-    try {
-      const result = await makeTries();
-      isWanted = isKept(result);
-      return result;
-    } finally {
-      await this.close(isWanted);
-    }
+    return {
+      sizeBytes,
+      headers: this.firstHeaders,
+      sha256: this.hash.copy().digest('hex'),
+      crc32: this.checksum,
+    };
   }
 
   private async begin(answer: Answer): Promise<FileHandle> {
-    const { destination, digester, maxBytes, tooLarge } = this.options;
     await this.drop();
-    if ((announcedBytes(answer.headers) ?? 0) > maxBytes) throw tooLarge(answer.url.pathname);
-    this.file ??= await openNew(destination);
+    if ((announcedBytes(answer.headers) ?? 0) > this.options.maxBytes) throw tooLarge(this.options, answer);
+    this.file ??= await openNew(this.options.destination);
     this.firstHeaders = answer.headers;
-    digester?.begin();
+    this.hash = createHash('sha256');
+    this.checksum = 0;
     return this.file;
   }
 
@@ -147,7 +141,45 @@ export class Download implements Continuation {
     this.furthestBytes = Math.max(this.furthestBytes, part.sizeBytes);
   }
 
-  private async close(isKept: boolean): Promise<void> {
+  private async takeBody(answer: Answer, writer: FileWriter, totalBytes: number | null): Promise<void> {
+    const { what, maxBytes, limits, bandwidth, onArrived, signal } = this.options;
+    const meter = watchBody(
+      answer.body,
+      {
+        maxBytes,
+        stallTimeoutMs: limits.stallTimeoutMs,
+        onProgress: limits.onProgress,
+        tooLarge: () => tooLarge(this.options, answer),
+        tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
+      },
+      writer.endBytes(),
+    );
+    try {
+      const pieces: AsyncIterable<unknown> = answer.body;
+      for await (const piece of pieces) {
+        if (!(piece instanceof Uint8Array)) continue;
+        meter.came(piece.length);
+        if (what === 'file') this.digest(piece);
+        const written = writer.write(piece);
+        onArrived?.(writer.endBytes(), totalBytes);
+        if (written !== null) await meter.excuse(written);
+        if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
+      }
+    } catch (cause) {
+      if (cause instanceof MirrorError) throw cause;
+      throw interrupted(answer, cause instanceof Error ? cause.message : String(cause), cause);
+    } finally {
+      meter.stop();
+    }
+  }
+
+  private digest(piece: Uint8Array): void {
+    this.hash.update(piece);
+    this.checksum = crc32(piece, this.checksum);
+  }
+
+  /** To be called when all tries are made. @param isKept whether the file stays */
+  async close(isKept: boolean): Promise<void> {
     const { file } = this;
     if (file === null) return;
     try {
@@ -168,49 +200,27 @@ async function openNew(destination: string): Promise<FileHandle> {
   return onDisk('writing the download', () => open(destination, 'wx'));
 }
 
-async function takeBody(
-  answer: Answer,
-  writer: FileWriter,
-  totalBytes: number | null,
-  { maxBytes, tooLarge, limits, digester, bandwidth, onArrived, signal }: DownloadOptions,
-): Promise<void> {
-  const { pathname } = answer.url;
-  const { stallTimeoutMs, onProgress } = limits;
-  const bounds = {
-    maxBytes,
-    stallTimeoutMs,
-    onProgress,
-    tooLarge: () => tooLarge(pathname),
-    tooSlow: (durationMs: number) => hardlyMoved(pathname, durationMs),
-  };
-  const meter = watchBody(answer.body, bounds, writer.endBytes());
-  try {
-    const pieces: AsyncIterable<unknown> = answer.body;
-    for await (const piece of pieces) {
-      if (!(piece instanceof Uint8Array)) continue;
-      meter.came(piece.length);
-      digester?.take(piece);
-      const written = writer.write(piece);
-      onArrived?.(writer.endBytes(), totalBytes);
-      if (written !== null) await meter.excuse(written);
-      if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
-    }
-  } catch (cause) {
-    if (cause instanceof MirrorError) throw cause;
-    throw interrupted(answer, cause instanceof Error ? cause.message : String(cause), cause);
-  } finally {
-    meter.stop();
-  }
-}
-
 function interrupted(answer: Answer, reason: string, cause?: unknown): MirrorError {
   const message = `The download of ${answer.url.pathname} broke off: ${reason}.`;
   return new MirrorError('contents.interrupted', message, { cause });
 }
 
-function hardlyMoved(pathname: string, durationMs: number): MirrorError {
+function hardlyMoved({ url }: Answer, durationMs: number): MirrorError {
   return new MirrorError(
     'contents.interrupted',
-    `The download of ${pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
+    `The download of ${url.pathname} hardly moved for ${formatDuration(durationMs)} and was broken off.`,
+  );
+}
+
+function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorError {
+  const size = formatSize(maxBytes);
+  return new MirrorError(
+    'contents.too_large',
+    what === 'archive'
+      ? `The archive of ${url.pathname} is greater than ${size}: setting archive.maxSize.`
+      : `The file ${url.pathname} is greater than ${size}.`,
+    {
+      hint: `What is mirrored stays as it is until the contents change. If the ${what} is right, raise archive.maxSize.`,
+    },
   );
 }

@@ -1,3 +1,5 @@
+import { open } from 'node:fs/promises';
+
 import type { Downloaded } from './download.ts';
 
 /** What is known of a single file before it is downloaded. */
@@ -13,12 +15,32 @@ export interface ReceivedFile {
   readonly sizeBytes: number;
   readonly sha256: string;
   readonly headers: Downloaded['headers'];
-  /** Its first bytes: {@link START_BYTES} of them, if there are so many. */
+  /** As {@link readStart} gives it. */
   readonly start: Uint8Array;
 }
 
 /** How much of a file tells its kind. */
-export const START_BYTES = 512;
+const START_BYTES = 512;
+
+/** Reads the first bytes of a file, of which there may be fewer. */
+export async function readStart(file: string): Promise<Uint8Array> {
+  const handle = await open(file, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
+const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];
+
+/** Whether a file that begins so may be a zip archive. */
+export function isArchiveStart(start: Uint8Array): boolean {
+  const text = Buffer.from(start).toString('latin1');
+  return ARCHIVE_STARTS.some((magic) => text.startsWith(magic));
+}
 
 const LOCAL_HEADER = 'PK\u0003\u0004';
 /** Where the name of the first entry begins, and where its length stands (APPNOTE 6.3.10, 4.3.7). */
