@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { createClient, type ServiceClient } from '../../mirror/upstream/client.ts';
 import type { KeyChange, KeySource, RefusalMemory } from '../../mirror/upstream/keyring.ts';
-import type { PauseMemory } from '../../mirror/upstream/pause.ts';
+import type { PauseMemory } from '../../mirror/upstream/retries.ts';
 import type { ReferenceMemory } from '../../mirror/upstream/reference-forms.ts';
 import { createTransport } from '../../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../../config/schema.ts';

@@ -7,7 +7,7 @@ import { scrub } from '../../lib/text/scrub.ts';
 import type { Repository } from './listing.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { readJson, wrongKind } from './json.ts';
-import { readRows } from './repository-rows.ts';
+import { readRows } from './repositories.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
 /** A repository to be created (service specification, section 4.1). */

@@ -3,7 +3,7 @@ import { request } from 'undici';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { codeOf, transportError } from './failures.ts';
-import { isCertificateCode } from './tls-failures.ts';
+import { isCertificateCode } from './connection-failures.ts';
 import { createWays, type NamedProxy } from './proxies.ts';
 
 /** A request to an address that may be a credential by itself. */

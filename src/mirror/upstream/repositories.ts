@@ -1,19 +1,22 @@
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
-import { repositoriesSchema } from '../../lib/api/schemas.ts';
+import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Repository } from './listing.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
-import { readRows, type RepositoryRows } from './repository-rows.ts';
-import { clockProblem, serviceTimeMs } from './service-clock.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
-/** The list of repositories. */
-export interface RepositoryList {
+/** The repositories that the rows of the list name. */
+interface RepositoryRows {
   readonly repositories: readonly Repository[];
-  /** False when rows could not be understood, so that absence proves nothing. */
+  /** False when rows could not be understood or contradict each other, so that absence proves nothing. */
   readonly isComplete: boolean;
+  /** A sentence each. */
   readonly problems: readonly string[];
+}
+
+/** The list of repositories. */
+export interface RepositoryList extends RepositoryRows {
   /** What the service's clock said, in milliseconds since the epoch (RFC 9110, section 6.6.1); null if nothing. */
   readonly serviceTimeMs: number | null;
 }
@@ -67,4 +70,91 @@ function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRo
   const rows = repositoriesSchema.safeParse(parseJson(answer, pieces));
   if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
   return readRows(rows.data);
+}
+
+/**
+ * Reads the rows one by one, so that one bad row hides no other. Of rows that give one id different names none counts:
+ * to believe the wrong one would move a tree. Nothing is lost by that, as such a list proves nobody's absence.
+ */
+export function readRows(rows: readonly unknown[]): RepositoryRows {
+  const byId = new Map<string, Repository>();
+  const contradicted = new Set<string>();
+  let malformed = 0;
+  for (const row of rows) {
+    const repository = readRow(row);
+    if (repository === null) {
+      malformed += 1;
+      continue;
+    }
+    const before = byId.get(repository.id);
+    if (before !== undefined && !isSameName(before, repository)) contradicted.add(repository.id);
+    if (before === undefined || facts(repository) < facts(before)) byId.set(repository.id, repository);
+  }
+  return {
+    repositories: [...byId.values()].filter(({ id }) => !contradicted.has(id)),
+    isComplete: malformed === 0 && contradicted.size === 0,
+    problems: [
+      ...(malformed === 0 ? [] : [`${malformed} rows of the list of repositories are malformed`]),
+      ...[...contradicted].map(
+        (id) => `the list of repositories gives ${JSON.stringify(id)} several names, of which none counts`,
+      ),
+    ],
+  };
+}
+
+/** Longer than any path that a file system takes (Linux, PATH_MAX) or a server does in an address (RFC 9110, 4.1). */
+const MAX_NAME_LENGTH = 4096;
+
+/** Control characters in an id would make the keys of two targets one. */
+const CONTROL = /\p{Cc}/u;
+
+function readRow(row: unknown): Repository | null {
+  const parsed = repositorySchema.safeParse(row);
+  if (!parsed.success) return null;
+  const { id, name, full_name: fullName, url, created_at: createdAt } = parsed.data;
+  if ([id, name, fullName].some((text) => text.length > MAX_NAME_LENGTH) || CONTROL.test(id)) return null;
+  return { id, name, fullName, url: url ?? null, createdAt: createdAt ?? null };
+}
+
+function isSameName(one: Repository, other: Repository): boolean {
+  return one.name === other.name && one.fullName === other.fullName;
+}
+
+/** Chooses between rows of one name the same one in whatever order they come. */
+function facts(repository: Repository): string {
+  return JSON.stringify([repository.url, repository.createdAt]);
+}
+
+/** The three forms of a date in HTTP (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime; all of them in UTC. */
+const DATE_FORMS: readonly RegExp[] = [
+  /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/,
+  /^[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/,
+  /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/,
+];
+
+/** The time that a Date header gives (RFC 9110, section 6.6.1), in milliseconds since the epoch; null if it is none. */
+export function serviceTimeMs(header: string | undefined): number | null {
+  const text = header?.trim() ?? '';
+  if (!DATE_FORMS.some((form) => form.test(text))) return null;
+  const timeMs = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  return Number.isNaN(timeMs) ? null : timeMs;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const WORTH_SAYING_MS = 10 * MINUTE_MS;
+
+/** Says that the service's clock and this machine's differ much; rounded, so that it reads the same at every pass. */
+export function clockProblem(theirsMs: number | null, oursMs: number): string | null {
+  if (theirsMs === null) return null;
+  const differenceMs = Math.abs(theirsMs - oursMs);
+  if (differenceMs <= WORTH_SAYING_MS) return null;
+  return `the service's clock is about ${coarse(differenceMs)} ${theirsMs > oursMs ? 'ahead of' : 'behind'} this machine's`;
+}
+
+function coarse(durationMs: number): string {
+  if (durationMs < 2 * HOUR_MS) return `${Math.round(durationMs / MINUTE_MS / 10) * 10} minutes`;
+  if (durationMs < 2 * DAY_MS) return `${Math.round(durationMs / HOUR_MS)} hours`;
+  return `${Math.round(durationMs / DAY_MS)} days`;
 }

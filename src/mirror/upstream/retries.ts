@@ -1,5 +1,8 @@
-import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { backOffDelayMs, MAX_RETRY_AFTER_MS } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
 
 /** How often a request is tried again, and after how long. */
 export interface RetryPolicy {
@@ -68,4 +71,70 @@ export class Tries {
       fromBytes: this.continuation?.resumesAtBytes() ?? 0,
     };
   }
+}
+
+/** Until when the service asked to be left alone; outlives the process where it is remembered. */
+export interface PauseMemory {
+  /** Milliseconds since the epoch; absent or null while nothing was asked. */
+  pausedUntilMs?: number | null;
+}
+
+/**
+ * What is left of a pause, in milliseconds. A pause ends at most a day ahead (see `retryAfterMs`), so that one which ends
+ * later was reckoned by a clock that was wrong, and is none.
+ */
+export function pauseLeftMs({ pausedUntilMs }: PauseMemory, nowMs: number): number {
+  const leftMs = (pausedUntilMs ?? 0) - nowMs;
+  return leftMs > 0 && leftMs <= MAX_RETRY_AFTER_MS ? leftMs : 0;
+}
+
+/** Statuses whose Retry-After is about the service and not about one request (RFC 9110, 15.6.4; RFC 6585, section 4). */
+export function pausesOrigin(status: number): boolean {
+  return status === 429 || status === 503;
+}
+
+/** Makes a pause last at least so long from now; gives whether it lasts longer than before. */
+export function extendPause(memory: PauseMemory, waitMs: number, nowMs: number): boolean {
+  if (waitMs <= pauseLeftMs(memory, nowMs)) return false;
+  memory.pausedUntilMs = nowMs + waitMs;
+  return true;
+}
+
+/**
+ * Waits until the pause is over, which may be made longer meanwhile.
+ * @param longestMs a pause that lasts longer is not waited for
+ * @throws MirrorError `service.busy` when the pause lasts longer, `pass.abandoned`
+ */
+export async function waitOut(
+  memory: PauseMemory,
+  longestMs: number,
+  url: URL,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let leftMs = pauseLeftMs(memory, Date.now()); leftMs > 0; leftMs = pauseLeftMs(memory, Date.now())) {
+    if (leftMs > longestMs) throw paused(url, Date.now() + leftMs, leftMs);
+    await waitFor(leftMs, signal);
+  }
+}
+
+/** Waits. @throws MirrorError `pass.abandoned` */
+export async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(delayMs, undefined, { signal });
+  } catch (cause) {
+    throw new MirrorError('pass.abandoned', 'The pass was abandoned while waiting for the service.', {
+      cause,
+    });
+  }
+}
+
+function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
+  return new MirrorError(
+    'service.busy',
+    `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not asked for.`,
+    {
+      retryAfterMs: leftMs,
+      hint: 'It is asked again by itself after that time.',
+    },
+  );
 }

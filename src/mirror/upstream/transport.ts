@@ -12,11 +12,26 @@ import {
   createConnections,
   type WireAnswer,
 } from './connections.ts';
-import { ContentsRefusedError, statusError, transportError } from './failures.ts';
-import { createsNothing, neverArrived, unsure, UnsureError } from './unsure-creation.ts';
+import {
+  ContentsRefusedError,
+  createsNothing,
+  neverArrived,
+  statusError,
+  transportError,
+  unsure,
+  UnsureError,
+} from './failures.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
-import { extendPause, type PauseMemory, pausesOrigin, waitFor, waitOut } from './pause.ts';
-import { type Continuation, type RetryPolicy, Tries } from './retries.ts';
+import {
+  type Continuation,
+  extendPause,
+  type PauseMemory,
+  pausesOrigin,
+  type RetryPolicy,
+  Tries,
+  waitFor,
+  waitOut,
+} from './retries.ts';
 
 /** How requests are made. Durations in milliseconds. */
 export interface TransportOptions

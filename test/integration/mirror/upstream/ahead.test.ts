@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { PageCache } from '../../../../src/mirror/upstream/pages.ts';
-import type { PauseMemory } from '../../../../src/mirror/upstream/pause.ts';
+import type { PauseMemory } from '../../../../src/mirror/upstream/retries.ts';
 import { createTransport, type Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { readWorkbooks } from '../../../../src/mirror/upstream/workbooks.ts';
 

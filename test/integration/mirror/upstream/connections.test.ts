@@ -10,10 +10,9 @@ import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { transportError } from '../../../../src/mirror/upstream/failures.ts';
+import { neverArrived, transportError } from '../../../../src/mirror/upstream/failures.ts';
 import { createPoster } from '../../../../src/mirror/upstream/post.ts';
 import { createTransport } from '../../../../src/mirror/upstream/transport.ts';
-import { neverArrived } from '../../../../src/mirror/upstream/unsure-creation.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

@@ -8,9 +8,8 @@ import {
   pauseLeftMs,
   type PauseMemory,
   waitOut,
-} from '../../../../src/mirror/upstream/pause.ts';
-import { readRows } from '../../../../src/mirror/upstream/repository-rows.ts';
-import { clockProblem, serviceTimeMs } from '../../../../src/mirror/upstream/service-clock.ts';
+} from '../../../../src/mirror/upstream/retries.ts';
+import { clockProblem, readRows, serviceTimeMs } from '../../../../src/mirror/upstream/repositories.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 
