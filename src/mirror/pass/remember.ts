@@ -1,6 +1,7 @@
 import type { Action } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
-import { emptyRecord, type Held, nextRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
+import { nextRecord } from '../plan/next-record.ts';
+import { emptyRecord, type Held, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { ActionResult, EndedResult, Execution, Pull } from './execution.ts';

@@ -5,12 +5,8 @@ import { fingerprintOfTree } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
-import {
-  emptyRecord,
-  nextRecord,
-  type Outcome,
-  type TargetRecord,
-} from '../../../../src/mirror/plan/record.ts';
+import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
+import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import {
   HEAD_BRANCH,
   type Listing,

@@ -1,13 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  emptyRecord,
-  nextRecord,
-  type Outcome,
-  type RecordStep,
-  type TargetRecord,
-} from '../../../../src/mirror/plan/record.ts';
+import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
+import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import {
   type KnownRecord,

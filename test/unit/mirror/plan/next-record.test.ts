@@ -2,13 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.ts';
-import {
-  emptyRecord,
-  nextRecord,
-  type Outcome,
-  type RecordStep,
-  type TargetRecord,
-} from '../../../../src/mirror/plan/record.ts';
+import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
+import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import {
   failure,

@@ -1,0 +1,206 @@
+import { counted } from '../../lib/text/humanize.ts';
+import { backOffDelayMs } from '../../lib/time/back-off.ts';
+import type { HeldDeletion } from './guard.ts';
+import {
+  aboutTree,
+  type Decision,
+  type Failure,
+  type Held,
+  type Outcome,
+  type RetryPolicy,
+  type TargetRecord,
+} from './record.ts';
+import type { RememberedTree } from './targets.ts';
+
+const MAX_DECISIONS = 20;
+
+function withDecision(
+  decisions: readonly Decision[],
+  kind: string,
+  reason: string,
+  result: string,
+  nowMs: number,
+): Decision[] {
+  const [last, ...older] = decisions;
+  if (last !== undefined && last.kind === kind && last.reason === reason && last.result === result) {
+    return [{ ...last, lastAtMs: nowMs, times: last.times + 1 }, ...older];
+  }
+  return [{ kind, reason, result, firstAtMs: nowMs, lastAtMs: nowMs, times: 1 }, ...decisions].slice(
+    0,
+    MAX_DECISIONS,
+  );
+}
+
+function nextFailure(
+  previous: Failure | null,
+  outcome: Extract<Outcome, { kind: 'failed' }>,
+  policy: RetryPolicy,
+  { nowMs, random, verdictDigest }: RecordStep,
+): Failure {
+  const attempts = (previous?.attempts ?? 0) + 1;
+  const delayMs =
+    outcome.action === 'retry'
+      ? backOffDelayMs(policy.backOff, attempts, random, outcome.retryAfterMs)
+      : Math.max(policy.slowRetryMs, outcome.retryAfterMs);
+  return {
+    code: outcome.code,
+    action: outcome.action,
+    message: outcome.message,
+    hint: outcome.hint,
+    sinceMs: previous?.sinceMs ?? nowMs,
+    lastAtMs: nowMs,
+    attempts,
+    nextAttemptAtMs: nowMs + delayMs,
+    fingerprint: outcome.fingerprint,
+    verdictDigest,
+  };
+}
+
+/** What a record becomes after an action. */
+export interface RecordStep {
+  /** The repository's path below `mirror/`. */
+  readonly repository: string;
+  readonly kind: string;
+  readonly reason: string;
+  readonly outcome: Outcome;
+  /** `publishedAtMs` of the tree that stood there when the action was decided on; null where none did. */
+  readonly publishedAtMs: number | null;
+  /** What the manifest said then of the tree; null where there was none. */
+  readonly tree: RememberedTree | null;
+  /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
+  readonly listedAtMs: number;
+  readonly nowMs: number;
+  /** A number from 0 up to 1. */
+  readonly random: number;
+  /** See `PlanPolicy.verdictDigest`. */
+  readonly verdictDigest: string;
+  /** See `Action.deselection`. */
+  readonly deselection: HeldDeletion | undefined;
+}
+
+/** The record after an action: a pure function of the one before it and of what happened. */
+export function nextRecord(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const after = afterOutcome(before, step, policy);
+  const { deselection, nowMs } = step;
+  const isOther = after.held !== null && after.held.subject !== 'deselected';
+  // What else waits for a person is told first.
+  if (isOther) return after;
+  const held = deselection === undefined ? null : heldSince(before.held, deselection, null, nowMs, policy);
+  return { ...after, held };
+}
+
+function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
+  const { repository, tree } = step;
+  const record = { ...aboutTree(before, step.publishedAtMs), repository, tree };
+  const { outcome, listedAtMs, nowMs } = step;
+  const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
+  const seen = {
+    ...record,
+    decisions,
+    missingPasses: 0,
+    processingSinceMs: null,
+    absentSinceMs: null,
+    held: null,
+  };
+  switch (outcome.kind) {
+    case 'kept':
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        failure: null,
+        absentSinceMs: step.reason === 'absent' ? record.absentSinceMs : null,
+      };
+    case 'pulled':
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        checkedAtMs: outcome.isWhole ? listedAtMs : record.checkedAtMs,
+        examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
+        publishedAtMs: outcome.publishedAtMs,
+        tree: outcome.tree ?? tree,
+        failure: null,
+      };
+    case 'held':
+      return heldRecord({ ...record, decisions }, step);
+    case 'guarded':
+      return guardedRecord({ ...record, decisions }, outcome, nowMs, policy);
+    case 'missing':
+      return { ...record, decisions, missingPasses: record.missingPasses + 1, failure: null, held: null };
+    case 'absent':
+      return {
+        ...seen,
+        verifiedAtMs: listedAtMs,
+        checkedAtMs: nowMs,
+        failure: null,
+        absentSinceMs: record.absentSinceMs ?? nowMs,
+      };
+    case 'retired':
+      return { ...seen, tree: null, failure: null };
+    case 'failed':
+      return {
+        ...record,
+        decisions,
+        missingPasses: 0,
+        failure: nextFailure(record.failure, outcome, policy, step),
+      };
+  }
+}
+
+/** A target that is gone stays so while it is held, so that an approval need not wait for further answers. */
+function guardedRecord(
+  record: TargetRecord,
+  { held, fingerprint }: Extract<Outcome, { kind: 'guarded' }>,
+  nowMs: number,
+  policy: RetryPolicy,
+): TargetRecord {
+  return {
+    ...record,
+    failure: null,
+    missingPasses: held.subject === 'files' ? 0 : record.missingPasses + 1,
+    held: heldSince(record.held, held, fingerprint, nowMs, policy),
+  };
+}
+
+/** What waits for a person's word, since when, and as much of it as there ever was. */
+function heldSince(
+  before: Held | null,
+  held: HeldDeletion,
+  fingerprint: string | null,
+  nowMs: number,
+  policy: RetryPolicy,
+): Held {
+  const isSame = before?.subject === held.subject && before.digest === held.digest;
+  return {
+    ...held,
+    ...(isSame && before.deletions > held.deletions ? { deletions: before.deletions, of: before.of } : {}),
+    fingerprint,
+    sinceMs: isSame ? before.sinceMs : nowMs,
+    nextLookAtMs: nowMs + policy.slowRetryMs,
+    first: held.first ?? (isSame ? before.first : []),
+  };
+}
+
+/** Holds because an answer proves nothing, or has had no effect; the others know that the target is, or may be, there. */
+const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed', 'lease']);
+
+function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
+  return {
+    ...record,
+    missingPasses: NO_EVIDENCE.has(reason) ? record.missingPasses : 0,
+    processingSinceMs:
+      reason === 'service-processing' ? (record.processingSinceMs ?? nowMs) : record.processingSinceMs,
+  };
+}
+
+function describe(outcome: Outcome): string {
+  if (outcome.kind === 'failed') return outcome.code;
+  if (outcome.kind === 'guarded') {
+    const { deletions, of, subject } = outcome.held;
+    if (subject === 'restored') return 'kept, as it was restored';
+    return `would delete ${deletions} of ${of} ${subject === 'target' ? 'targets' : 'files'}`;
+  }
+  if (outcome.kind === 'pulled') {
+    return outcome.changedFiles === 0 ? 'same contents' : `${counted(outcome.changedFiles, 'file')} changed`;
+  }
+  return outcome.kind;
+}
