@@ -125,7 +125,7 @@ export function findCandidates(
     segment: lastSegment(tree.path),
   }));
   const paths = assignRepositoryPaths(listing.repositories, occupied);
-  const treesByRepository = groupBy(published, (tree) => tree.repository.id);
+  const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
   const rowsByRepository = listing.workbooks === null ? null : groups.of(listing.workbooks);
   const candidates = listing.repositories.flatMap((repository) =>
@@ -255,16 +255,6 @@ function duplicatesOf(
     .map((tree) =>
       Object.assign(goneCandidate(tree, null, selection), { listed: repository, duplicate: true }),
     );
-}
-
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 function parentPath(path: string): string {
