@@ -4,8 +4,14 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import type { PassContext, StagedState } from '../../mirror/pass/context.ts';
-import { changedFiles, changeLines, type FileChange } from '../../mirror/plan/changed-files.ts';
-import { type DueHook, toldTree, type ToldTree } from '../../mirror/plan/due-hooks.ts';
+import {
+  changedFiles,
+  changeLines,
+  type DueHook,
+  type FileChange,
+  toldTree,
+  type ToldTree,
+} from '../../mirror/plan/due-hooks.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
 import { secretsOf } from '../settings/secrets-of.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from './command.ts';

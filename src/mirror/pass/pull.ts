@@ -1,4 +1,4 @@
-import { changedFiles } from '../plan/changed-files.ts';
+import { changedFiles } from '../plan/due-hooks.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { MirrorEvent, TargetPulled } from './events.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { changedFiles, changeLines, foldChanges } from '../../../../src/mirror/plan/changed-files.ts';
+import { changedFiles, changeLines, foldChanges } from '../../../../src/mirror/plan/due-hooks.ts';
 import {
   dueForTree,
   dueHooks,
