@@ -1,5 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type HeldDeletion, holdRetirements, isApproved } from '../plan/guard.ts';
+import { holdTogether, isApproved } from '../plan/guard.ts';
 import type { Action, PullAction, RetireReason } from '../plan/actions.ts';
 import { isRestored, mirroredTargets } from '../plan/retirements.ts';
 import { emptyRecord } from '../plan/record.ts';
@@ -67,10 +67,8 @@ export async function retireAll(
   const total = mirroredTargets(plan);
   // The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double: the target stays.
   const deletions = retirements.filter(({ reason }) => reason !== 'branch-known' && reason !== 'duplicate');
-  const heldBefore = (target: Retirement['target']): HeldDeletion | null =>
-    records.get(targetKey(target))?.held ?? null;
   const limit = policy.guard.targets;
-  const held = new Set(holdRetirements(deletions, { total, others: 0, limit, approvals, heldBefore }));
+  const held = new Set(holdTogether('target', deletions, { total, others: 0, limit, approvals, records }));
   const results: EndedResult[] = [];
   for (const retirement of retirements) {
     const { action, target } = retirement;

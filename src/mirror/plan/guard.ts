@@ -103,52 +103,34 @@ export function isApproved(
   return approval.subject === held.subject || (approval.subject === 'restored' && held.subject === 'target');
 }
 
-/**
- * Of the targets that are to be retired in one pass, those that are held because there are too many of them. What was
- * approved goes through and lets nothing else through: a target that was held once stays so until it is approved itself, is
- * back, or the limit is raised.
- */
-export function holdRetirements<T extends { readonly target: TargetId }>(
-  retirements: readonly T[],
-  { total, others, limit, approvals, heldBefore }: RetirementFacts,
-): readonly T[] {
-  const isTooMuch = exceedsLimit(limit, retirements.length + others, total);
-  return retirements.filter(({ target }) => {
-    if (isApproved(approvals, target, { subject: 'target', digest: null })) return false;
-    const before = heldBefore(target);
-    const stays = before?.subject === 'target' && exceedsLimit(limit, before.deletions, before.of);
-    return isTooMuch || stays;
-  });
-}
-
-/**
- * Of the mirrored targets that the settings no longer select, those that are held because there are too many of them: a slip in a
- * filter must not stop a mirror. As {@link holdRetirements}, what was approved goes through alone.
- * @param total how many targets were mirrored before
- */
-export function holdDeselections<T extends { readonly target: TargetId }>(
-  deselections: readonly T[],
-  { total, limit, approvals, heldBefore }: Omit<RetirementFacts, 'others'>,
-): readonly T[] {
-  const isTooMuch = exceedsLimit(limit, deselections.length, total);
-  return deselections.filter(({ target }) => {
-    if (isApproved(approvals, target, { subject: 'deselected', digest: null })) return false;
-    const before = heldBefore(target);
-    const stays = before?.subject === 'deselected' && exceedsLimit(limit, before.deletions, before.of);
-    return isTooMuch || stays;
-  });
-}
-
-/** What the judgement of a pass's retirements goes by. */
-export interface RetirementFacts {
-  /** How many targets are mirrored. */
+/** What the judgement of deletions that happen together goes by. */
+export interface DeletionFacts {
+  /** How many targets are mirrored, or were before. */
   readonly total: number;
-  /** Further retirements of the pass that are judged elsewhere, and count. */
+  /** Further deletions of the pass that are judged elsewhere, and count. */
   readonly others: number;
   readonly limit: DeletionLimit;
   readonly approvals: Approvals;
-  /** What was held of a target in the pass before. */
-  readonly heldBefore: (target: TargetId) => HeldDeletion | null;
+  /** What was held in the pass before, by target key. */
+  readonly records: ReadonlyMap<string, { readonly held: HeldDeletion | null }>;
+}
+
+/**
+ * Of the targets that are to be retired in one pass, or that the settings no longer select, those that are held because there are
+ * too many of them: a slip in a filter must not stop a mirror. What was approved goes through and lets nothing else through: a
+ * target that was held once stays so until it is approved itself, is back, or the limit is raised.
+ */
+export function holdTogether<T extends { readonly target: TargetId }>(
+  subject: 'target' | 'deselected',
+  deletions: readonly T[],
+  { total, others, limit, approvals, records }: DeletionFacts,
+): readonly T[] {
+  const isTooMuch = exceedsLimit(limit, deletions.length + others, total);
+  return deletions.filter(({ target }) => {
+    if (isApproved(approvals, target, { subject, digest: null })) return false;
+    const before = records.get(targetKey(target))?.held;
+    return isTooMuch || (before?.subject === subject && exceedsLimit(limit, before.deletions, before.of));
+  });
 }
 
 /** Targets of up to so many files are not guarded: half of them is one ordinary edit. */

@@ -1,9 +1,8 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
-import { heldDeselections } from './deselections.ts';
 import { RowGroups } from './fingerprint.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
-import { guardRetirements, isRestored } from './retirements.ts';
+import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
 import { HEAD_BRANCH, targetKey, type TargetId } from '../upstream/listing.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published } from './targets.ts';

@@ -1,9 +1,9 @@
 import type { Action } from './actions.ts';
-import { type Approvals, holdRetirements, isApproved } from './guard.ts';
+import { type Approvals, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import type { TargetRecord } from './record.ts';
 import { targetKey } from '../upstream/listing.ts';
-import type { Published } from './targets.ts';
+import type { Candidate, Published } from './targets.ts';
 
 /** How many targets are mirrored of those that are selected: what a share of them refers to. */
 export function mirroredTargets(plan: readonly Action[]): number {
@@ -23,13 +23,7 @@ export function guardRetirements(
     (action) => action.reason === 'confirm-gone' && missingPasses(action) + 1 >= policy.retireAfterPasses,
   ).length;
   const held = new Set<Action>(
-    holdRetirements(due, {
-      total,
-      others,
-      limit: policy.guard.targets,
-      approvals,
-      heldBefore: (target) => records.get(targetKey(target))?.held ?? null,
-    }),
+    holdTogether('target', due, { total, others, limit: policy.guard.targets, approvals, records }),
   );
   const heldPaths = new Set([...held].map((action) => action.path));
   return plan.map((action) => {
@@ -52,4 +46,29 @@ export function isRestored(tree: Published | null, record: TargetRecord, approva
   if ((record.verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
   return !isApproved(approvals, target, { subject: 'restored', digest: null });
+}
+
+/**
+ * The targets that the settings no longer select and that are mirrored all the same until a person says so: too many were deselected
+ * at once. For those the selection before stays in force.
+ */
+export function heldDeselections(
+  candidates: readonly Candidate[],
+  { records, approvals, policy }: PlanInput,
+): ReadonlyMap<Candidate, HeldDeletion> {
+  const recordOf = ({ target }: Candidate): TargetRecord | undefined => records.get(targetKey(target));
+  const mirrored = candidates.filter(({ published, duplicate }) => published !== null && !duplicate);
+  const deselected = mirrored.filter((candidate) => !candidate.selected && wasSelected(recordOf(candidate)));
+  if (deselected.length === 0) return new Map();
+  const total = mirrored.filter(({ selected }) => selected).length + deselected.length;
+  const limit = policy.guard.targets;
+  const held = holdTogether('deselected', deselected, { total, others: 0, limit, approvals, records });
+  const deletion = { subject: 'deselected', deletions: held.length, of: total, digest: null } as const;
+  return new Map(held.map((candidate) => [candidate, deletion]));
+}
+
+/** Whether a target was mirrored in the pass before. One of which nothing is remembered proves nothing. */
+function wasSelected(record: TargetRecord | undefined): boolean {
+  const [last] = record?.decisions ?? [];
+  return last !== undefined && last.reason !== 'not-selected';
 }

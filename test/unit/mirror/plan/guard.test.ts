@@ -9,9 +9,9 @@ import {
   formatDeletionLimit,
   type HeldDeletion,
   heldFiles,
-  holdRetirements,
+  holdTogether,
   parseDeletionLimit,
-  type RetirementFacts,
+  type DeletionFacts,
 } from '../../../../src/mirror/plan/guard.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
@@ -140,13 +140,13 @@ describe('the targets of a pass', () => {
       ]),
     );
 
-  const held = (limit: string, fields: Partial<RetirementFacts> = {}): readonly unknown[] =>
-    holdRetirements(due, {
+  const held = (limit: string, fields: Partial<DeletionFacts> = {}): readonly unknown[] =>
+    holdTogether('target', due, {
       total: 10,
       others: 0,
       limit: parseDeletionLimit(limit),
       approvals: new Map(),
-      heldBefore: () => null,
+      records: new Map(),
       ...fields,
     });
 
@@ -164,9 +164,10 @@ describe('the targets of a pass', () => {
   });
 
   it('stay held when the others are gone by now, until the limit is raised', () => {
-    const heldBefore = (): HeldDeletion => ({ subject: 'target', deletions: 4, of: 10, digest: null });
-    expect(held('3', { heldBefore })).toEqual(due);
-    expect(held('4', { heldBefore })).toEqual([]);
+    const before: HeldDeletion = { subject: 'target', deletions: 4, of: 10, digest: null };
+    const records = new Map(due.map((each) => [targetKey(each.target), { held: before }]));
+    expect(held('3', { records })).toEqual(due);
+    expect(held('4', { records })).toEqual([]);
   });
 
   it('hold whoever waits for their places, too', () => {
