@@ -7,7 +7,7 @@ import type { MirrorError } from '../../lib/errors/errors.ts';
  * many times that in all, and a download must bring some bytes in every such time: an archive of gigabytes over a slow
  * line is all right, however long it takes.
  */
-const STALLS_IN_ALL = 10;
+export const STALLS_IN_ALL = 10;
 
 /**
  * The share of such a time in which nobody was ready to take a download, from which on nothing can be said of how it moves: the
@@ -21,7 +21,7 @@ const UNJUDGED_SHARE = 0.9;
  */
 export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
-/** What bounds the reading of a body. */
+/** What bounds a download. */
 export interface BodyBounds {
   /** Most bytes, after decoding. */
   readonly maxBytes: number;
@@ -30,27 +30,6 @@ export interface BodyBounds {
   readonly onProgress?: (() => void) | undefined;
   readonly tooLarge: () => MirrorError;
   readonly tooSlow: (durationMs: number) => MirrorError;
-}
-
-/** Reads a whole body of JSON, as it comes. @throws MirrorError as the bounds say; what broke the body off */
-export async function readBounded(body: Readable, bounds: BodyBounds): Promise<Uint8Array[]> {
-  const deadlineMs = bounds.stallTimeoutMs * STALLS_IN_ALL;
-  const timer = setTimeout(() => body.destroy(bounds.tooSlow(deadlineMs)), deadlineMs);
-  try {
-    const chunks: Uint8Array[] = [];
-    let sizeBytes = 0;
-    const pieces: AsyncIterable<unknown> = body;
-    for await (const chunk of pieces) {
-      if (!(chunk instanceof Uint8Array)) continue;
-      bounds.onProgress?.();
-      sizeBytes += chunk.length;
-      if (sizeBytes > bounds.maxBytes) throw bounds.tooLarge();
-      chunks.push(chunk);
-    }
-    return chunks;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Watches a download while it comes. */

@@ -3,11 +3,13 @@ import { contentsPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
 import { Download } from './download.ts';
-import { contentsForbidden, ContentsRefusedError, statusError } from './failures.ts';
+import { contentsForbidden, statusError } from './failures.ts';
 import { type ExpectedFile, isArchiveStart, isExpectedFile, readStart } from './file-kind.ts';
 import { kindOf } from './json.ts';
 import {
   bestReference,
+  failureOfForm,
+  onlyAmbiguous,
   type Reference,
   type ReferenceContext,
   type ReferenceForm,
@@ -99,28 +101,6 @@ function notFound(
   if (isShared && !absences.has(trustedForm)) throw onlyAmbiguous(repository);
   const status = absences.get(bestReference(context, repository)?.form ?? null);
   return { kind: 'not-found', isCertain: status === 404 || status === 410 };
-}
-
-/** Errors with which an installation may answer a form of reference that it does not take. */
-const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
-  'contents.wrong_kind',
-  'contents.forbidden',
-  'service.wrong_kind',
-]);
-
-/** A failure that another form may not meet. Where no key is let in, to go on would be to try it again and again. */
-function failureOfForm(error: unknown): { readonly kind: 'failed'; readonly error: MirrorError } {
-  const isOfForm = error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code);
-  if (!isOfForm || error instanceof ContentsRefusedError) throw error;
-  return { kind: 'failed', error };
-}
-
-function onlyAmbiguous(repository: Repository): MirrorError {
-  return new MirrorError(
-    'contents.not_found',
-    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others.`,
-    { hint: 'Rename one of the repositories of that name in the service.' },
-  );
 }
 
 async function downloadArchive(

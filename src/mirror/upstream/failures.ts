@@ -1,7 +1,10 @@
+import { inspect } from 'node:util';
+
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { CredentialKind, CredentialPlace } from '../pass/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { credentialSetting } from './key-refusals.ts';
 import { explainProxy, explainTls, proxyRefusal } from './connection-failures.ts';
 import type { NamedProxy } from './proxies.ts';
@@ -120,15 +123,13 @@ const CREDENTIALS = {
 export function credentialRefused(
   generation: Generation,
   status: number,
-  url: URL,
+  { origin, pathname }: URL,
   places: readonly CredentialPlace[],
   untilMs: number | null = null,
 ): MirrorError {
-  return new MirrorError(
-    'credentials.refused',
-    `${url.origin}${url.pathname} refuses the ${CREDENTIALS[generation].name} (status ${status}): ${settingsOf(generation, places)}.`,
-    { hint: renewalHint(generation, places, untilMs) },
-  );
+  const { name } = CREDENTIALS[generation];
+  const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
+  return credentialError(what, generation, places, untilMs);
 }
 
 /** The error while keys that were refused wait: nothing was sent. Parameters as above. */
@@ -137,29 +138,30 @@ export function credentialStalled(
   places: readonly CredentialPlace[],
   untilMs: number | null,
 ): MirrorError {
-  return new MirrorError(
-    'credentials.refused',
-    `The service refused the ${CREDENTIALS[generation].name}, and was not asked again: ${settingsOf(generation, places)}.`,
-    { hint: renewalHint(generation, places, untilMs) },
-  );
+  const what = `The service refused the ${CREDENTIALS[generation].name}, and was not asked again`;
+  return credentialError(what, generation, places, untilMs);
 }
 
-function settingsOf(generation: Generation, places: readonly CredentialPlace[]): string {
-  const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
-  return `${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}`;
-}
-
-function renewalHint(
+function credentialError(
+  what: string,
   generation: Generation,
   places: readonly CredentialPlace[],
   untilMs: number | null,
-): string {
-  const setting = credentialSetting(CREDENTIALS[generation].kind, places[0] ?? 'first');
+): MirrorError {
+  const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
+  const setting = names[0] ?? credentialSetting(CREDENTIALS[generation].kind, 'first');
   const renewal =
     `Make a new one in the service under ${CREDENTIAL_PLACES[generation]} and put it where ${setting} comes from:` +
     ' the setting, its file, variable or credential. A group key will not do.';
-  if (untilMs === null) return renewal;
-  return `${renewal} A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
+  const next =
+    untilMs === null
+      ? ''
+      : ` A changed file is taken at once; the same key is tried again at ${utcTime(untilMs)}, or when you ask by SIGHUP or sync.`;
+  return new MirrorError(
+    'credentials.refused',
+    `${what}: ${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}.`,
+    { hint: renewal + next },
+  );
 }
 
 /** The error for contents that this person may not have, where the key is let in elsewhere. */
@@ -242,4 +244,24 @@ export function unsure(error: unknown): UnsureError {
     cause,
     hint: 'The repository may or may not have been created: look at `repos list` before you try again.',
   });
+}
+
+/** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */
+export function withoutKeys(error: unknown, keys: readonly string[]): unknown {
+  if (!(error instanceof MirrorError)) return error;
+  // Host names of addresses lose their capitals.
+  const secrets = keys.flatMap((key) => [key, key.toLowerCase()]);
+  const { code, message, hint, retryAfterMs } = error;
+  const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };
+  if (clean.message === message && clean.hint === hint && !namesAny(error.cause, secrets)) return error;
+  const Kind = error instanceof ContentsRefusedError ? ContentsRefusedError : MirrorError;
+  return new Kind(code, clean.message, {
+    ...(clean.hint === undefined ? {} : { hint: clean.hint }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+function namesAny(cause: unknown, secrets: readonly string[]): boolean {
+  const text = inspect(cause, { depth: 8 });
+  return scrub(text, secrets) !== text;
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import { readBounded } from './body.ts';
+import { STALLS_IN_ALL } from './body.ts';
 import { addressHint, brokenOff } from './failures.ts';
 import { announcedBytes } from './resume.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
@@ -37,31 +37,42 @@ export async function readWhole(
   { body, headers, url }: Answer,
   { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
 ): Promise<Uint8Array[]> {
-  const where = `${url.origin}${url.pathname}`;
-  const tooLarge = (): MirrorError =>
-    new MirrorError(
-      'service.answer_too_large',
-      `The answer of ${where} is greater than ${formatSize(maxAnswerBytes)}: setting service.maxAnswerSize.`,
-      { hint: 'If so large an answer is right, raise service.maxAnswerSize.' },
-    );
-  const tooSlow = (durationMs: number): MirrorError =>
-    new MirrorError(
-      'service.timeout',
-      `The answer of ${where} was not whole after ${formatDuration(durationMs)}.`,
-      { hint: 'It is tried again by itself. If the connection is always slow, raise service.stallTimeout.' },
-    );
-  if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge();
+  if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
+  const deadlineMs = stallTimeoutMs * STALLS_IN_ALL;
+  const timer = setTimeout(() => body.destroy(tooSlow(url, deadlineMs)), deadlineMs);
   try {
-    return await readBounded(body, {
-      maxBytes: maxAnswerBytes,
-      stallTimeoutMs,
-      onProgress,
-      tooLarge,
-      tooSlow,
-    });
+    const chunks: Uint8Array[] = [];
+    let sizeBytes = 0;
+    const pieces: AsyncIterable<unknown> = body;
+    for await (const chunk of pieces) {
+      if (!(chunk instanceof Uint8Array)) continue;
+      onProgress?.();
+      sizeBytes += chunk.length;
+      if (sizeBytes > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
+      chunks.push(chunk);
+    }
+    return chunks;
   } catch (error) {
     throw brokenOff(error, url);
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {
+  return new MirrorError(
+    'service.answer_too_large',
+    `The answer of ${origin}${pathname} is greater than ${formatSize(maxBytes)}: setting service.maxAnswerSize.`,
+    { hint: 'If so large an answer is right, raise service.maxAnswerSize.' },
+  );
+}
+
+function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
+  return new MirrorError(
+    'service.timeout',
+    `The answer of ${origin}${pathname} was not whole after ${formatDuration(durationMs)}.`,
+    { hint: 'It is tried again by itself. If the connection is always slow, raise service.stallTimeout.' },
+  );
 }
 
 /** A strong digest of the bytes of an answer. */

@@ -1,3 +1,5 @@
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { ContentsRefusedError } from './failures.ts';
 import type { Repository } from './listing.ts';
 
 /**
@@ -94,4 +96,27 @@ export interface ReferenceContext {
 export function bestReference(context: ReferenceContext, repository: Repository): Reference | null {
   const form = context.proven.get(repository.id) ?? context.memory.form;
   return referencesFor(repository, context.nameCounts(), form)[0] ?? null;
+}
+
+/** Errors with which an installation may answer a form of reference that it does not take. */
+const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
+  'contents.wrong_kind',
+  'contents.forbidden',
+  'service.wrong_kind',
+]);
+
+/** A failure that another form may not meet. Where no key is let in, to go on would be to try it again and again. */
+export function failureOfForm(error: unknown): { readonly kind: 'failed'; readonly error: MirrorError } {
+  const isOfForm = error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code);
+  if (!isOfForm || error instanceof ContentsRefusedError) throw error;
+  return { kind: 'failed', error };
+}
+
+/** The error where the only form left is a short name that others share. */
+export function onlyAmbiguous(repository: Repository): MirrorError {
+  return new MirrorError(
+    'contents.not_found',
+    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others.`,
+    { hint: 'Rename one of the repositories of that name in the service.' },
+  );
 }

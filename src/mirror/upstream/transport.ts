@@ -1,10 +1,7 @@
-import { inspect } from 'node:util';
-
 import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { CredentialPlace } from '../pass/events.ts';
-import { scrub } from '../../lib/text/scrub.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
 import {
   type ConnectionOptions,
@@ -13,13 +10,13 @@ import {
   type WireAnswer,
 } from './connections.ts';
 import {
-  ContentsRefusedError,
   createsNothing,
   neverArrived,
   statusError,
   transportError,
   unsure,
   UnsureError,
+  withoutKeys,
 } from './failures.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import {
@@ -279,26 +276,6 @@ function unlessUndone(sent: TransportRequest, isUndone: boolean, error: unknown)
 function abandoned(cause: unknown, thrown: unknown): MirrorError {
   const hint = thrown instanceof UnsureError && thrown.hint !== undefined ? { hint: thrown.hint } : {};
   return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
-}
-
-/** An error that names no key: an address that the service redirects to may hold one. The cause goes with it. */
-function withoutKeys(error: unknown, keys: readonly string[]): unknown {
-  if (!(error instanceof MirrorError)) return error;
-  // Host names of addresses lose their capitals.
-  const secrets = keys.flatMap((key) => [key, key.toLowerCase()]);
-  const { code, message, hint, retryAfterMs } = error;
-  const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };
-  if (clean.message === message && clean.hint === hint && !namesAny(error.cause, secrets)) return error;
-  const Kind = error instanceof ContentsRefusedError ? ContentsRefusedError : MirrorError;
-  return new Kind(code, clean.message, {
-    ...(clean.hint === undefined ? {} : { hint: clean.hint }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
-}
-
-function namesAny(cause: unknown, secrets: readonly string[]): boolean {
-  const text = inspect(cause, { depth: 8 });
-  return scrub(text, secrets) !== text;
 }
 
 const MAX_REDIRECTS = 5;
