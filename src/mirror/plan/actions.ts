@@ -34,7 +34,7 @@ export type HoldReason =
 /** Why a tree leaves the mirror for the history. */
 export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate';
 
-/** What all actions have in common. */
+/** The common part of all actions. */
 export interface ActionOf<Kind extends string, Reason extends string> {
   readonly kind: Kind;
   readonly reason: Reason;
@@ -58,7 +58,7 @@ export type RetireAction = ActionOf<'retire', RetireReason>;
 
 /** A target's contents are compared with its tree and, where they differ, published. */
 export interface PullAction extends ActionOf<'pull', PullReason> {
-  /** What to do when the service has no contents there: the rest of the answer decides what it means. */
+  /** How an absence of contents is taken: the rest of the answer decides what it means. */
   readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
   /** Whether the service had finished with the versions that are about to be pulled. */
   readonly settled: boolean;

@@ -11,7 +11,7 @@ export interface ToldTree {
   readonly fingerprint: string | null;
 }
 
-/** What the command is to be told: that a tree has a new state, has moved, or has left the mirror. */
+/** News for the command: a tree has a new state, has moved, or has left the mirror. */
 export interface DueHook {
   readonly event: 'published' | 'moved' | 'retired';
   /** `<repository>/<branch>`, below `mirror/`. */
@@ -20,11 +20,11 @@ export interface DueHook {
   readonly movedFrom: string | null;
   /** The tree that stands there, or the one that left. */
   readonly tree: ToldTree;
-  /** What the command was last told of this target; null for nothing. */
+  /** The state that the command was last told of; null for none. */
   readonly before: ToldTree | null;
 }
 
-/** What the command is told of a tree. */
+/** A tree as the command is told of it. */
 export function toldTree({
   repository,
   branch,
@@ -81,7 +81,7 @@ export function dueHooks(
   return [...moved, ...changed, ...retired];
 }
 
-/** What is due for a tree that stands; null for nothing. */
+/** The news of a tree that stands; null for none. */
 export function dueForTree(
   target: string,
   tree: ToldTree,
@@ -101,7 +101,7 @@ function keyOf({ repositoryId, branch }: ToldTree): string {
   return JSON.stringify([repositoryId, branch]);
 }
 
-/** What a publish did to one file of a tree. */
+/** A change that a publish made to one file of a tree. */
 export interface FileChange {
   readonly change: 'added' | 'changed' | 'removed';
   /** Path below the tree, with slashes. */

@@ -1,4 +1,4 @@
-/** What is known of a queued pull. */
+/** A queued pull, as far as its turn depends on it. */
 export interface Waiting {
   /** Pulls of one repository take turns with those of the others. */
   readonly repositoryId: string;
@@ -18,7 +18,6 @@ export interface Slots {
   readonly shared: number;
 }
 
-/** What goes on now. */
 export interface RunningPulls {
   readonly prompt: number;
   readonly all: number;

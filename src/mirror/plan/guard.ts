@@ -66,7 +66,7 @@ export interface HeldDeletion {
   /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;
-  /** What would be deleted: an approval is for just that. Null for a whole target. */
+  /** Of the paths that would be deleted: an approval is for just those. Null for a whole target. */
   readonly digest: string | null;
   /** The first of the files that would go, sorted, at most {@link PATHS_SHOWN}; left out where a manifest tells them all. */
   readonly first?: readonly string[];
@@ -103,7 +103,7 @@ export function isApproved(
   return approval.subject === held.subject || (approval.subject === 'restored' && held.subject === 'target');
 }
 
-/** What the judgement of deletions that happen together goes by. */
+/** The facts by which deletions that happen together are judged. */
 export interface DeletionFacts {
   /** How many targets are mirrored, or were before. */
   readonly total: number;
@@ -111,7 +111,7 @@ export interface DeletionFacts {
   readonly others: number;
   readonly limit: DeletionLimit;
   readonly approvals: Approvals;
-  /** What was held in the pass before, by target key. */
+  /** Holds of the pass before, by target key. */
   readonly records: ReadonlyMap<string, { readonly held: HeldDeletion | null }>;
 }
 
@@ -172,7 +172,7 @@ export function heldFiles(
   };
 }
 
-/** What tells one deletion of files from another. @param paths sorted */
+/** The digest that tells one deletion of files from another. @param paths sorted */
 export function digestOfPaths(paths: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
 }

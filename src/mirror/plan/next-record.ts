@@ -56,7 +56,7 @@ function nextFailure(
   };
 }
 
-/** What a record becomes after an action. */
+/** An action that was carried out, and the facts of its time. */
 export interface RecordStep {
   /** The repository's path below `mirror/`. */
   readonly repository: string;
@@ -65,7 +65,7 @@ export interface RecordStep {
   readonly outcome: Outcome;
   /** `publishedAtMs` of the tree that stood there when the action was decided on; null where none did. */
   readonly publishedAtMs: number | null;
-  /** What the manifest said then of the tree; null where there was none. */
+  /** The summary of the tree then; null where there was none. */
   readonly tree: RememberedTree | null;
   /** When the listing was taken that the action was decided on, in milliseconds since the epoch. */
   readonly listedAtMs: number;
@@ -161,7 +161,7 @@ function guardedRecord(
   };
 }
 
-/** What waits for a person's word, since when, and as much of it as there ever was. */
+/** The hold that waits for a person's word, since when, and with the most deletions that there ever were. */
 function heldSince(
   before: Held | null,
   held: HeldDeletion,

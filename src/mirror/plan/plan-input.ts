@@ -3,10 +3,10 @@ import type { TargetRecord } from './record.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { Published, Selection } from './targets.ts';
 
-/** What is downloaded when workbooks have new versions; `auto`: just those of drag-and-drop repositories. */
+/** Downloads when workbooks have new versions: those workbooks or all contents; `auto`: just those workbooks in drag-and-drop repositories. */
 export type ContentPolicy = 'auto' | 'workbooks' | 'all';
 
-/** What the plan goes by, beside the facts. Durations in milliseconds. */
+/** The operator's choices. Durations in milliseconds. */
 export interface PlanPolicy {
   readonly selection: Selection;
   readonly fullCheckMs: number;

@@ -234,7 +234,7 @@ function answersByWorkbook(
   return listed?.url === null ? 'in-trees-of-workbooks' : 'no';
 }
 
-/** What it means when the service has no contents for a target: a branch that a version names must be there. */
+/** How an absence of contents is taken: a branch that a version names must be there. */
 function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbsent'] {
   if (hasRows(candidate) || candidate.configured?.required === true) return 'fail';
   if (candidate.published === null) return 'accept';

@@ -42,7 +42,7 @@ export interface Decision {
   readonly times: number;
 }
 
-/** What is remembered of a target beside its manifest. Losing it costs requests, never data. */
+/** The memory of a target beside its manifest. Losing it costs requests, never data. */
 export interface TargetRecord {
   readonly target: TargetId;
   /** The repository's path below `mirror/`, for people. */
@@ -55,7 +55,7 @@ export interface TargetRecord {
   readonly examinedAtMs: number | null;
   /** `publishedAtMs` of the tree that these times speak of: they say nothing of another, such as one from an older backup. */
   readonly publishedAtMs: number | null;
-  /** What its manifest says of its tree, so that it need not be read again; null where nothing is remembered. */
+  /** The summary of its manifest, so that it need not be read again; null where nothing is remembered. */
   readonly tree: RememberedTree | null;
   /** Complete answers in a row that lacked the target; an answer that proves nothing neither counts nor resets. */
   readonly missingPasses: number;
@@ -64,7 +64,7 @@ export interface TargetRecord {
   /** Since when the service has no contents for it, although nothing says that it should. Milliseconds since the epoch. */
   readonly absentSinceMs: number | null;
   readonly failure: Failure | null;
-  /** What waits for `approve`. */
+  /** The deletion that waits for `approve`. */
   readonly held: Held | null;
   /** The latest first. */
   readonly decisions: readonly Decision[];
@@ -92,7 +92,7 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
   };
 }
 
-/** What became of an action. */
+/** The outcome of an action. */
 export type Outcome =
   | { readonly kind: 'kept' }
   /** The contents were compared; `changedFiles` of them were published. */
@@ -105,7 +105,7 @@ export type Outcome =
       readonly publishedAtMs: number;
       /** Whether every byte of the tree was read or written. */
       readonly isExamined: boolean;
-      /** What the manifest says that was published; null where none was. */
+      /** The summary of the manifest that was published; null where none was. */
       readonly tree: RememberedTree | null;
     }
   | { readonly kind: 'held' }

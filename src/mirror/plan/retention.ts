@@ -7,7 +7,7 @@ export type Retention =
   | { readonly kind: 'forever' }
   /** So many of the latest. */
   | { readonly kind: 'count'; readonly count: number }
-  /** What is not older; milliseconds. */
+  /** Nothing older; milliseconds. */
   | { readonly kind: 'age'; readonly ageMs: number };
 
 const COUNT = /^\d{1,6}$/;
@@ -42,7 +42,6 @@ export function formatRetention(retention: Retention): string {
 /** Why a tree is in the history: its target is gone from the service, or a newer state took its place. */
 export type HistoryKind = 'retired' | 'replaced';
 
-/** What pruning goes by. */
 export type RetentionPolicy = Readonly<Record<HistoryKind, Retention>>;
 
 /** A tree in the history, as far as pruning looks at it. */

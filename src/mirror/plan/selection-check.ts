@@ -15,7 +15,7 @@ export interface UnmatchedPattern {
   readonly nearest: string | null;
 }
 
-/** What the settings select of what the service lists. */
+/** The settings' selection, held against a listing. */
 export interface SelectionCheck {
   /** How many repositories are listed. */
   readonly repositories: number;

@@ -33,7 +33,7 @@ export type TargetState =
   | 'pending'
   | 'unselected';
 
-/** What is to be said about a target. Times in milliseconds since the epoch, null for never. */
+/** The status of a target. Times in milliseconds since the epoch, null for never. */
 export interface TargetStatus {
   readonly target: string;
   readonly repository: string;
@@ -69,7 +69,7 @@ export type DriftNotes = Readonly<Record<string, DriftNote>>;
 /** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
 export type SlowPulls = Readonly<Record<string, number>>;
 
-/** What the judgement of states goes by. Durations in milliseconds. */
+/** The settings by which states are judged. Durations in milliseconds. */
 export interface StatusPolicy {
   readonly selection: Selection;
   readonly maxStalenessMs: number;

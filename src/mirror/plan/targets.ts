@@ -32,7 +32,7 @@ export interface Published {
   readonly treePresent: boolean;
 }
 
-/** What a manifest says of its tree as a whole. */
+/** The facts of a manifest about its tree as a whole. */
 export type TreeSummary = Omit<Published, 'treePresent'>;
 
 /** A summary that is remembered, so that its manifest need not be read again. */
@@ -61,7 +61,7 @@ export interface Selection {
   readonly selects: (repositoryFullName: string, branch: string) => boolean;
   /** Branches of a repository that are mirrored even if no listing names them. */
   readonly configuredBranches: (repositoryFullName: string) => readonly ConfiguredBranch[];
-  /** What the settings name, each by itself. */
+  /** The patterns of the settings, each by itself. */
   readonly patterns: readonly SelectionPattern[];
 }
 
@@ -72,7 +72,7 @@ export interface SelectionPattern {
   readonly pattern: string;
   /** The part of it that is held against names. */
   readonly name: string;
-  /** What it is a pattern of: full names of repositories, or names of branches. */
+  /** Full names of repositories, or names of branches. */
   readonly of: 'repository' | 'branch';
   readonly matches: (name: string) => boolean;
 }

@@ -11,9 +11,9 @@ export interface Bandwidth {
   readonly take: (sizeBytes: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** What may have been saved up while nobody took anything: this much time's worth. */
+/** How much may be saved up while nobody takes anything, as time. */
 const BURST_MS = 250;
-/** What each gets in its turn: no more than comes at once, or who gets little at a time would get less in all. */
+/** The share of each turn: no more than comes at once, or who gets little at a time would get less in all. */
 const PIECE_BYTES = 4 * 1024;
 
 /** A limit as a value: a bucket that fills steadily, and from which pieces are taken. Times in milliseconds. */

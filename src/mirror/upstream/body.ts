@@ -21,7 +21,6 @@ const UNJUDGED_SHARE = 0.9;
  */
 export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
-/** What bounds a download. */
 export interface BodyBounds {
   /** Most bytes, after decoding. */
   readonly maxBytes: number;

@@ -1,6 +1,6 @@
 import type { NamedProxy } from './proxies.ts';
 
-/** What a failure means, and what helps. */
+/** A failure in plain words, and what helps. */
 export interface Explained {
   readonly message: string;
   readonly hint: string;
@@ -13,7 +13,7 @@ const UNKNOWN_AUTHORITY: Problem = [
   'Name a file with the certificate of the authority (PEM) in the variable NODE_EXTRA_CA_CERTS, or let those count that this machine trusts: NODE_USE_SYSTEM_CA=1.',
 ];
 
-/** What is wrong with a certificate, and what helps, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
+/** Problems of certificates, and what helps, by the code of the error (OpenSSL, X509_STORE_CTX_get_error(3)). */
 const CERTIFICATES: ReadonlyMap<string, Problem> = new Map<string, Problem>([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', UNKNOWN_AUTHORITY],
   ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],

@@ -22,7 +22,7 @@ export interface ConnectionOptions {
 /** A request as it goes over the wire. */
 export interface WireRequest {
   readonly headers: Readonly<Record<string, string>>;
-  /** What a POST sends; undefined for GET. */
+  /** The body of a POST; undefined for GET. */
   readonly body: string | undefined;
   readonly signal: AbortSignal;
 }

@@ -42,7 +42,7 @@ export function createRepository(
   return transport.send(request, (answer) => readCreated(answer, transport.limits, password, hints));
 }
 
-/** What helps besides what the service says, by the code of its refusal. */
+/** Hints beside the service's own message, by the code of its refusal. */
 type Hints = ReadonlyMap<string, string>;
 
 function hintsFor(repository: NewRepository): Hints {
@@ -95,7 +95,7 @@ async function refusal(
   return statusError(status, url, undefined);
 }
 
-/** What the service says about its refusal, with the code of it; null where that cannot be read. */
+/** Reads why the service refuses, with the code of it; null where that cannot be read. */
 async function refusalIn(
   answer: Answer,
   limits: AnswerLimits,

@@ -18,7 +18,7 @@ import {
 import { strongTag, wholeBytes } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
 
-/** What of the contents is asked for. */
+/** The contents of a branch, and where they go. */
 export interface ContentsRequest {
   readonly repository: Repository;
   readonly branch: string;
@@ -31,7 +31,6 @@ export interface ContentsRequest {
   readonly signal: AbortSignal;
 }
 
-/** What the service gave. */
 export type ContentsAnswer =
   | {
       readonly kind: 'archive';
@@ -44,7 +43,6 @@ export type ContentsAnswer =
   /** No form of reference finds contents. `isCertain`: the service said so plainly, by status 404 or 410. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
-/** What downloads work with. */
 export interface ContentsContext extends ReferenceContext {
   readonly transport: Transport;
   /** Greatest archive that is downloaded, in bytes after decoding. */
@@ -147,19 +145,16 @@ async function readArchive(
   return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes };
 }
 
-/** What all requests for contents have in common. */
 const CONTENTS = { generation: 'current', judgesKey: false, isContents: true } as const;
 
-/** What a single file is asked for by, and where it goes. */
+/** A single file, and where it goes. */
 export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly path: string;
-  /** What is known of the file that is wanted. */
   readonly expected: ExpectedFile;
   /** Greatest size; left out, that of an archive. */
   readonly maxBytes?: number;
 }
 
-/** What the service gave for the path of a file. */
 export type FileAnswer =
   /** `sha256` in hexadecimal digits. */
   | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }

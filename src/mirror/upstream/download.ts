@@ -12,13 +12,12 @@ import { announcedBytes, type Part, readStep, restHeaders, resumesAtBytes, type 
 import type { Continuation } from './retries.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
 
-/** What bounds a download, and where it goes. */
 export interface DownloadOptions {
-  /** The file that is made. What is there before is removed. */
+  /** The file that is made; one that is there before is removed. */
   readonly destination: string;
   /** Entity tag of what is there already: the service may say that it has not changed. */
   readonly knownTag: string | null;
-  /** What is downloaded: the bytes of a file are digested while they come. */
+  /** The bytes of a file are digested while they come. */
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
@@ -29,7 +28,6 @@ export interface DownloadOptions {
   readonly signal: AbortSignal;
 }
 
-/** What a finished download is of. */
 export interface Downloaded {
   readonly sizeBytes: number;
   /** Headers of the answer that began it. */
@@ -46,7 +44,7 @@ export interface Downloaded {
 export class Download implements Continuation {
   private readonly options: DownloadOptions;
   private file: FileHandle | null = null;
-  /** What is on disk; null where nothing is. */
+  /** The bytes on disk; null where there are none. */
   private part: Part | null = null;
   /** Headers of the answer that began it. */
   private firstHeaders: Answer['headers'] = {};

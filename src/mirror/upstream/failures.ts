@@ -18,14 +18,14 @@ const TIMEOUTS = new Set([
 
 const ABORTS = new Set(['UND_ERR_ABORTED', 'ABORT_ERR']);
 
-/** What an operator can do about the commonest reasons why a service cannot be reached. */
+/** Help for the commonest reasons why a service cannot be reached. */
 const HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Check host and port in the setting service.baseUrl, and that the service runs.',
   ENOTFOUND: 'Check the host name in the setting service.baseUrl.',
   EAI_AGAIN: 'Name resolution fails at the moment: check the DNS settings of this machine.',
 };
 
-/** What often is the reason where a connection by plain HTTP ends without an answer. */
+/** Codes of a plain HTTP connection that ends without an answer, often because TLS is spoken there. */
 const MAYBE_TLS: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET']);
 
 /** An error that has a code. */
@@ -201,7 +201,7 @@ export function statusError(status: number, url: URL, retryAfterMs: number | und
   });
 }
 
-/** What to check when the address answers, but not as this API does. */
+/** The hint for an address that answers, but not as this API does. */
 export function addressHint(url: URL): string {
   return /\/api(?:\/|$)/.test(url.pathname)
     ? 'Check the setting service.baseUrl: it is the address of the application followed by /api.'

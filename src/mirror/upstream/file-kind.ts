@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 
 import type { Downloaded } from './download.ts';
 
-/** What is known of a single file before it is downloaded. */
+/** Facts about a file before it is downloaded. */
 export interface ExpectedFile {
   readonly sizeBytes?: number;
   /** In hexadecimal digits. */
@@ -48,7 +48,7 @@ const NAME_AT = 30;
 const NAME_LENGTH_AT = 26;
 /** Of a compound file (MS-CFB, section 2.2): the old workbooks, and new ones that have a password (MS-OFFCRYPTO, section 1.3). */
 const COMPOUND_FILE = '\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1';
-/** What packages of workbooks hold (ECMA-376 part 2; OpenDocument 1.3 part 2): no repository has a folder of files like that. */
+/** Names in packages of workbooks (ECMA-376 part 2; OpenDocument 1.3 part 2): no repository has a folder of files like that. */
 const PACKAGE_PARTS =
   /^(?:\[Content_Types\]\.xml$|_rels\/|docProps\/|xl\/|customXml\/|customUI\/|mimetype$|META-INF\/|content\.xml$)/;
 const PACKAGES = /\.(?:xls[xmb]|xlt[xm]|ods)$/i;

@@ -6,7 +6,7 @@ export function credentialSetting(credential: CredentialKind, place: CredentialP
   return `service.${credential}${place === 'second' ? 'Second' : ''}`;
 }
 
-/** What is remembered of a key that the service refused. Times in milliseconds since the epoch. */
+/** A key that the service refused. Times in milliseconds since the epoch. */
 export interface Refusal {
   /** Salted digest of the key and of the generation of the API that it was sent to; never the key. */
   readonly digest: string;
@@ -23,7 +23,7 @@ export interface RefusedAttempt {
   readonly nowMs: number;
   /** From 0 up to 1. */
   readonly random: number;
-  /** What the service asked for in Retry-After (RFC 9110, section 10.2.3), in milliseconds; 0 if nothing. */
+  /** From Retry-After (RFC 9110, section 10.2.3), in milliseconds; 0 without one. */
   readonly retryAfterMs: number;
 }
 

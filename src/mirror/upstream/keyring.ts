@@ -24,11 +24,11 @@ export interface KeySource {
 export interface RefusalMemory {
   /** Replaced as a whole when it changes; absent or null while nothing was refused. */
   refused?: RefusedKeys | null;
-  /** What was said of the keys; never outlives the process. */
+  /** Reports about the keys; never outlives the process. */
   said?: SaidOfKeys;
 }
 
-/** What was said of keys last, by generation and place; with digests as below. */
+/** The last report about each key, by generation and place; with digests as below. */
 interface SaidOfKeys {
   readonly salt: string;
   readonly texts: Map<string, string>;
@@ -40,13 +40,12 @@ export interface RefusedKeys {
   readonly refusals: readonly Refusal[];
 }
 
-/** What the service said of a key. Time in milliseconds since the epoch. */
+/** The service accepts or refuses a key. Time in milliseconds since the epoch. */
 export type KeyChange = { readonly generation: Generation; readonly place: CredentialPlace } & (
   | { readonly kind: 'accepted' }
   | { readonly kind: 'refused'; readonly nextAttemptAtMs: number }
 );
 
-/** What a keyring works with. */
 export interface KeyringOptions {
   /** The keys of each generation, the first one first; none where none is configured. */
   readonly keys: Readonly<Record<Generation, readonly KeySource[]>>;

@@ -50,7 +50,7 @@ export interface Listing {
   readonly workbooks: readonly WorkbookRow[] | null;
   /** False when pages shifted, counts disagreed or rows could not be understood: absence then proves nothing. */
   readonly workbooksComplete: boolean;
-  /** What was wrong with the answers, a sentence each. */
+  /** Faults of the answers, a sentence each. */
   readonly problems: readonly string[];
 }
 

@@ -28,7 +28,7 @@ export interface KnownPage {
   readonly etag: string | null;
 }
 
-/** What reading all pages gave. */
+/** All pages of a list, read once. */
 export interface Reading {
   readonly pages: readonly Page[];
   readonly rows: readonly WorkbookRow[];
@@ -50,7 +50,7 @@ export class PageCache {
   /** Whether pages may be asked for before the page before them has named them: until the service refuses one. */
   mayAskAhead = true;
 
-  /** What is known of the page that an address gave. */
+  /** The page that an address gave last time. */
   page(target: string): KnownPage | null {
     return this.pages.get(target) ?? null;
   }

@@ -16,7 +16,6 @@ export interface PostRequest {
   readonly signal: AbortSignal;
 }
 
-/** What the other side said. */
 export interface PostAnswer {
   readonly status: number;
   /** How long it wants to be left alone (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */

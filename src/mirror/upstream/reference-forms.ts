@@ -82,7 +82,6 @@ export interface ReferenceMemory {
   form: ReferenceForm | null;
 }
 
-/** What the choice of references works with. */
 export interface ReferenceContext {
   /** The form that worked last, for any repository; outlives the process. */
   readonly memory: ReferenceMemory;

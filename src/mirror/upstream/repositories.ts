@@ -17,11 +17,11 @@ interface RepositoryRows {
 
 /** The list of repositories. */
 export interface RepositoryList extends RepositoryRows {
-  /** What the service's clock said, in milliseconds since the epoch (RFC 9110, section 6.6.1); null if nothing. */
+  /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null where it gives no time. */
   readonly serviceTimeMs: number | null;
 }
 
-/** What the list of repositories came to when it was read last: the same bytes are not understood a second time. */
+/** The list of repositories as it was read last: the same bytes are not parsed a second time. */
 export interface RepositoryMemory {
   known?: { readonly digest: string; readonly rows: RepositoryRows };
 }

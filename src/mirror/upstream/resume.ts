@@ -3,7 +3,7 @@
 /** Headers of an answer, with names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
 
-/** What is known of the bytes that a download is of. */
+/** The identity and length of the bytes of a download. */
 export interface Origin {
   /** The strong entity tag by which the rest of the same bytes can be asked for; null where it cannot. */
   readonly tag: string | null;
@@ -16,7 +16,7 @@ export interface Part extends Origin {
   readonly sizeBytes: number;
 }
 
-/** What an answer to the question for a download, or for the rest of it, is. */
+/** An answer to the request for a download, or for the rest of it. */
 export type Step =
   /** The bytes from the first one on: those on disk are not needed. */
   | { readonly kind: 'begins'; readonly origin: Origin }

@@ -14,7 +14,7 @@ export interface RetryPolicy {
 
 /** A request each of whose tries goes on where the one before broke off. */
 export interface Continuation {
-  /** What the next try asks with, besides the headers of every request. */
+  /** Headers of the next try, besides those of every request. */
   readonly headers: () => Readonly<Record<string, string>>;
   /** Where the next try goes on, in bytes; 0 where it starts anew. */
   readonly resumesAtBytes: () => number;

@@ -37,7 +37,7 @@ export interface TransportOptions
   readonly baseUrl: string;
   /** Most connections for contents; those for everything else are apart, so that a poll never waits for a download. */
   readonly connections: number;
-  /** What all downloads of contents together may take, in bytes a second; null for no limit. */
+  /** Limit of all downloads of contents together, in bytes a second; null for none. */
   readonly maxBandwidth: number | null;
   /** Greatest answer in JSON, in bytes after decoding. */
   readonly maxAnswerBytes: number;
@@ -61,9 +61,9 @@ export interface TransportRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether contents are asked for, which take long: they have connections of their own. */
   readonly isContents?: boolean;
-  /** What each further try goes on with; left out, it begins anew. */
+  /** Where each further try goes on; left out, it begins anew. */
   readonly continuation?: Continuation;
-  /** What a POST sends, in JSON. It is sent again only after a failure that says that nothing was done with it. */
+  /** The body of a POST, in JSON. It is sent again only after a failure that says that nothing was done with it. */
   readonly body?: string;
   /** Whether the answer may turn out not to be needed: it is asked for once, whatever its status, and begins no pause. */
   readonly isTentative?: boolean;
@@ -76,7 +76,7 @@ export interface Answer extends WireAnswer {
   readonly keyPlace: CredentialPlace;
 }
 
-/** What bounds the answers in JSON. */
+/** Limits of answers in JSON. */
 export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeoutMs' | 'onProgress'>;
 
 /** The way to the service: one origin, pooled connections, retries. */
@@ -99,7 +99,7 @@ export interface Transport {
    */
   readonly send: <T>(request: TransportRequest, read: (answer: Answer) => Promise<T>) => Promise<T>;
   readonly limits: AnswerLimits;
-  /** What is to be asked for leave before more of any contents is read. */
+  /** Asked for leave before more of any contents is read. */
   readonly bandwidth: Bandwidth;
   readonly close: () => Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
 import type { WorkbookRow } from './listing.ts';
 
-/** What the rows of a page of the list of workbooks say. */
+/** The rows of a page of the list of workbooks. */
 export interface WorkbookRows {
   readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
