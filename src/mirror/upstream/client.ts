@@ -107,18 +107,18 @@ function combine(
     repositoriesComplete: repositories.isComplete,
     workbooks: joined?.rows ?? null,
     workbooksComplete: workbooks?.isComplete ?? false,
-    problems: [...repositories.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])],
+    problems: [
+      ...repositories.problems,
+      ...(workbooks?.problems ?? []),
+      ...(joined?.unlisted ?? []).map(
+        (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
+      ),
+    ],
   };
 }
 
 /** Rows, each with the full name of its repository. */
 interface JoinedRows {
-  readonly rows: readonly WorkbookRow[];
-  /** A sentence each. */
-  readonly problems: readonly string[];
-}
-
-interface JoinedPage {
   readonly rows: readonly WorkbookRow[];
   /** Names of repositories that are not listed. */
   readonly unlisted: readonly string[];
@@ -130,47 +130,35 @@ interface JoinedPage {
  */
 class RowJoiner {
   private repositories: readonly Repository[] = [];
+  /** Full names, by id and by themselves. */
   private names: ReadonlyMap<string, string> = new Map();
-  private listed: ReadonlySet<string> = new Set();
-  private pages = new WeakMap<readonly WorkbookRow[], JoinedPage>();
-  private lists = new WeakMap<readonly WorkbookRow[], JoinedRows>();
+  private pages = new WeakMap<readonly WorkbookRow[], JoinedRows>();
 
-  /** Joins the rows of a list. */
   join(repositories: readonly Repository[], list: Pick<WorkbookList, 'rows' | 'pages'>): JoinedRows {
-    this.learn(repositories);
-    const known = this.lists.get(list.rows);
-    if (known !== undefined) return known;
+    if (repositories !== this.repositories) {
+      this.repositories = repositories;
+      this.names = new Map([
+        ...repositories.map(({ id, fullName }) => [id, fullName] as const),
+        ...repositories.map(({ fullName }) => [fullName, fullName] as const),
+      ]);
+      this.pages = new WeakMap();
+    }
     const pages = list.pages.map((rows) => this.joinPage(rows));
     const isSame = pages.every((page, index) => page.rows === list.pages[index]);
-    const unlisted = new Set(pages.flatMap((page) => page.unlisted));
-    const joined = {
+    return {
       rows: isSame ? list.rows : pages.flatMap((page) => page.rows),
-      problems: [...unlisted].map(
-        (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
-      ),
+      unlisted: [...new Set(pages.flatMap((page) => page.unlisted))],
     };
-    this.lists.set(list.rows, joined);
-    return joined;
   }
 
-  private learn(repositories: readonly Repository[]): void {
-    if (repositories === this.repositories) return;
-    this.repositories = repositories;
-    this.names = new Map(repositories.map((repository) => [repository.id, repository.fullName]));
-    this.listed = new Set(repositories.map((repository) => repository.fullName));
-    this.pages = new WeakMap();
-    this.lists = new WeakMap();
-  }
-
-  private joinPage(rows: readonly WorkbookRow[]): JoinedPage {
+  private joinPage(rows: readonly WorkbookRow[]): JoinedRows {
     const known = this.pages.get(rows);
     if (known !== undefined) return known;
     const unlisted = new Set<string>();
     const named = rows.map((row) => {
-      if (this.listed.has(row.repository)) return row;
       const fullName = this.names.get(row.repository);
       if (fullName === undefined) unlisted.add(row.repository);
-      return fullName === undefined ? row : withRepository(row, fullName);
+      return fullName === undefined || fullName === row.repository ? row : withRepository(row, fullName);
     });
     const isSame = named.every((row, index) => row === rows[index]);
     const joined = { rows: isSame ? rows : named, unlisted: [...unlisted] };
