@@ -8,8 +8,6 @@ import {
   resumesAtBytes,
   strongTag,
 } from '../../../../src/mirror/upstream/resume.ts';
-import { type Continuation, Tries } from '../../../../src/mirror/upstream/retries.ts';
-import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 
 const PART: Part = { tag: '"a"', totalBytes: 1000, sizeBytes: 400 };
 const REST = { etag: '"a"', 'content-range': 'bytes 400-999/1000', 'content-length': '600' };
@@ -132,66 +130,5 @@ describe('an answer to a question for the rest', () => {
         },
       ),
     );
-  });
-});
-
-describe('the tries of a request', () => {
-  const POLICY = { retries: 2, maxRetryDelayMs: 4000 };
-  const broken = new MirrorError('contents.interrupted', 'It broke off.');
-
-  function progress(): Continuation & { come: number; at: number } {
-    return {
-      come: 0,
-      at: 0,
-      headers: () => ({}),
-      gains() {
-        return this.come;
-      },
-      resumesAtBytes() {
-        return this.at;
-      },
-    };
-  }
-
-  it('end after so many failures', () => {
-    const tries = new Tries(POLICY);
-    expect([tries.next(broken, 0), tries.next(broken, 0), tries.next(broken, 0)]).toStrictEqual([
-      { delayMs: 250, fromBytes: 0 },
-      { delayMs: 500, fromBytes: 0 },
-      null,
-    ]);
-  });
-
-  it('do not end as long as each gets further', () => {
-    const continuation = progress();
-    const tries = new Tries(POLICY, continuation);
-    for (let times = 1; times <= 100; times += 1) {
-      continuation.come = times;
-      continuation.at = times * 100_000;
-      expect(tries.next(broken, 0)).toStrictEqual({ delayMs: 250, fromBytes: times * 100_000 });
-    }
-    expect(tries.next(broken, 0)).toMatchObject({ delayMs: 250 });
-    expect(tries.next(broken, 0)).toMatchObject({ delayMs: 500 });
-    expect(tries.next(broken, 0)).toBeNull();
-  });
-
-  it.each([
-    ['none are wanted', { ...POLICY, retries: 0 }, broken],
-    [
-      'the service wants to be left alone for long',
-      POLICY,
-      new MirrorError('service.busy', '', { retryAfterMs: 4001 }),
-    ],
-    ['the error stays', POLICY, new MirrorError('contents.too_large', '')],
-    ['the error is a defect', POLICY, new Error('defect')],
-  ])('are one when %s', (_when, policy, error) => {
-    const continuation = progress();
-    continuation.come = 1;
-    expect(new Tries(policy, continuation).next(error, 0)).toBeNull();
-  });
-
-  it('wait as long as the service wants', () => {
-    const busy = new MirrorError('service.busy', '', { retryAfterMs: 3000 });
-    expect(new Tries(POLICY).next(busy, 0)).toStrictEqual({ delayMs: 3000, fromBytes: 0 });
   });
 });

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+
+import { clockProblem, readRows, serviceTimeMs } from '../../../../src/mirror/upstream/repositories.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
+
+describe('the service’s clock', () => {
+  it.each([
+    ['Sun, 06 Nov 1994 08:49:37 GMT', 784_111_777_000],
+    ['Sunday, 06-Nov-94 08:49:37 GMT', 784_111_777_000],
+    ['Sun Nov  6 08:49:37 1994', 784_111_777_000],
+    ['1994-11-06T08:49:37Z', null],
+    ['Sun, 99 Nov 1994 08:49:37 GMT', null],
+    ['now', null],
+    ['', null],
+    ['5', null],
+    [undefined, null],
+  ])('given as %j', (header, expected) => {
+    expect(serviceTimeMs(header)).toBe(expected);
+  });
+
+  it.each([
+    [0, null],
+    [10 * MINUTE_MS, null],
+    [-10 * MINUTE_MS, null],
+    [11 * MINUTE_MS, "the service's clock is about 10 minutes ahead of this machine's"],
+    [-61 * MINUTE_MS, "the service's clock is about 60 minutes behind this machine's"],
+    [-3 * HOUR_MS, "the service's clock is about 3 hours behind this machine's"],
+    [366 * 24 * HOUR_MS, "the service's clock is about 366 days ahead of this machine's"],
+  ])('that differs by %i ms', (differenceMs, problem) => {
+    expect(clockProblem(NOW_MS + differenceMs, NOW_MS)).toBe(problem);
+    for (const jitterMs of [-900, 900]) {
+      if (problem !== null) expect(clockProblem(NOW_MS + differenceMs + jitterMs, NOW_MS)).toBe(problem);
+    }
+  });
+});
+
+describe('rows of the list of repositories', () => {
+  const good = { id: '1', name: 'a', full_name: 'a', url: null, created_at: null };
+  const other = { ...good, id: '2', name: 'b', full_name: 'b' };
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['a number', 7],
+    ['a text', 'a'],
+    ['a list', [good]],
+    ['nothing in it', {}],
+    ['a number for an id', { ...other, id: 3 }],
+    ['null for a name', { ...other, full_name: null }],
+    ['no name', { ...other, name: undefined }],
+    ['an empty name', { ...other, full_name: '' }],
+    ['a list for an address', { ...other, url: [] }],
+    ['an id of two lines', { ...other, id: '2\nmain' }],
+    ['a huge id', { ...other, id: 'x'.repeat(5000) }],
+    ['a huge name', { ...other, full_name: 'x/'.repeat(5000) }],
+  ])('with %s: that one is malformed, and no other', (_what, bad) => {
+    const read = readRows([good, bad, { ...other, id: '9' }]);
+    expect(read.repositories.map(({ id }) => id)).toStrictEqual(['1', '9']);
+    expect(read.isComplete).toBe(false);
+    expect(read.problems).toStrictEqual(['1 rows of the list of repositories are malformed']);
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['prototype names', { id: '__proto__', name: 'constructor', full_name: '__proto__' }],
+    ['control characters in names', { id: '2', name: 'b\u0000\u001b[2J', full_name: 'b\u0000\u001b[2J' }],
+    ['paths that lead up', { id: '..', name: '..', full_name: '../../etc' }],
+    ['half a character', { id: '2', name: '\ud800', full_name: '\ud800' }],
+    ['a malformed time', { ...other, created_at: 'yesterday' }],
+  ])('with %s are rows like others', (_what, row) => {
+    const read = readRows([good, row]);
+    expect(read).toMatchObject({ isComplete: true, problems: [] });
+    expect(read.repositories).toHaveLength(2);
+  });
+
+  it('that occur twice count once', () => {
+    expect(readRows([good, other, { ...good }])).toMatchObject({
+      repositories: [{ id: '1' }, { id: '2' }],
+      isComplete: true,
+      problems: [],
+    });
+  });
+
+  it('that give one id two names count not at all, and prove nothing', () => {
+    const rows = [good, other, { ...good, full_name: 'elsewhere' }];
+    const read = readRows(rows);
+    expect(read.repositories.map(({ id }) => id)).toStrictEqual(['2']);
+    expect(read.isComplete).toBe(false);
+    expect(read.problems).toHaveLength(1);
+    expect(readRows(rows.toReversed())).toStrictEqual(read);
+  });
+
+  it('that give one id two addresses count the same in whatever order they come', () => {
+    const rows = [good, { ...good, url: 'https://a' }, { ...good, url: 'https://b' }];
+    expect(readRows(rows)).toStrictEqual(readRows(rows.toReversed()));
+  });
+});
