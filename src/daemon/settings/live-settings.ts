@@ -1,8 +1,11 @@
+import { dirname } from 'node:path';
+
+import { watch } from 'chokidar';
+
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../../config/changes.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { type FileWatch, watchFiles } from './watch-files.ts';
 import {
   eventFailure,
   type EventFailure,
@@ -53,7 +56,7 @@ export function followSettings(
   let waiting: readonly string[] = [];
   let problem = '';
   const checks = createSerialQueue();
-  let watch: FileWatch | null = null;
+  let files: FileWatch | null = null;
 
   const refuse = (error: unknown): void => {
     const failure = failureIn(error);
@@ -80,7 +83,7 @@ export function followSettings(
   const checkOnce = async (): Promise<void> => {
     try {
       const loaded = load();
-      watch?.follow(filesOf(loaded));
+      files?.follow(filesOf(loaded));
       await take(loaded);
     } catch (error) {
       refuse(error);
@@ -91,11 +94,11 @@ export function followSettings(
     current: () => current,
     check,
     begin: () => {
-      watch = watchFiles(filesOf(first), () => void check());
+      files = watchFiles(filesOf(first), () => void check());
       return check();
     },
     close: async () => {
-      await watch?.close();
+      await files?.close();
       await checks.done();
     },
   };
@@ -127,4 +130,53 @@ async function takeAll(parts: readonly SettingsPart[], settings: RunSettings): P
     throw error;
   }
   for (const { take } of prepared) take();
+}
+
+/** A watch on a few files. */
+interface FileWatch {
+  /** Watches these files, too. */
+  readonly follow: (files: readonly string[]) => void;
+  readonly close: () => Promise<void>;
+}
+
+/** Editors and Kubernetes replace files in several steps: they are looked at when it has been quiet so long, in milliseconds. */
+const QUIET_MS = 300;
+
+/**
+ * Says that something may have changed in the folders of some files. The folders are watched and not the files: who replaces
+ * a file gives it another inode, and Kubernetes swaps a link beside it ("AtomicWriter": `..data`). A hint and no more; where
+ * nothing can be watched, none comes.
+ * @param onHint called when all has been quiet again
+ */
+function watchFiles(files: readonly string[], onHint: () => void): FileWatch {
+  let timer: NodeJS.Timeout | undefined;
+  const hint = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(onHint, QUIET_MS);
+  };
+  const folders = new Set(files.map((file) => dirname(file)));
+  const watcher = watch([...folders], {
+    depth: 0,
+    ignoreInitial: true,
+    followSymlinks: false,
+    atomic: false,
+    backend: 'native',
+  });
+  // A change of a link that stays a link is no event of its own; the folder's raw events tell of it.
+  watcher.on('raw', hint);
+  watcher.on('all', hint);
+  watcher.on('error', () => {});
+  return {
+    follow: (next) => {
+      for (const file of next) {
+        const folder = dirname(file);
+        if (!folders.has(folder)) watcher.add(folder);
+        folders.add(folder);
+      }
+    },
+    close: async () => {
+      clearTimeout(timer);
+      await watcher.close();
+    },
+  };
 }

@@ -1,9 +1,9 @@
 import type { Notifier } from './notify.ts';
 import type { ProgressMonitor } from './progress-monitor.ts';
-import { startWatchdog } from './watchdog.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
-import type { Live } from '../status/live.ts';
-import { describeLive } from './status-line.ts';
+import type { CurrentPass, Live, PassNote } from '../status/live.ts';
+import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
+import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
 /** The daemon's word to whoever supervises it. */
 export interface Supervision {
@@ -57,4 +57,89 @@ export function supervise(
     stopping: notifier.stopping,
     close: stopWatchdog,
   };
+}
+
+/** What a watchdog works with. Durations in milliseconds. */
+export interface WatchdogOptions {
+  /** How long the running work has made no progress; 0 while there is none. */
+  readonly silentMs: () => number;
+  /** From when on it is stuck. */
+  readonly stuckAfterMs: () => number;
+  /** Tells the supervisor that all is well. */
+  readonly feed: () => void;
+  /** How often it is looked at. */
+  readonly intervalMs: number;
+  /** Called once each time that the work gets stuck. */
+  readonly onStuck: (silentMs: number) => void;
+}
+
+/**
+ * Feeds a supervisor's watchdog for as long as the event loop turns and the running work makes progress: a timer alone would go
+ * on feeding it beside a pass that hangs. Gives what stops it.
+ */
+export function startWatchdog(options: WatchdogOptions): () => void {
+  let wasStuck = false;
+  const look = (): void => {
+    const silentMs = options.silentMs();
+    const isStuck = silentMs > options.stuckAfterMs();
+    if (!isStuck) options.feed();
+    else if (!wasStuck) options.onStuck(Math.round(silentMs));
+    wasStuck = isStuck;
+  };
+  look();
+  const timer = setInterval(look, options.intervalMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** How many targets are named of those that are being pulled. */
+const NAMED = 3;
+
+/** One line that says what the daemon is doing, for a supervisor (systemd: `STATUS=` of sd_notify(3)). */
+export function describeLive(live: Live): TerminalText {
+  return escaped(
+    live.isStopping
+      ? 'stopping'
+      : `${live.pass === null ? describeRest(live) : describePass(live.pass)}${describeSlow(live)}${describeHttp(live)}`,
+  );
+}
+
+function describePass({ trigger, planned, done, pulling }: CurrentPass): string {
+  if (planned === null) return `pass (${trigger}): asking the service`;
+  const now = pulling.length === 0 ? '' : `; pulling ${named(pulling)}`;
+  return `pass (${trigger}): ${done} of ${counted(planned.pull, 'pull')} done${now}`;
+}
+
+/** The pulls that take long, of whatever pass they are. */
+function describeSlow({ slow }: Live): string {
+  return slow.length === 0 ? '' : `; still pulling ${named(slow.map(({ target }) => target))}`;
+}
+
+/** Whoever asks for the status page finds nobody there who could say why. */
+function describeHttp({ http }: Live): string {
+  return http.problem === null ? '' : `; no status page: ${oneLine(http.problem.message)}`;
+}
+
+function named(targets: readonly string[]): string {
+  return `${targets.slice(0, NAMED).join(', ')}${targets.length > NAMED ? ', …' : ''}`;
+}
+
+function describeRest({ passes, nextPassAtMs, settings }: Live): string {
+  const last = passes.at(-1);
+  return [
+    ...(last === undefined ? ['no pass yet'] : [describeEnd(last)]),
+    ...(settings.problem === null ? [] : [`new settings refused: ${oneLine(settings.problem.message)}`]),
+    ...(nextPassAtMs === null ? [] : [`next pass at ${utcTime(nextPassAtMs)}`]),
+  ].join('; ');
+}
+
+function describeEnd({ result, summary, failure }: PassNote): string {
+  if (failure !== null) return `last pass failed: ${failure.message}`;
+  if (summary === null) return `last pass ${result}`;
+  const { targets, failed, held } = summary;
+  return [
+    `${counted(targets, 'target')} looked at`,
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(held > 0 ? [`${held} held`] : []),
+  ].join(', ');
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { initialLive, nextLive } from '../../../../src/daemon/status/live.ts';
-import { describeLive } from '../../../../src/daemon/supervision/status-line.ts';
+import { describeLive } from '../../../../src/daemon/supervision/supervise.ts';
 
 it('a status line names why new settings were refused, in one line', () => {
   const live = nextLive(

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { startTicker } from '../../../../src/daemon/triggers/ticker.ts';
-import { startWatchdog } from '../../../../src/daemon/supervision/watchdog.ts';
+import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 
 describe('a progress', () => {
   let nowMs = 0;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { watchLeases } from '../../../../src/daemon/triggers/lease-watch.ts';
+import { watchLeases } from '../../../../src/daemon/triggers/requests.ts';
 import type { Lease } from '../../../../src/mirror/store/leases/lease.ts';
 
 const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;
