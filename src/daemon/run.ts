@@ -1,29 +1,45 @@
-import { createLoop, type Loop } from './loop.ts';
-import { createMemoryRelease } from './memory.ts';
-import { createNotifier } from './supervision/notify.ts';
-import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
-import { startTicker } from './triggers/ticker.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
-import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
-import { type EventLog, followLevel, logOf } from './log/logger.ts';
+import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
+import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
 import { runPass } from '../mirror/pass/pass.ts';
-import { createStatusService } from './status/status-service.ts';
-import { type Mirror, openMirror } from './start/open-mirror.ts';
-import { type Control, listenToSignals } from './triggers/control.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks } from './hooks/create-hooks.ts';
-import { startHttp } from './web/status-server.ts';
-import { watchLeases, watchRetries } from './triggers/requests.ts';
-import { followSettings, type LoadSettings, type SettingsPart } from './settings/live-settings.ts';
+import { type EventLog, followLevel, logOf } from './log/logger.ts';
+import { createLoop, type Loop } from './loop.ts';
+import { createMemoryRelease } from './memory.ts';
+import { followSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/secrets-of.ts';
+import { type Mirror, openMirror } from './start/open-mirror.ts';
+import { createStatusService } from './status/status-service.ts';
+import { createNotifier } from './supervision/notify.ts';
+import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { supervise } from './supervision/supervise.ts';
-import { packageVersion } from '../lib/process/version.ts';
+import { type Control, listenToSignals } from './triggers/control.ts';
+import { watchLeases, watchRetries } from './triggers/requests.ts';
+import { startTicker } from './triggers/ticker.ts';
+import { startHttp } from './web/status-server.ts';
 
 /** How much of the time for stopping hooks have, so that what is left of them is stopped before the program ends. */
 const SHARE_OF_HOOKS = 0.9;
 
-/** What the whole daemon works with. */
+/** Who hears of events, in this order, each from when it is there. */
+const LISTENERS = [
+  // Whatever goes wrong in the others, the line is written.
+  'log',
+  // Knows what those below tell.
+  'status',
+  // Says in one line what the status knows now.
+  'supervision',
+  // Notes that a pass met a lease.
+  'leases',
+  // Has browsers read the status, which knows of the event by now.
+  'http',
+  // Runs and tells, and may emit further events, which the others hear after this one.
+  'hooks',
+] as const;
+
+/** What the whole daemon works with, from its first to its last event. */
 interface DaemonContext {
   readonly first: ReturnType<LoadSettings>;
   readonly load: LoadSettings;
@@ -31,13 +47,12 @@ interface DaemonContext {
   readonly secrets: KnownSecrets;
   readonly control: Control;
   readonly progress: ProgressMonitor;
+  readonly listeners: Partial<Record<(typeof LISTENERS)[number], EventSink>>;
   readonly emit: EventSink;
-  /** Whoever hears of events. */
-  readonly sinks: EventSink[];
 }
 
 /**
- * The daemon: a pass at once, then one at every tick of the schedule and on SIGHUP, until SIGTERM or SIGINT.
+ * The daemon: a pass at once, then one whenever something causes it, until SIGTERM or SIGINT.
  * @param load reads the settings, now and whenever they may have changed
  * @param adopt whether a first mirror may be made beside what is in the directory already
  * @throws MirrorError when it cannot start
@@ -48,16 +63,17 @@ export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> 
   const secrets = keepSecrets();
   secrets.learn(first.settings);
   const log = logOf(first.settings, secrets.all);
-  const sinks = [log.sink];
+  const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
     // Masked once for all who hear of it: page, notifications and supervisor as well as the log.
     const clean = scrubbed(event, secrets.all());
-    for (const sink of sinks) sink(clean);
+    for (const name of LISTENERS) listeners[name]?.(clean);
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
-    return await mirrorUntilStopped({ first, load, log, secrets, control, progress, emit, sinks }, adopt);
+    const daemon = { first, load, log, secrets, control, progress, listeners, emit };
+    return await mirrorUntilStopped(daemon, adopt);
   } finally {
     control.close();
   }
@@ -70,87 +86,97 @@ function isProgress({ name }: MirrorEvent): boolean {
 
 async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
   const { emit, progress, first } = daemon;
-  const { settings } = first;
-  const mirror = await openMirror(settings, emit, {
+  const { directory, service, schedule, timezone } = first.settings;
+  const mirror = await openMirror(first.settings, emit, {
     adopt,
     onProgress: progress.touch,
     beginWork: progress.begin,
     reportFirstAccept: true,
     outlastsPasses: true,
   });
-  const opened: Close[] = [];
+  const parts: Closable[] = [];
   try {
-    emit({
-      name: 'daemon.started',
-      version: packageVersion(),
-      directory: settings.directory,
-      service: settings.service.baseUrl,
-      schedule: settings.schedule,
-      timezone: settings.timezone,
+    const version = packageVersion();
+    emit({ name: 'daemon.started', version, directory, service: service.baseUrl, schedule, timezone });
+    const exitCode = await passUntilStopped(daemon, mirror, (part) => {
+      parts.push(part);
+      return part;
     });
-    const exitCode = await loopUntilStopped(daemon, mirror, opened);
-    await closeAll(opened);
+    await closeAll(parts);
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
   } finally {
-    await closeAll(opened);
+    await closeAll(parts);
     await mirror.close();
   }
 }
 
-/** Closes something; what is asked for a second time is done already. */
-type Close = () => Promise<void> | void;
-
-async function closeAll(opened: Close[]): Promise<void> {
-  await Promise.all(opened.splice(0).map(async (close) => close()));
+/** A part of the daemon. */
+interface Closable {
+  readonly close: () => Promise<void> | void;
 }
 
-async function loopUntilStopped(daemon: DaemonContext, mirror: Mirror, opened: Close[]): Promise<ExitCode> {
-  const { first, load, control, progress, emit, secrets, sinks } = daemon;
+/** Closes all parts in the order in which they were made, but together: each may take what is left of `shutdownTimeout`. */
+async function closeAll(parts: Closable[]): Promise<void> {
+  await Promise.all(parts.splice(0).map(async (part) => part.close()));
+}
+
+/**
+ * The whole life of the daemon: its parts, its loop, what causes a pass, and the wait for its end.
+ * @param part has a part closed at the end, also if what follows fails
+ */
+async function passUntilStopped(
+  daemon: DaemonContext,
+  mirror: Mirror,
+  part: <Part extends Closable>(made: Part) => Part,
+): Promise<ExitCode> {
+  const { first, secrets, control, progress, listeners, emit } = daemon;
+  const settings = part(followSettings(first, daemon.load, emit));
   const level = followLevel(daemon.log, first.settings.log.level, emit);
-  const parts: SettingsPart[] = [learning(secrets), mirror, level];
-  const settings = followSettings(first, load, parts, () => loop.trigger('settings'), emit);
+  control.onToggleLevel = level.toggle;
+
   const status = createStatusService(settings.current, mirror, progress);
+  listeners.status = status.sink;
   const stuckAfterMs = (): number => settings.current().stuckAfter;
-  const supervision = supervise(createNotifier(process.env), progress, status.live, stuckAfterMs, emit);
-  const leases = watchLeases(mirror.store.leases, () => loop.trigger('lease'));
-  const retries = watchRetries(mirror.store.retries, () => loop.trigger('retry'));
-  opened.push(settings.close, supervision.close, leases.close, retries.close);
-  // Before anything that may go wrong below: both are to say it.
-  sinks.push(status.sink, supervision.sink);
-  const http = await startHttp(settings.current, status, emit);
-  opened.push(http.close);
+  const supervision = part(supervise(createNotifier(process.env), progress, status.live, stuckAfterMs, emit));
+  listeners.supervision = supervision.sink;
+  const http = part(await startHttp(settings.current, status, emit));
+  listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status);
-  opened.push(() => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS));
-  sinks.push(leases.sink, http.sink, hooks.sink);
-  const drift = await startDriftWatch(first.settings, mirror, () => loop.trigger('drift'), emit);
-  opened.push(drift.close);
-  const memory = createMemoryRelease(progress.isWorking);
-  opened.push(memory.close);
+  part({ close: () => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS) });
+  listeners.hooks = hooks.sink;
+  const drift = part(await startDriftWatch(first.settings, mirror, emit));
+  const memory = part(createMemoryRelease(progress.isWorking));
+
   const loop = createPassLoop(daemon, mirror, settings.check, () => {
     drift.afterPass();
     memory.atRest();
   });
-  opened.push(async () => {
-    await loop.stop();
-    await mirror.pullsEnded();
+  part({
+    close: async () => {
+      await loop.stop();
+      await mirror.pullsEnded();
+    },
   });
+
+  // All that causes a pass.
   const ticker = await startTicker(
     first.settings,
     () => loop.trigger('schedule'),
     (nextPassAtMs) => emit({ name: 'daemon.scheduled', nextPassAtMs }),
   );
-  opened.push(ticker.stop);
-  parts.push(ticker);
-  await settings.begin();
-  control.onToggleLevel = level.toggle;
-  const reload = async (): Promise<void> => {
+  part({ close: ticker.stop });
+  const leases = part(watchLeases(mirror.store.leases, () => loop.trigger('lease')));
+  listeners.leases = leases.sink;
+  part(watchRetries(mirror.store.retries, () => loop.trigger('retry')));
+  drift.onRepair(() => loop.trigger('drift'));
+  await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
+  control.onHangUp = async () => {
     void http.tryAgain();
     await supervision.whileReloading(settings.check);
     drift.repairAll();
     loop.trigger('signal');
   };
-  control.onHangUp = () => void reload();
   loop.trigger('start');
   supervision.ready();
 
@@ -158,16 +184,6 @@ async function loopUntilStopped(daemon: DaemonContext, mirror: Mirror, opened: C
   setTimeout(() => process.exit(exitCode), settings.current().shutdownTimeout).unref();
   supervision.stopping();
   return exitCode;
-}
-
-/** Has the secrets of new settings be known before anything is done with them. */
-function learning(secrets: KnownSecrets): SettingsPart {
-  return {
-    prepare: (next) => {
-      secrets.learn(next);
-      return Promise.resolve({ take: () => {}, abandon: () => Promise.resolve() });
-    },
-  };
 }
 
 /** The loop of passes; each begins with the settings as they are then. */

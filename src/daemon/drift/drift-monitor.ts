@@ -1,18 +1,13 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import type { MirrorStore } from '../../mirror/store/store.ts';
 import type { Difference } from '../../mirror/store/verify/drift.ts';
 
 /** What the drift monitor works with. */
 export interface DriftOptions {
-  /** The target that a path below `mirror/` belongs to; null for none. */
-  readonly targetOf: (path: string) => Promise<string | null>;
-  /** All targets that are published. */
-  readonly targets: () => Promise<readonly string[]>;
-  /** How a tree differs from its manifest; `changing` while it is being published. */
-  readonly findDrift: (target: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
-  /** The other targets that have a modified file in common with a tree. */
-  readonly sharersOf: (target: string, differences: readonly Difference[]) => Promise<readonly string[]>;
+  readonly store: Pick<MirrorStore, 'targetOf' | 'published' | 'findDrift' | 'sharersOf'>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
@@ -22,8 +17,6 @@ export interface DriftOptions {
   readonly onError: (error: unknown) => void;
   /** Targets that differed when another process last looked. */
   readonly known: readonly string[];
-  /** Hints that come within this time of the first one are looked at together, in milliseconds. */
-  readonly settleMs: number;
 }
 
 /** Finds out which trees someone changed. Hints only say where to look: what counts is the tree against its manifest. */
@@ -35,72 +28,64 @@ export interface DriftMonitor {
   readonly close: () => Promise<void>;
 }
 
+/** Hints that come within this time of the first one are looked at together, in milliseconds. */
+const SETTLE_MS = 500;
+
 /** How many times as long is waited after a tree was found to differ. */
 const DRIFTING_PAUSES = 10;
 
 /** Starts a monitor; it looks at one tree at a time. */
 export function createDriftMonitor(options: DriftOptions): DriftMonitor {
-  const abort = new AbortController();
+  const { store, onScanned, onError } = options;
   const waiting: Waiting = { paths: new Set(), targets: new Set(), isAll: false };
+  /** What was found of the trees that differ, as a digest; empty where another process found it. */
   const known = new Map(options.known.map((target) => [target, '']));
-  let working: Promise<void> | null = null;
-
   let hasDrifted = false;
 
   /** Looks at a tree, and says whether it differs otherwise than before. One that cannot be looked at stops no other. */
-  const lookAt = async (target: string): Promise<boolean> => {
+  const lookAt = async (target: string, stop: AbortSignal): Promise<boolean> => {
     try {
-      const found = await options.findDrift(target, abort.signal);
+      const found = await store.findDrift(target, stop);
       if (found !== 'changing') {
         const isNews = await tell(target, found, known, options);
         // Nobody may have touched those names, and so nothing hinted at them.
-        if (isNews) for (const other of await options.sharersOf(target, found)) waiting.targets.add(other);
+        if (isNews) for (const other of await store.sharersOf(target, found)) waiting.targets.add(other);
         return isNews;
       }
       waiting.targets.add(target);
     } catch (error) {
-      if (!abort.signal.aborted) options.onError(error);
+      if (!stop.aborted) onError(error);
     }
     return false;
   };
-  const work = async (): Promise<void> => {
-    while (isSomethingIn(waiting)) {
+  const looks = createBackgroundWork(async ({ stop }) => {
+    const isStopped = (): boolean => stop.aborted;
+    while (waiting.isAll || waiting.paths.size > 0 || waiting.targets.size > 0) {
       // Whoever goes on and on changing trees is not followed at every step.
-      await sleep(options.settleMs * (hasDrifted ? DRIFTING_PAUSES : 1), undefined, { signal: abort.signal });
+      const pauseMs = SETTLE_MS * (hasDrifted ? DRIFTING_PAUSES : 1);
+      await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
+      if (isStopped()) return;
       hasDrifted = false;
-      const tellScan = waiting.isAll ? options.onScanned : () => {};
-      const targets = await takeTargets(waiting, known, options);
+      const tellScan = waiting.isAll ? onScanned : () => {};
+      const targets = await takeTargets(waiting, known, store);
       for (const [index, target] of targets.entries()) {
         tellScan(index, targets.length);
-        abort.signal.throwIfAborted();
-        hasDrifted = (await lookAt(target)) || hasDrifted;
+        if (isStopped()) return;
+        hasDrifted = (await lookAt(target, stop)) || hasDrifted;
       }
       tellScan(targets.length, targets.length);
     }
-  };
-  const wake = (): void => {
-    if (abort.signal.aborted) return;
-    working ??= work()
-      .catch((error: unknown) => {
-        if (!abort.signal.aborted) options.onError(error);
-      })
-      .finally(() => {
-        working = null;
-      });
-  };
+  }, onError);
   return {
     hint: (path) => {
       waiting.paths.add(path);
-      wake();
+      looks.wake();
     },
     lookAtAll: () => {
       waiting.isAll = true;
-      wake();
+      looks.wake();
     },
-    close: async () => {
-      abort.abort();
-      await working;
-    },
+    close: () => looks.close(0),
   };
 }
 
@@ -111,15 +96,11 @@ interface Waiting {
   isAll: boolean;
 }
 
-function isSomethingIn({ paths, targets, isAll }: Waiting): boolean {
-  return isAll || paths.size > 0 || targets.size > 0;
-}
-
 /** Takes out all that waits, as targets. */
 async function takeTargets(
   waiting: Waiting,
   known: ReadonlyMap<string, string>,
-  options: DriftOptions,
+  store: DriftOptions['store'],
 ): Promise<string[]> {
   const { isAll } = waiting;
   const paths = [...waiting.paths];
@@ -128,11 +109,14 @@ async function takeTargets(
   waiting.paths.clear();
   waiting.targets.clear();
   for (const path of paths) {
-    const target = await options.targetOf(path);
+    const target = await store.targetOf(path);
     if (target !== null) targets.add(target);
   }
-  // One that differed and is published no longer differs no longer.
-  if (isAll) for (const target of [...(await options.targets()), ...known.keys()]) targets.add(target);
+  if (isAll) {
+    for (const { path } of await store.published()) targets.add(path);
+    // One that differed and is published no longer differs no longer.
+    for (const target of known.keys()) targets.add(target);
+  }
   return [...targets];
 }
 

@@ -1,24 +1,23 @@
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { SettingsFor } from '../../config/schema.ts';
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import type { DriftNote } from '../../mirror/plan/target-status.ts';
+import { summariseDrift } from '../../mirror/store/verify/drift.ts';
+import type { Mirror } from '../start/open-mirror.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
 import { type TreeWatch, watchTrees } from './watch-trees.ts';
-import { summariseDrift } from '../../mirror/store/verify/drift.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
-import type { DriftNote } from '../../mirror/plan/target-status.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import type { Mirror } from '../start/open-mirror.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
+  /** Has someone told, from now on, when a tree is to be repaired at once. */
+  readonly onRepair: (repairNow: () => void) => void;
   /** Has everything that is known to differ put right with the next pass. */
   readonly repairAll: () => void;
   /** To be called after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
 }
-
-/** Hints that come within this time are looked at together, in milliseconds. */
-const SETTLE_MS = 500;
 
 /**
  * Whoever changes a mirrored file again and again must not make the daemon poll the service as often: a tree that was
@@ -28,69 +27,83 @@ const REPAIR_PAUSE_MS = 60_000;
 
 /** Watches the published trees while the daemon runs, as the setting `drift` says. */
 export async function startDriftWatch(
-  settings: SettingsFor<never>,
+  { drift }: SettingsFor<never>,
   mirror: Mirror,
-  repairNow: () => void,
   emit: EventSink,
 ): Promise<DriftWatch> {
-  if (settings.drift === 'off')
-    return { repairAll: () => {}, afterPass: () => {}, close: () => Promise.resolve() };
+  const nothing = (): void => {};
+  if (drift === 'off')
+    return { onRepair: nothing, repairAll: nothing, afterPass: nothing, close: () => Promise.resolve() };
   const { store, state } = mirror;
   const notes = new Map(Object.entries(await tolerateStateFailure(emit, state.drift, {})));
-  let hasFailed = false;
-  const onUnseen = unseenReporter(emit);
-  const onUnwatched = (error: unknown): void => {
-    hasFailed = true;
-    onUnseen(error);
-  };
+  const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
+  let repairNow = nothing;
   const { saved, ...reporter } = createReporter(
-    settings.drift === 'repair' ? repairNow : null,
+    drift === 'repair' ? () => repairNow() : null,
     notes,
     mirror,
     emit,
   );
   const monitor = createDriftMonitor({
-    targetOf: store.targetOf,
-    targets: async () => (await store.published()).map(({ path }) => path),
-    findDrift: store.findDrift,
-    sharersOf: store.sharersOf,
+    store,
     ...reporter,
     known: [...notes.keys()],
     onScanned: (done, total) => mirror.monitor.scanned(done, total),
     onError: onUnseen,
-    settleMs: SETTLE_MS,
   });
-  let isReady = false;
+  const trees = startWatching(store.layout.mirror, monitor.hint, onUnseen);
   let isLookedAt = false;
-  const watching = watchTrees(store.layout.mirror, monitor.hint, onUnwatched)
-    .then((watch: TreeWatch | null) => {
-      isReady = true;
-      return watch;
-    })
-    .catch((error: unknown) => {
-      onUnwatched(error);
-      return null;
-    });
   return {
+    onRepair: (listener) => {
+      repairNow = listener;
+    },
     repairAll: () => {
       for (const target of notes.keys()) store.drifted.add(target);
     },
     afterPass: () => {
+      const isComplete = trees.isComplete();
       // What happened while nobody watched is found once by looking at everything.
-      const isWatched = isReady && !hasFailed;
-      if (!isWatched || !isLookedAt) monitor.lookAtAll();
-      isLookedAt = isWatched;
+      if (!isComplete || !isLookedAt) monitor.lookAtAll();
+      isLookedAt = isComplete;
     },
     close: async () => {
       await monitor.close();
       await saved();
-      await (await watching)?.close();
+      await trees.close();
     },
   };
 }
 
-function unseenReporter(emit: EventSink): (error: unknown) => void {
-  return (error) => emit({ name: 'drift.unwatched', ...eventFailure(error) });
+/** Watches all trees, as far as that can be done. */
+function startWatching(
+  root: string,
+  onHint: (pathBelowMirror: string) => void,
+  onUnseen: (error: unknown) => void,
+): { readonly isComplete: () => boolean; readonly close: () => Promise<void> } {
+  let isReady = false;
+  let hasFailed = false;
+  const onUnwatched = (error: unknown): void => {
+    hasFailed = true;
+    onUnseen(error);
+  };
+  const start = async (): Promise<TreeWatch | null> => {
+    try {
+      return await watchTrees(root, onHint, onUnwatched);
+    } catch (error) {
+      onUnwatched(error);
+      return null;
+    } finally {
+      isReady = true;
+    }
+  };
+  const watching = start();
+  return {
+    isComplete: () => isReady && !hasFailed,
+    close: async () => {
+      const watch = await watching;
+      await watch?.close();
+    },
+  };
 }
 
 /** Says what was found, notes it for `status`, and has it repaired if that is wanted. */
@@ -102,10 +115,8 @@ function createReporter(
 ): Pick<DriftOptions, 'onDrift' | 'onWhole'> & { readonly saved: () => Promise<void> } {
   const repairedAtMs = new Map<string, number>();
   const saves = createSerialQueue();
-  const save = (): Promise<void> => {
-    const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
-    return saves.run(() => tolerateStateFailure(emit, write, undefined));
-  };
+  const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
+  const save = (): Promise<void> => saves.run(() => tolerateStateFailure(emit, write, undefined));
   return {
     saved: saves.done,
     onDrift: async (target, differences) => {

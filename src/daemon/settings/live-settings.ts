@@ -26,8 +26,11 @@ export interface LiveSettings {
   readonly current: () => RunSettings;
   /** Reads them anew; what changed is in force when this returns, or was refused as a whole and reported. */
   readonly check: () => Promise<void>;
-  /** Begins to follow: all parts are there. What changed since the first reading is taken now. */
-  readonly begin: () => Promise<void>;
+  /**
+   * Begins to follow, with all parts that go by settings. What changed since the first reading is taken now.
+   * @param onTaken called whenever something changed
+   */
+  readonly begin: (parts: readonly SettingsPart[], onTaken: () => void) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -42,15 +45,14 @@ const FOREIGN = 'serve.';
 /**
  * Keeps to the settings as they are on disk. All parts prepare for new settings before any takes them, so that settings that
  * one part refuses change nothing at all; what needs a restart stays as it was, and is named.
- * @param onTaken is told of what changed
  */
 export function followSettings(
   first: ReturnType<LoadSettings>,
   load: LoadSettings,
-  parts: readonly SettingsPart[],
-  onTaken: (changed: readonly string[]) => void,
   emit: EventSink,
 ): LiveSettings {
+  let parts: readonly SettingsPart[] = [];
+  let onTaken = (): void => {};
   let current = first.settings;
   let inForce = digestSettings(current);
   let waiting: readonly string[] = [];
@@ -73,7 +75,7 @@ export function followSettings(
     inForce = digests;
     if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
     problem = '';
-    if (changed.length > 0) onTaken(changed);
+    if (changed.length > 0) onTaken();
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
     if (nowWaiting.join() !== waiting.join()) {
       emit(restartEvent(nowWaiting));
@@ -93,7 +95,9 @@ export function followSettings(
   return {
     current: () => current,
     check,
-    begin: () => {
+    begin: (all, listener) => {
+      parts = all;
+      onTaken = listener;
       files = watchFiles(filesOf(first), () => void check());
       return check();
     },

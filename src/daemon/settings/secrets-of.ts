@@ -1,5 +1,6 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsIn } from '../../config/secret.ts';
+import type { SettingsPart } from './live-settings.ts';
 
 /** The secrets as they are now, to keep them out of every output: also the password alone of the store's address. */
 export function secretsOf(settings: SettingsFor<never>): string[] {
@@ -15,7 +16,7 @@ function passwordOf(address: string): string[] {
 }
 
 /** The secrets that a program has known so far: one that was replaced may still stand in what is on its way. */
-export interface KnownSecrets {
+export interface KnownSecrets extends SettingsPart {
   /** Has those of further settings be known, too, also as their files change. */
   readonly learn: (settings: SettingsFor<never>) => void;
   readonly all: () => readonly string[];
@@ -29,11 +30,17 @@ export function keepSecrets(): KnownSecrets {
     for (const secret of latest === null ? [] : secretsOf(latest)) known.add(secret);
     return [...known];
   };
+  const learn = (settings: SettingsFor<never>): void => {
+    all();
+    latest = settings;
+  };
   return {
-    learn: (settings) => {
-      all();
-      latest = settings;
-    },
+    learn,
     all,
+    // The secrets of new settings are known before anything is done with them.
+    prepare: (settings) => {
+      learn(settings);
+      return Promise.resolve({ take: () => {}, abandon: () => Promise.resolve() });
+    },
   };
 }

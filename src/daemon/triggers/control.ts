@@ -7,7 +7,7 @@ export interface Control {
   readonly stopped: Promise<ExitCode>;
   readonly stop: (exitCode: ExitCode) => void;
   /** What SIGHUP asks for; nothing until the loop is there. */
-  onHangUp: () => void;
+  onHangUp: () => Promise<void>;
   /** What SIGUSR2 asks for. */
   onToggleLevel: () => void;
   /** Stops listening. */
@@ -21,7 +21,7 @@ export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): C
     onStopping(signal);
     stop(EXIT_CODES.ok);
   };
-  const onHangUp = (): void => control.onHangUp();
+  const onHangUp = (): void => void control.onHangUp();
   const onToggleLevel = (): void => control.onToggleLevel();
   for (const signal of STOP_SIGNALS) process.on(signal, onStop);
   process.on('SIGHUP', onHangUp);
@@ -29,7 +29,7 @@ export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): C
   const control: Control = {
     stopped,
     stop,
-    onHangUp: () => {},
+    onHangUp: () => Promise.resolve(),
     onToggleLevel: () => {},
     close: () => {
       for (const signal of STOP_SIGNALS) process.off(signal, onStop);
