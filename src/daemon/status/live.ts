@@ -145,13 +145,12 @@ export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
       const { repositories, selected, unmatched } = event;
       return { ...live, selection: { repositories, selected, unmatched } };
     }
-    case 'credentials.refused':
-      return withCredential(live, event.credential, {
-        state: 'refused',
-        place: event.place,
-        sinceMs: live.credentials[event.credential].state === 'refused' ? sinceOf(live, event) : nowMs,
-        nextAttemptAtMs: event.nextAttemptAtMs,
-      });
+    case 'credentials.refused': {
+      const { credential, place, nextAttemptAtMs } = event;
+      const before = live.credentials[credential];
+      const sinceMs = before.state === 'refused' ? before.sinceMs : nowMs;
+      return withCredential(live, credential, { state: 'refused', place, sinceMs, nextAttemptAtMs });
+    }
     case 'credentials.accepted':
       return withCredential(live, event.credential, {
         state: 'accepted',
@@ -195,25 +194,12 @@ function nextPass(live: Live, event: MirrorEvent, nowMs: number): Live {
       return nextSlow(live, event);
     case 'pass.finished': {
       const { name, trigger, durationMs, ...summary } = event;
-      const ended = { trigger, durationMs, result: 'finished', summary, failure: null } as const;
-      return { ...withPass(live, ended, nowMs), hasFinishedPass: true };
+      return { ...withPass(live, event, { result: 'finished', summary }, nowMs), hasFinishedPass: true };
     }
-    case 'pass.failed': {
-      const { trigger, durationMs } = event;
-      const ended = {
-        trigger,
-        durationMs,
-        result: 'failed',
-        summary: null,
-        failure: failureOf(event),
-      } as const;
-      return withPass(live, ended, nowMs);
-    }
-    case 'pass.abandoned': {
-      const { trigger, durationMs } = event;
-      const ended = { trigger, durationMs, result: 'abandoned', summary: null, failure: null } as const;
-      return withPass(live, ended, nowMs);
-    }
+    case 'pass.failed':
+      return withPass(live, event, { result: 'failed', failure: failureOf(event) }, nowMs);
+    case 'pass.abandoned':
+      return withPass(live, event, { result: 'abandoned' }, nowMs);
     default:
       return endsPull(event) ? withoutPull(live, event.target) : live;
   }
@@ -239,21 +225,7 @@ function nextSlow(
 }
 
 /** The ends that a pull may have. */
-type PullEnd = Extract<
-  MirrorEvent,
-  {
-    name:
-      | 'target.pulled'
-      | 'target.failed'
-      | 'target.absent'
-      | 'target.missing'
-      | 'target.held'
-      | 'target.retired'
-      | 'deletion.held';
-  }
->;
-
-const PULL_ENDS: ReadonlySet<string> = new Set<PullEnd['name']>([
+const PULL_ENDS = [
   'target.pulled',
   'target.failed',
   'target.absent',
@@ -261,11 +233,13 @@ const PULL_ENDS: ReadonlySet<string> = new Set<PullEnd['name']>([
   'target.held',
   'target.retired',
   'deletion.held',
-]);
+] as const;
+
+type PullEnd = Extract<MirrorEvent, { name: (typeof PULL_ENDS)[number] }>;
 
 /** Whether an event says that a pull is over, if there was one of its target. */
 export function endsPull(event: MirrorEvent): event is PullEnd {
-  return PULL_ENDS.has(event.name);
+  return PULL_ENDS.some((name) => name === event.name);
 }
 
 function withoutPull(live: Live, target: string): Live {
@@ -275,20 +249,19 @@ function withoutPull(live: Live, target: string): Live {
   return { ...live, pass: { ...pass, pulling, done: pass.done + 1 } };
 }
 
-function withPass(live: Live, ended: Omit<PassNote, 'startedAtMs'>, nowMs: number): Live {
-  const note = { ...ended, startedAtMs: live.pass?.startedAtMs ?? nowMs - ended.durationMs };
+function withPass(
+  live: Live,
+  { trigger, durationMs }: Pick<PassNote, 'trigger' | 'durationMs'>,
+  { result, summary = null, failure = null }: Pick<PassNote, 'result'> & Partial<PassNote>,
+  nowMs: number,
+): Live {
+  const startedAtMs = live.pass?.startedAtMs ?? nowMs - durationMs;
+  const note = { trigger, durationMs, result, summary, failure, startedAtMs };
   return { ...live, pass: null, passes: [...live.passes, note].slice(-PASSES_KEPT) };
 }
 
 function withCredential(live: Live, credential: CredentialKind, state: CredentialState): Live {
   return { ...live, credentials: { ...live.credentials, [credential]: state } };
-}
-
-function sinceOf(
-  { credentials }: Live,
-  { credential }: { readonly credential: CredentialKind },
-): number | null {
-  return credentials[credential].sinceMs;
 }
 
 function failureOf({ code, message, hint }: EventFailure): EventFailure {
