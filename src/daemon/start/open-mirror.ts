@@ -16,7 +16,7 @@ import type { PassContext } from '../../mirror/pass/context.ts';
 import { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from '../hooks/command-hooks.ts';
-import { openStateOf, recallTrees } from './open-reader.ts';
+import { openRecalledState } from './open-reader.ts';
 import { keepNotes } from './progress-notes.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
@@ -62,7 +62,7 @@ export interface Mirror {
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
   /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
   readonly closeReplaced: () => Promise<void>;
-  /** Has someone told of every new state once it is durable and visible. */
+  /** Has one listener told of every new state, from now on, once it is durable and visible. */
   readonly onPublished: (listener: PassContext['onPublished']) => void;
   /** Takes back the pulls that wait, and waits for those that go on. */
   readonly pullsEnded: () => Promise<void>;
@@ -124,17 +124,17 @@ export async function openMirror(
   emit: EventSink,
   options: MirrorOptions = {},
 ): Promise<Mirror> {
-  const { monitor = new PullMonitor(), outlastsPasses = false, beginWork } = options;
+  const { monitor = new PullMonitor(), outlastsPasses = false, beginWork, onProgress = () => {} } = options;
   const store = await openMirrorStore(settings, { ...options, monitor });
   try {
     tellOpened(store, emit);
-    const state = await openMirrorState(settings, store, emit);
+    const state = await openRecalledState(settings, store, false, emit);
     const notes = await keepNotes(state, monitor, emit);
-    const told = createListeners();
+    let onPublished: PassContext['onPublished'] = () => {};
     const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
     const lasting = {
-      onPublished: told.tell,
-      onProgress: options.onProgress ?? (() => {}),
+      onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
+      onProgress,
       store,
       state,
       emit: notes.emit,
@@ -162,13 +162,14 @@ export async function openMirror(
         return { take: () => setups.take(setup), abandon: setup.close };
       },
       closeReplaced: setups.closeReplaced,
-      onPublished: told.add,
+      onPublished: (listener) => {
+        onPublished = listener;
+      },
       pullsEnded: () => scheduler.drain(),
       rememberInstallation: () => setups.current().rememberInstallation(),
       close: async () => {
         await scheduler.drain();
-        await setups.closeReplaced();
-        await setups.current().close();
+        await setups.close();
         await notes.close();
         await state.close();
         await store.close();
@@ -178,17 +179,6 @@ export async function openMirror(
     await store.close();
     throw error;
   }
-}
-
-/** Opens the state cache, and has the store know what that remembers. */
-async function openMirrorState(
-  settings: MirrorSettings,
-  store: MirrorStore,
-  emit: EventSink,
-): Promise<State> {
-  const state = await openStateOf(settings, store, false, emit);
-  await recallTrees(store, state, emit);
-  return state;
 }
 
 /** Says what was found when the directory was opened. */
@@ -203,11 +193,20 @@ interface Setups {
   readonly take: (next: Setup) => void;
   /** Calls off what still asks another service than that in force, and closes what was replaced and is used no more. */
   readonly closeReplaced: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 function createSetups(first: Setup, scheduler: PullScheduler<PullEnd>): Setups {
   let current = first;
   let replaced: readonly Setup[] = [];
+  const closeReplaced = async (): Promise<void> => {
+    // A pass that was under way when the settings changed may have begun more of the former service's since.
+    for (const { baseUrl, client } of replaced)
+      if (baseUrl !== current.baseUrl) await scheduler.callOffOf(client);
+    const unused = replaced.filter(({ client }) => !scheduler.isUsing(client));
+    replaced = replaced.filter((setup) => !unused.includes(setup));
+    for (const setup of unused) await setup.close();
+  };
   return {
     current: () => current,
     take: (next) => {
@@ -216,29 +215,10 @@ function createSetups(first: Setup, scheduler: PullScheduler<PullEnd>): Setups {
       replaced = [...replaced, current];
       current = next;
     },
-    closeReplaced: async () => {
-      // A pass that was under way when the settings changed may have begun more of the former service's since.
-      for (const { baseUrl, client } of replaced)
-        if (baseUrl !== current.baseUrl) await scheduler.callOffOf(client);
-      const unused = replaced.filter(({ client }) => !scheduler.isUsing(client));
-      replaced = replaced.filter((setup) => !unused.includes(setup));
-      for (const setup of unused) await setup.close();
-    },
-  };
-}
-
-/** Makes a list of those who are told of new states. */
-function createListeners(): {
-  readonly tell: PassContext['onPublished'];
-  readonly add: Mirror['onPublished'];
-} {
-  const listeners: PassContext['onPublished'][] = [];
-  return {
-    tell: (target, span) => {
-      for (const listener of listeners) listener(target, span);
-    },
-    add: (listener) => {
-      listeners.push(listener);
+    closeReplaced,
+    close: async () => {
+      await closeReplaced();
+      await current.close();
     },
   };
 }

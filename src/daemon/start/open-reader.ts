@@ -68,6 +68,19 @@ export async function refuseMissing(directory: string): Promise<void> {
   }
 }
 
+/** Opens the state cache, and has the store know what that remembers of trees: without it, the store reads all manifests once. */
+export async function openRecalledState(
+  settings: SettingsFor<'directory'>,
+  store: Pick<StoreReader, 'layout' | 'id' | 'recall'>,
+  readOnly: boolean,
+  emit: EventSink,
+): Promise<State> {
+  const state = await openStateOf(settings, store, readOnly, emit);
+  const records = await tolerateStateFailure(emit, state.records, new Map<string, TargetRecord>());
+  store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
+  return state;
+}
+
 /** What can be read beside a daemon that is running: no lock is taken and nothing is written. */
 export interface MirrorReader {
   readonly store: StoreReader;
@@ -77,17 +90,6 @@ export interface MirrorReader {
 /** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory);
-  const state = await openStateOf(settings, store, true, emit);
-  await recallTrees(store, state, emit);
+  const state = await openRecalledState(settings, store, true, emit);
   return { store, state };
-}
-
-/** Has a store know what the records remember of trees: without it, it reads all manifests once. */
-export async function recallTrees(
-  store: Pick<StoreReader, 'recall'>,
-  state: Pick<State, 'records'>,
-  emit: EventSink,
-): Promise<void> {
-  const records = await tolerateStateFailure(emit, () => state.records(), new Map<string, TargetRecord>());
-  store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
 }
