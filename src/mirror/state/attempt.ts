@@ -1,3 +1,4 @@
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 
 const CALL_TIMEOUT_MS = 5000;
@@ -29,15 +30,12 @@ export function createAttempt(): Attempt {
 
 /** Runs a call that must come to its end in time. @throws what it throws, and an Error when it does not answer */
 export async function inTime<T>(call: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('it does not answer')), CALL_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([call(), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const ended = await waitAtMost(
+    call().then((result) => ({ result })),
+    CALL_TIMEOUT_MS,
+  );
+  if (ended === null) throw new Error('it does not answer');
+  return ended.result;
 }
 
 function unavailable(cause: unknown): MirrorError {

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import type { KeyvStorageAdapter } from 'keyv';
 
+import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Backend } from './sqlite.ts';
 
@@ -27,7 +26,13 @@ export async function openRemote(address: string, onError: (error: unknown) => v
       // keyv's own would turn failed calls into missing values.
       adapter.on('error', onError);
       adapters.push(adapter);
-      if (isPostgres(protocol)) await settled(adapter);
+      // The adapters share one table, and PostgreSQL's CREATE TABLE IF NOT EXISTS fails when two connections do it at once: the
+      // next one waits until this one has made it, or could not.
+      if (isPostgres(protocol))
+        await waitAtMost(
+          adapter.has('any').catch(() => false),
+          CONNECT_TIMEOUT_MS,
+        );
       return withoutEvents(adapter);
     },
     close: async () => {
@@ -38,19 +43,6 @@ export async function openRemote(address: string, onError: (error: unknown) => v
 
 function isPostgres(protocol: string): boolean {
   return protocol === 'postgres:' || protocol === 'postgresql:';
-}
-
-/**
- * Waits until an adapter has made its table, or could not: PostgreSQL's CREATE TABLE IF NOT EXISTS fails when two
- * connections do it at once, and the adapters of the namespaces share one table.
- */
-async function settled(adapter: KeyvStorageAdapter): Promise<void> {
-  const timeout = new AbortController();
-  await Promise.race([
-    adapter.has('any').catch(() => false),
-    sleep(CONNECT_TIMEOUT_MS, false, { signal: timeout.signal }).catch(() => false),
-  ]);
-  timeout.abort();
 }
 
 async function adapterFactory(

@@ -29,34 +29,7 @@ export type StoredProgress = z.infer<typeof progressSchema>;
 export type Installation = z.infer<typeof installationSchema>;
 
 /** What is remembered beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
-export interface State {
-  readonly records: () => Promise<Map<string, TargetRecord>>;
-  readonly saveRecords: (records: readonly TargetRecord[]) => Promise<void>;
-  readonly forgetRecords: (records: readonly TargetRecord[]) => Promise<void>;
-  readonly reportedFailures: () => Promise<ReportedFailures>;
-  readonly saveReportedFailures: (reported: ReportedFailures) => Promise<void>;
-  /** Trees that were found to differ from their manifests, by target. */
-  readonly drift: () => Promise<DriftNotes>;
-  readonly saveDrift: (drift: DriftNotes) => Promise<void>;
-  /** The pulls that take long: those of the process that writes, or wrote last. */
-  readonly slowPulls: () => Promise<SlowPulls>;
-  readonly saveSlowPulls: (pulls: SlowPulls) => Promise<void>;
-  /** How far the process was that writes, or wrote last; null where it never took long. */
-  readonly progress: () => Promise<StoredProgress | null>;
-  readonly saveProgress: (progress: StoredProgress) => Promise<void>;
-  /** The trees that the command after publishing was told of, by the path of their target. */
-  readonly toldTrees: () => Promise<Map<string, ToldTree>>;
-  /** Notes what the command was told of a target; null for nothing any more. */
-  readonly saveToldTree: (target: string, tree: ToldTree | null) => Promise<void>;
-  /** The troubles that the webhook was told and that are not over. */
-  readonly troubles: () => Promise<Readonly<Record<string, string>>>;
-  readonly saveTroubles: (troubles: Readonly<Record<string, string>>) => Promise<void>;
-  readonly lastPass: () => Promise<StoredPass | null>;
-  readonly savePass: (pass: StoredPass) => Promise<void>;
-  readonly installation: () => Promise<Installation | null>;
-  readonly saveInstallation: (installation: Installation) => Promise<void>;
-  readonly close: () => Promise<void>;
-}
+export type State = Awaited<ReturnType<typeof openState>>;
 
 /** How a state store is opened. */
 export interface StateOptions {
@@ -73,7 +46,7 @@ export interface StateOptions {
 }
 
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
-export async function openState(options: StateOptions): Promise<State> {
+export async function openState(options: StateOptions) {
   const attempt = createAttempt();
   const backend = await attempt(() => openBackend(options));
   const named = (name: string): string => `${options.directoryId}-${name}`;
@@ -83,35 +56,44 @@ export async function openState(options: StateOptions): Promise<State> {
   };
   const service = await open('service');
   const told = await open('told');
-  const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
+  const document = <Schema extends z.ZodType, Absent>(key: string, schema: Schema, absent: Absent) => {
     const { read, write } = plainDocument(service, key, schema);
-    return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
+    return {
+      read: () => attempt(async () => (await read()) ?? absent),
+      write: (value: z.input<Schema>) => attempt(() => write(value)),
+    };
   };
   const mark = plainDocument(service, 'repeats', repeatMarkSchema);
   const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
-  const failures = document('reported-failures', reportedFailuresSchema);
-  const drift = document('drift', driftSchema);
-  const slowPulls = document('slow-pulls', slowPullsSchema);
-  const progress = document('progress', progressSchema);
-  const troubles = document('troubles', troublesSchema);
-  const lastPass = document('last-pass', lastPassSchema);
-  const installation = document('installation', installationSchema);
+  const failures = document('reported-failures', reportedFailuresSchema, {});
+  const drift = document('drift', driftSchema, {});
+  const slowPulls = document('slow-pulls', slowPullsSchema, {});
+  const progress = document('progress', progressSchema, null);
+  const troubles = document('troubles', troublesSchema, {});
+  const lastPass = document('last-pass', lastPassSchema, null);
+  const installation = document('installation', installationSchema, null);
   return {
     records: () => records.read(),
-    saveRecords: (changed) => records.save(changed),
-    forgetRecords: (gone) => records.forget(gone),
-    reportedFailures: async () => (await failures.read()) ?? {},
-    saveReportedFailures: (reported) => failures.write({ ...reported }),
-    drift: async () => (await drift.read()) ?? {},
-    saveDrift: (notes) => drift.write({ ...notes }),
-    slowPulls: async () => (await slowPulls.read()) ?? {},
-    saveSlowPulls: (pulls) => slowPulls.write({ ...pulls }),
+    saveRecords: (changed: readonly TargetRecord[]) => records.save(changed),
+    forgetRecords: (gone: readonly TargetRecord[]) => records.forget(gone),
+    reportedFailures: failures.read,
+    saveReportedFailures: (reported: ReportedFailures) => failures.write(reported),
+    /** Trees that were found to differ from their manifests, by target. */
+    drift: drift.read,
+    saveDrift: (notes: DriftNotes) => drift.write(notes),
+    /** The pulls that take long: those of the process that writes, or wrote last. */
+    slowPulls: slowPulls.read,
+    saveSlowPulls: (pulls: SlowPulls) => slowPulls.write(pulls),
+    /** How far the process was that writes, or wrote last; null where it never took long. */
     progress: progress.read,
     saveProgress: progress.write,
+    /** The trees that the command after publishing was told of, by the path of their target. */
     toldTrees: () => attempt(() => readToldTrees(told)),
-    saveToldTree: (target, tree) => attempt(() => writeToldTree(told, target, tree)),
-    troubles: async () => (await troubles.read()) ?? {},
-    saveTroubles: (present) => troubles.write({ ...present }),
+    /** Notes what the command was told of a target; null for nothing any more. */
+    saveToldTree: (target: string, tree: ToldTree | null) => attempt(() => writeToldTree(told, target, tree)),
+    /** The troubles that the webhook was told and that are not over. */
+    troubles: troubles.read,
+    saveTroubles: (present: Readonly<Record<string, string>>) => troubles.write(present),
     lastPass: lastPass.read,
     savePass: lastPass.write,
     installation: installation.read,
