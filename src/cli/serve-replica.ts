@@ -9,7 +9,7 @@ import { createService } from '../server/http/service.ts';
 import type { State, StoredPass } from '../mirror/state/state.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
-import { parseManifest } from '../mirror/store/manifest-file.ts';
+import { parseManifest } from '../mirror/store/manifest-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { openStateOf, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { printData, tellEvent } from './output.ts';

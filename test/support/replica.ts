@@ -10,7 +10,7 @@ import {
 } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/http/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
-import { parseManifest } from '../../src/mirror/store/manifest-file.ts';
+import { parseManifest } from '../../src/mirror/store/manifest-text.ts';
 
 const KEY = 'a-key-of-the-replica';
 const TOKEN = 'a-token-of-the-replica';

@@ -5,7 +5,7 @@ import { byCodeUnits, type Manifest } from './manifest.ts';
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
-import { parseManifest } from './manifest-file.ts';
+import { parseManifest } from './manifest-text.ts';
 import { forEachInSlices } from './slices.ts';
 
 /** Reads what is published, from the manifests: the disk is the truth. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 
 import type { ManifestFile, ManifestWorkbook } from './manifest.ts';
-import { formatInstant } from './instants.ts';
 
 /** One file of a manifest as text and back: of these there are very many, so that no schema goes over them. */
 
@@ -11,8 +10,37 @@ const MODE = /^0[0-7]{3}$/;
 const INSTANT = z.regexes.datetime({ offset: true });
 const CRC32 = /^[0-9a-f]{8}$/;
 
+/**
+ * Writes a moment, in milliseconds since the epoch, as `toISOString` does.
+ * @throws RangeError for what is no moment
+ */
+export type FormatInstant = (timeMs: number) => string;
+
+const DAY_MS = 86_400_000;
+
+const PAIRS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
+
+/** Makes what writes the moments of a manifest, several times faster than `toISOString`: the files of one tree have few days. */
+export function instantFormatter(): FormatInstant {
+  let lastDay = Number.NaN;
+  let lastText = '';
+  return (timeMs) => {
+    if (!Number.isSafeInteger(timeMs)) return new Date(timeMs).toISOString();
+    const day = Math.floor(timeMs / DAY_MS);
+    if (lastDay !== day) {
+      [lastText = ''] = new Date(timeMs).toISOString().split('T');
+      lastDay = day;
+    }
+    const ms = timeMs - day * DAY_MS;
+    const seconds = Math.floor(ms / 1000);
+    const minutes = Math.floor(seconds / 60);
+    const time = `${PAIRS[Math.floor(minutes / 60)]}:${PAIRS[minutes % 60]}:${PAIRS[seconds % 60]}`;
+    return `${lastText}T${time}.${String(ms % 1000).padStart(3, '0')}Z`;
+  };
+}
+
 /** A file as it stands in the text of a manifest: an object of the array `files`, with sorted keys, without a line break. */
-export function fileToText(file: ManifestFile): string {
+export function fileToText(file: ManifestFile, formatInstant: FormatInstant): string {
   const { crc32, workbook } = file;
   const mode = file.mode.toString(8).padStart(4, '0');
   return (

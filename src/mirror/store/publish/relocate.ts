@@ -7,7 +7,8 @@ import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from 
 import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
-import { formatManifest, readManifest } from '../manifest-file.ts';
+import { readManifest } from '../manifest-file.ts';
+import { formatManifest } from '../manifest-text.ts';
 import { openStage } from './stage.ts';
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */

@@ -14,7 +14,8 @@ import {
   manifestPath,
   treePath,
 } from '../../../../src/mirror/store/layout.ts';
-import { formatManifest, readManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { readManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestFile, manifestWith, repository, target } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 

@@ -240,7 +240,7 @@ describe('recovery', () => {
     for (const [name, text] of Object.entries(next))
       inventory.push(await stage.write(name, TIME_MS, [Buffer.from(text)]));
     const { writeIntent, STAGED } = await import('../../../../src/mirror/store/publish/intent.ts');
-    const { formatManifest } = await import('../../../../src/mirror/store/manifest-file.ts');
+    const { formatManifest } = await import('../../../../src/mirror/store/manifest-text.ts');
     const { applyIntent } = await import('../../../../src/mirror/store/publish/apply-intent.ts');
     const { bindNativeCalls } = await import('../../../../src/lib/native/file-calls.ts');
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf(inventory)));

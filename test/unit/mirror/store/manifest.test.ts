@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { type Manifest, sameManifest } from '../../../../src/mirror/store/manifest.ts';
-import { formatManifest } from '../../../../src/mirror/store/manifest-file.ts';
+import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifests } from '../../../support/manifests.ts';
 
 const same = (manifest: Manifest): Manifest => structuredClone(manifest);
