@@ -45,7 +45,7 @@ export function standing(record: TargetRecord): StoredRecord {
   return { ...record, follows: null };
 }
 
-/** What a record says together with the mark; without one it stands for itself. */
+/** Reads a record together with the mark; without one it stands for itself. */
 export function readWithMark({ follows, ...record }: StoredRecord, mark: RepeatMark | null): TargetRecord {
   const [last, ...older] = record.decisions;
   const repeats = mark !== null && follows?.epoch === mark.epoch ? mark.pass - follows.pass : 0;
@@ -57,7 +57,7 @@ export function readWithMark({ follows, ...record }: StoredRecord, mark: RepeatM
   };
 }
 
-/** What is to be written so that records read as they are wanted: first the records, then, where it is not null, the mark. */
+/** Writes after which records read as they are wanted: first the records, then, where it is not null, the mark. */
 export interface Writes {
   readonly records: readonly StoredRecord[];
   readonly mark: RepeatMark | null;

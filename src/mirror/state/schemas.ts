@@ -34,7 +34,6 @@ const heldSchema = z.object({
   first: z.array(z.string()).readonly().default([]),
 });
 
-/** A record as it is kept; anything else is a miss. */
 const count = z.number().int().nonnegative();
 
 const treeSummarySchema = z.object({
@@ -69,6 +68,7 @@ const rememberedTreeSchema = z
   .default(null)
   .catch(null);
 
+/** A record as it is kept; anything else counts as none. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
   repository: z.string(),
@@ -205,7 +205,7 @@ const refusedKeysSchema = z.object({
     .readonly(),
 });
 
-/** What was found out about the installation. */
+/** Findings about the installation. */
 export const installationSchema = z.object({
   baseUrl: z.string(),
   referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),

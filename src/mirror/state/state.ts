@@ -28,7 +28,7 @@ export type StoredPass = z.infer<typeof lastPassSchema>;
 export type StoredProgress = z.infer<typeof progressSchema>;
 export type Installation = z.infer<typeof installationSchema>;
 
-/** What is remembered beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
+/** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
 export type State = Awaited<ReturnType<typeof openState>>;
 
 /** How a state store is opened. */
@@ -56,22 +56,19 @@ export async function openState(options: StateOptions) {
   };
   const service = await open('service');
   const told = await open('told');
-  const document = <Schema extends z.ZodType, Absent>(key: string, schema: Schema, absent: Absent) => {
+  const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
     const { read, write } = plainDocument(service, key, schema);
-    return {
-      read: () => attempt(async () => (await read()) ?? absent),
-      write: (value: z.input<Schema>) => attempt(() => write(value)),
-    };
+    return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
   };
-  const mark = plainDocument(service, 'repeats', repeatMarkSchema);
+  const mark = plainDocument(service, 'repeats', repeatMarkSchema.nullable().catch(null));
   const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
-  const failures = document('reported-failures', reportedFailuresSchema, {});
-  const drift = document('drift', driftSchema, {});
-  const slowPulls = document('slow-pulls', slowPullsSchema, {});
-  const progress = document('progress', progressSchema, null);
-  const troubles = document('troubles', troublesSchema, {});
-  const lastPass = document('last-pass', lastPassSchema, null);
-  const installation = document('installation', installationSchema, null);
+  const failures = document('reported-failures', reportedFailuresSchema.catch({}));
+  const drift = document('drift', driftSchema.catch({}));
+  const slowPulls = document('slow-pulls', slowPullsSchema.catch({}));
+  const progress = document('progress', progressSchema.nullable().catch(null));
+  const troubles = document('troubles', troublesSchema.catch({}));
+  const lastPass = document('last-pass', lastPassSchema.nullable().catch(null));
+  const installation = document('installation', installationSchema.nullable().catch(null));
   return {
     records: () => records.read(),
     saveRecords: (changed: readonly TargetRecord[]) => records.save(changed),
@@ -86,7 +83,7 @@ export async function openState(options: StateOptions) {
     saveSlowPulls: (pulls: SlowPulls) => slowPulls.write(pulls),
     /** How far the process was that writes, or wrote last; null where it never took long. */
     progress: progress.read,
-    saveProgress: progress.write,
+    saveProgress: (present: StoredProgress) => progress.write(present),
     /** The trees that the command after publishing was told of, by the path of their target. */
     toldTrees: () => attempt(() => readToldTrees(told)),
     /** Notes what the command was told of a target; null for nothing any more. */
@@ -95,30 +92,27 @@ export async function openState(options: StateOptions) {
     troubles: troubles.read,
     saveTroubles: (present: Readonly<Record<string, string>>) => troubles.write(present),
     lastPass: lastPass.read,
-    savePass: lastPass.write,
+    savePass: (pass: StoredPass) => lastPass.write(pass),
     installation: installation.read,
-    saveInstallation: installation.write,
+    saveInstallation: (found: Installation) => installation.write(found),
     close: () => inTime(() => backend.close()).catch(options.onError),
   };
 }
 
 /** One value of the state cache. */
 interface StateDocument<Schema extends z.ZodType> {
-  /** Null where there is none, or none that can be understood. */
-  readonly read: () => Promise<z.output<Schema> | null>;
+  readonly read: () => Promise<z.output<Schema>>;
   readonly write: (value: z.input<Schema>) => Promise<void>;
 }
 
+/** @param schema says by `catch` what is read where nothing is kept, or nothing that can be understood */
 function plainDocument<Schema extends z.ZodType>(
   service: Keyv,
   key: string,
   schema: Schema,
 ): StateDocument<Schema> {
   return {
-    read: async () => {
-      const parsed = schema.safeParse(await service.get(key));
-      return parsed.success ? parsed.data : null;
-    },
+    read: async () => schema.parse(await service.get(key)),
     write: async (value) => {
       await service.set(key, value);
     },
