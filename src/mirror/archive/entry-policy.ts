@@ -2,13 +2,13 @@ import { nameFault } from '../../lib/paths/file-name.ts';
 import { ENCRYPTION_FLAGS, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 
-/** What the policy goes by. */
+/** The facts that the policy goes by. */
 export type RawEntry = Pick<
   ZipEntry,
   'name' | 'isDecodable' | 'unixMode' | 'flags' | 'compressionMethod' | 'sizeBytes'
 >;
 
-/** What becomes of an entry. Paths have no slash at either end. */
+/** The decision about an entry. Paths have no slash at either end. */
 export type EntryVerdict =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'folder'; readonly path: string }

@@ -1,7 +1,7 @@
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { DamagedEntryError, StoppedError } from '../file-work/failures.ts';
-import { BULK_THREADS, doInThread, stopFlagOf } from '../file-work/pool.ts';
+import { BULK_THREADS, doInThread, withStopFlag } from '../file-work/pool.ts';
 import type { Extracted, ExtractEntry, ExtractRequest, PackedEntry, Sharing } from '../file-work/tasks.ts';
 import { damagedEntry } from './refusals.ts';
 
@@ -13,7 +13,7 @@ export interface ArchiveEntry extends PackedEntry {
   readonly modifiedAtMs: number;
 }
 
-/** What is to become of an entry; see `ExtractEntry`. */
+/** An entry and the file that it is to become; see `ExtractEntry`. */
 export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: ArchiveEntry };
 
 /** How entries are brought to files. */
@@ -66,23 +66,17 @@ export async function extractAll(
   { sharing, signal, onBytes }: ExtractionOptions,
 ): Promise<readonly Extracted[]> {
   const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: entry }));
-  const extracted: Extracted[] = [];
-  const { stop, release } = stopFlagOf(signal);
   const batches = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
-  try {
-    await forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
+  const extracted: Extracted[] = [];
+  await withStopFlag(signal, (stop) =>
+    forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
       const done = await extractBatch({ fd, sharing, entries: items, stop }, onBytes);
       done.forEach((each, index) => {
         extracted[start + index] = each;
       });
-    });
-    return extracted;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    release();
-  }
+    }),
+  );
+  return extracted;
 }
 
 /** Has a batch extracted; a failure ends the other batches, too. */

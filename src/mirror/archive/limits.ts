@@ -1,6 +1,6 @@
 import { entryRefusal, type Refusal } from './refusals.ts';
 
-/** What an archive may hold. */
+/** Bounds of an archive that is accepted. */
 export interface ArchiveLimits {
   /** Most bytes of all files together, as the archive claims them; no entry gives more than it claims. */
   readonly maxUnpackedBytes: number;
@@ -8,7 +8,7 @@ export interface ArchiveLimits {
   readonly maxEntries: number;
   /** How many times greater than the archive all files together may be, above 256 MiB of files. */
   readonly maxRatio: number;
-  /** What becomes of names in one folder that differ only in case or Unicode form. */
+  /** The way with names in one folder that differ only in case or Unicode form. */
   readonly nameTwins: 'refuse' | 'accept';
 }
 
@@ -21,7 +21,7 @@ export interface ClaimedSizes {
   readonly greatest: { readonly name: string; readonly sizeBytes: number };
 }
 
-/** What is wrong with the sizes that an archive claims, or null. */
+/** The refusal of the sizes that an archive claims; null where they are within the limits. */
 export function sizeRefusal(
   { totalBytes, greatest }: ClaimedSizes,
   archiveBytes: number,

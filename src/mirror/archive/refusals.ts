@@ -11,11 +11,11 @@ export function quoted(name: string): string {
   );
 }
 
-/** What the policy has against an archive. */
+/** A reason why the policy refuses an archive. */
 export interface Refusal {
   /** A full sentence that names the entry. */
   readonly message: string;
-  /** What the user can do about it, where that is not to correct the entry. */
+  /** A remedy, where that is not to correct the entry. */
   readonly advice?: string;
 }
 

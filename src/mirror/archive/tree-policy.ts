@@ -29,7 +29,7 @@ const COLLISION_ADVICE = 'Rename one in the service, or set archive.nameTwins to
 const ROOT = 0;
 
 /**
- * What the names seen so far stand for. Each has a number, and is known by its folder's number and its own last segment:
+ * The names seen so far, and what they stand for. Each has a number, and is known by its folder's number and its own last segment:
  * deep names would take memory and time by the square of their depth if each folder were known by its whole path.
  */
 class Tree {

@@ -10,7 +10,7 @@ import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
 const WHOLE_ENTRY_BYTES = 512 * 1024;
 
-/** What files are made with, and what the umask leaves of it (manual, "On disk"). */
+/** The mode that files are made with, and the rest that the umask leaves of it (manual, "On disk"). */
 const FILE_MODE = 0o644;
 const NEW_MODE = FILE_MODE & ~process.umask();
 
@@ -44,7 +44,7 @@ async function extractOne(
   if (known?.isSameByChecksum === true && isIntact(known, packed)) return { kind: 'kept', isRead: false };
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
   if (!isSmall) return extractLarge(request, entry, onBytes);
-  const bytes = reading(() => readWhole(request.fd, packed));
+  const bytes = readWhole(request.fd, packed);
   onBytes(bytes.byteLength);
   const sha256 = hash('sha256', bytes, 'hex');
   const isRewritten = known?.sha256 === sha256;
@@ -104,21 +104,11 @@ async function digestOf(
   onChunk: (chunk: Uint8Array) => void,
 ): Promise<string> {
   const digest = createHash('sha256');
-  const chunks = stream(fd, packed, stop)[Symbol.asyncIterator]();
-  for (let chunk = await readNext(chunks); chunk !== null; chunk = await readNext(chunks)) {
+  for await (const chunk of stream(fd, packed, stop)) {
     digest.update(chunk);
     onChunk(chunk);
   }
   return digest.digest('hex');
-}
-
-async function readNext(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | null> {
-  try {
-    const next = await chunks.next();
-    return next.done === true ? null : next.value;
-  } catch (error) {
-    throw isOurs(error) ? error : new DoingError('reading the downloaded archive', error);
-  }
 }
 
 function writeNew(destination: string, mtimeMs: number, bytes: Uint8Array): number {
@@ -157,22 +147,10 @@ function isIntact({ place, mode, mtimeMs, mayStay }: KnownFile, { sizeBytes }: P
   );
 }
 
-function reading<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw isOurs(error) ? error : new DoingError('reading the downloaded archive', error);
-  }
-}
-
 function writing<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
     throw new DoingError(`writing ${path}`, error);
   }
-}
-
-function isOurs(error: unknown): boolean {
-  return error instanceof EntryFault || error instanceof StoppedError;
 }

@@ -2,23 +2,23 @@ import { readSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 
-import { StoppedError } from './failures.ts';
+import { DoingError, StoppedError } from './failures.ts';
 import type { PackedEntry, StopFlag } from './tasks.ts';
 
-/** What fits into the cache next to a core, where a piece is hashed and written at once. */
+/** Fits into the cache next to a core, where a piece is hashed and written at once. */
 const CHUNK_BYTES = 256 * 1024;
 /** Deflated entries up to this size, before and after, are inflated at once. */
 const INFLATED_AT_ONCE_BYTES = 8 * 1024 * 1024;
 /** The least that zlib takes (Node.js, "Class: Options"). */
 const LEAST_CHUNK_BYTES = 64;
 
-/** What is wrong with an entry; goes on where its name ends. */
+/** An entry is not as its directory says. The message goes on where its name ends. */
 export class EntryFault extends Error {}
 
 /**
  * Reads an entry through memory; the bytes are good until the next one is read: fresh memory for each would take longer to get
  * than to fill.
- * @throws EntryFault unless it has the size and CRC-32 that the directory claims; Error of the disk
+ * @throws EntryFault unless it has the size and CRC-32 that the directory claims; DoingError of the disk
  */
 export function readWhole(fd: number, packed: PackedEntry): Buffer {
   const stored = readInto(scratchOf(packed.compressedBytes), fd, packed.dataOffset);
@@ -29,7 +29,7 @@ export function readWhole(fd: number, packed: PackedEntry): Buffer {
 
 /**
  * Reads an entry in pieces, never more of them than the directory claims; a piece is good until the next is asked for.
- * @throws EntryFault unless it has the size and CRC-32 that the directory claims; StoppedError; Error of the disk
+ * @throws EntryFault unless it has the size and CRC-32 that the directory claims; StoppedError; DoingError of the disk
  */
 export async function* stream(fd: number, packed: PackedEntry, stop: StopFlag): AsyncGenerator<Uint8Array> {
   let sizeBytes = 0;
@@ -67,7 +67,7 @@ function* stored(fd: number, packed: PackedEntry, stop: StopFlag): Generator<Buf
   }
 }
 
-/** What waits in a stream must not be overwritten by what is read next. */
+/** Copies, as a stream holds pieces back while the next one is read into the same memory. */
 function* copiesOf(pieces: Iterable<Buffer>): Generator<Buffer> {
   for (const piece of pieces) yield Buffer.from(piece);
 }
@@ -104,7 +104,7 @@ function inflate(deflated: Buffer, { sizeBytes }: PackedEntry): Buffer {
   return result.buffer;
 }
 
-/** What zlib gives with the option `info` (Node.js, "Class: Options"), which its types do not show. */
+/** The result of zlib with the option `info` (Node.js, "Class: Options"), which its types do not show. */
 function hasEngine(result: unknown): result is { buffer: Buffer; engine: { bytesWritten: number } } {
   return typeof result === 'object' && result !== null && 'engine' in result && 'buffer' in result;
 }
@@ -135,9 +135,17 @@ function scratchOf(length: number): Buffer {
 /** Fills a buffer, or fails: an archive never ends where its own directory says that it goes on. */
 function readInto(buffer: Buffer, fd: number, position: number): Buffer {
   for (let done = 0; done < buffer.length;) {
-    const bytesRead = readSync(fd, buffer, done, buffer.length - done, position + done);
+    const bytesRead = readAt(fd, buffer.subarray(done), position + done);
     if (bytesRead === 0) throw new EntryFault('is damaged: unexpected end of the file');
     done += bytesRead;
   }
   return buffer;
+}
+
+function readAt(fd: number, buffer: Buffer, position: number): number {
+  try {
+    return readSync(fd, buffer, { position });
+  } catch (error) {
+    throw new DoingError('reading the downloaded archive', error);
+  }
 }

@@ -44,13 +44,24 @@ export function doInThread<Kind extends keyof Tasks>(
   return promise;
 }
 
-/** Makes a flag that ends tasks when a signal is aborted. */
-export function stopFlagOf(signal: AbortSignal): { readonly stop: StopFlag; readonly release: () => void } {
+/**
+ * Does work on tasks that end when a signal is aborted.
+ * @param work gets the flag for its tasks
+ * @throws the reason of the signal; what the work throws
+ */
+export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag) => Promise<T>): Promise<T> {
   const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const raise = (): void => void Atomics.store(stop, 0, 1);
   if (signal.aborted) raise();
   signal.addEventListener('abort', raise);
-  return { stop, release: () => signal.removeEventListener('abort', raise) };
+  try {
+    return await work(stop);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', raise);
+  }
 }
 
 function assign(): void {

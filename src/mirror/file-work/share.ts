@@ -50,7 +50,7 @@ function copy(source: string, destination: string): void {
   utimesSync(destination, atime, mtime);
 }
 
-/** What a shared file must come to. */
+/** The properties of a file that is to share its storage. */
 interface Wanted {
   readonly sharing: Sharing;
   /** Whole milliseconds since the epoch. */
@@ -73,7 +73,7 @@ const CHUNK_BYTES = 1024 * 1024;
 /** File systems have no more than 65,000 names for a file (ext4), and every tree that replaces one needs some. */
 const MOST_LINKS = 1000;
 
-/** What a file system answers that cannot share so (ioctl_ficlone(2), link(2)), or a candidate that is there no longer. */
+/** Errors of a file system that cannot share so (ioctl_ficlone(2), link(2)), or of a candidate that is gone. */
 const CANNOT: ReadonlySet<string | undefined> = new Set([
   'EOPNOTSUPP',
   'ENOTSUP',

@@ -101,7 +101,7 @@ class Columns {
   }
 }
 
-/** What stands at a path, by its `lstat`. */
+/** The kind of what stands at a path, by its `lstat`. */
 export function kindOf(
   stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>,
 ): (typeof WALKED_KINDS)[number] {

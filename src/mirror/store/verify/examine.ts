@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { doInThread, stopFlagOf } from '../../file-work/pool.ts';
+import { doInThread, withStopFlag } from '../../file-work/pool.ts';
 import { WALKED_KINDS, type Walked } from '../../file-work/tasks.ts';
 import { kindOf, problemOf } from '../../file-work/walk.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -27,7 +27,6 @@ export interface ExamineOptions {
   readonly known?: Map<string, string>;
 }
 
-/** What an examination found. */
 export interface Examination {
   /** Whether no folder stands where the tree belongs; then there are no differences to tell. */
   readonly isGone: boolean;
@@ -52,7 +51,9 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<Examination> {
-  const { root, found } = await entriesBelow(tree, options.signal);
+  const walked = await withStopFlag(options.signal, (stop) => doInThread('walk', { tree, stop }));
+  const { root } = walked;
+  const found = [...foundIn(walked)];
   if (root?.kind === 'gone') return { isGone: true, differences: [] };
   if (root !== null) {
     return { isGone: false, differences: [{ path: '.', kind: 'unreadable', problem: root.problem }] };
@@ -78,23 +79,6 @@ export async function examinePublished(
     if (found?.isSymbolicLink() === true) return { isGone: true, differences: [] };
   }
   return examineTree(treePath(layout, path), files, options);
-}
-
-/** Everything below a tree. What vanishes while it is looked at is not there. */
-async function entriesBelow(
-  tree: string,
-  signal: AbortSignal,
-): Promise<{ root: Walked['root']; found: FoundEntry[] }> {
-  const { stop, release } = stopFlagOf(signal);
-  try {
-    const walked = await doInThread('walk', { tree, stop });
-    return { root: walked.root, found: [...foundIn(walked)] };
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    release();
-  }
 }
 
 function* foundIn(walked: Walked): Generator<FoundEntry> {
