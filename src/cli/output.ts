@@ -12,7 +12,7 @@ import {
   type TerminalText,
   written,
 } from '../lib/text/terminal-text.ts';
-import type { LogLevel } from '../lib/process/journal.ts';
+import type { LogLevel } from '../lib/process/streams.ts';
 import type { LiveLineOptions } from './live-line.ts';
 import { describeEvent } from '../daemon/log/messages.ts';
 import { isTold, loudness } from './loudness.ts';

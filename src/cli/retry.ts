@@ -6,7 +6,7 @@ import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { statusOfTargets } from '../mirror/plan/target-status.ts';
-import { readLockHolder } from '../lib/disk/lock-holder.ts';
+import { readLockHolder } from '../lib/disk/lock.ts';
 import { requestRetry } from '../mirror/store/retries.ts';
 import { type Outcome, printOutcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

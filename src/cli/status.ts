@@ -12,7 +12,7 @@ import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { SlowPulls, TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
-import { type LockHolder, readLockHolder } from '../lib/disk/lock-holder.ts';
+import { type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
 import { linesOf, type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

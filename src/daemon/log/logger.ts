@@ -14,7 +14,7 @@ import {
   say,
   type TerminalText,
 } from '../../lib/text/terminal-text.ts';
-import type { LogLevel } from '../../lib/process/journal.ts';
+import type { LogLevel } from '../../lib/process/streams.ts';
 import { describeEvent } from './messages.ts';
 
 /** How the log is written. */

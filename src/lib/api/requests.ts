@@ -7,6 +7,12 @@ export const CREDENTIAL_HEADERS: Readonly<Record<Generation, string>> = {
   v1: 'authorization',
 };
 
+/**
+ * The header in which a replica of the service says when its answer was last known to be what the original has, ISO 8601. The service
+ * itself never sends it. In the archives of whoever does, the times of the files are those of a mirror, and not those of an archiver.
+ */
+export const LAST_VERIFIED_HEADER = 'last-verified';
+
 /** Where a person makes a generation's credential (sections 5.1 and 5.2). */
 export const CREDENTIAL_PLACES: Readonly<Record<Generation, string>> = {
   current: 'Access > API Key',

@@ -35,7 +35,7 @@ const versionSchema = z.looseObject({
 /** A counter of section 2.4; absent or malformed counts as zero. */
 const counter = z.number().int().nonnegative().catch(0);
 
-/** What older installations tell of the version's file: its size in bytes and its SHA-256 (appendix). */
+/** The file of a version, as older installations tell it: its size in bytes and its SHA-256 (appendix). */
 const fileSchema = z.looseObject({
   size: z.number().int().nonnegative().nullish().catch(null),
   digest: z

@@ -12,10 +12,10 @@ import { MirrorError } from '../errors/errors.ts';
 /** Opened without following a link, and without waiting for the other end of what may be a pipe (open(2)). */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** What opening a link or a socket without following it fails with (open(2)). */
+/** The errors of opening a link or a socket without following it (open(2)). */
 const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
 
-/** What stands at a place: a text, nothing, or what is no plain file, or too large for what belongs there. */
+/** The thing at a place: a text, nothing, or what is no plain file, or too large for what belongs there. */
 export type OwnText =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'missing' | 'foreign' };

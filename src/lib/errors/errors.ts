@@ -1,5 +1,5 @@
 /**
- * What the daemon does about an error.
+ * The daemon's reaction to an error.
  *
  * - `retry`: tried again by itself, later each time (back off).
  * - `hold`: nothing is wrong, it is on purpose not done yet.
@@ -79,9 +79,8 @@ export const ERROR_RULES = {
 /** A stable error code: part of the contract with whoever reads logs and `status`. */
 export type ErrorCode = keyof typeof ERROR_RULES;
 
-/** What a {@link MirrorError} is made from. */
 export interface MirrorErrorOptions {
-  /** What the user can do about it, as a full sentence. */
+  /** The remedy for the user, as a full sentence. */
   readonly hint?: string;
   readonly cause?: unknown;
   /** The earliest time, in milliseconds from now, at which the service wants to be asked again (RFC 9110, Retry-After). */
@@ -111,7 +110,6 @@ export class MirrorError extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 
-  /** What the daemon does about this error. */
   get action(): ErrorAction {
     return ERROR_RULES[this.code].action;
   }

@@ -19,7 +19,7 @@ export interface Network {
 
 /** Which addresses may be connected to: what is in neither list may. */
 export interface NetworkRules {
-  /** What may be connected to, also where `refuse` has it. */
+  /** Networks that may be connected to, also where `refuse` has them. */
   readonly allow: readonly Network[];
   readonly refuse: readonly Network[];
 }

@@ -6,7 +6,7 @@ const MAX_SEGMENT_BYTES = 255;
 const MAX_BYTES_A_UNIT = 3;
 
 /**
- * What is wrong with a name, or null. Names are taken as they are: `%2e%2e`, `CON`, a dot or a space at the end, U+200B
+ * The fault of a name, or null. Names are taken as they are: `%2e%2e`, `CON`, a dot or a space at the end, U+200B
  * and right-to-left text are legal in Git and on Linux, and stay.
  */
 export function nameFault(path: string): string | null {
@@ -14,7 +14,7 @@ export function nameFault(path: string): string | null {
   return pathFault(path);
 }
 
-/** What keeps a path of any length from being one of a file or folder below another folder, or null. */
+/** The fault that keeps a path of any length from being one of a file or folder below another folder, or null. */
 function pathFault(path: string): string | null {
   if (path === '') return 'has no name';
   if (path.startsWith('/')) return 'has an absolute path';

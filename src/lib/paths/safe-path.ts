@@ -58,7 +58,7 @@ export function repositoryPath(fullName: string): string {
   return fullName.split('/').map(encodeSegment).join('/');
 }
 
-/** What two names have in common that a file system without case or with its own Unicode form takes for one name. */
+/** The form that two names share where a file system without case or with its own Unicode form takes them for one. */
 export function foldName(name: string): string {
   return name.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 }

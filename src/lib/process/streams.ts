@@ -1,8 +1,64 @@
+import { fstatSync } from 'node:fs';
+
 import { EXIT_CODES } from '../errors/errors.ts';
 import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
-import { mayColor, mayRedraw } from '../text/terminal.ts';
-import { isJournal, type LogLevel, withPriority } from './journal.ts';
 import { isStopHeard } from './signals.ts';
+
+/** The variables that say how text is shown, and where it goes. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Whether text may be coloured or emphasised: a NO_COLOR that is not empty forbids it (https://no-color.org), else a
+ * FORCE_COLOR that is not empty decides (`0` and `false` forbid it), else it takes a terminal that is not `TERM=dumb`.
+ */
+export function mayColor(env: Environment, isTerminal: boolean): boolean {
+  if (isGiven(env['NO_COLOR'])) return false;
+  const forced = env['FORCE_COLOR'];
+  if (isGiven(forced)) return forced !== '0' && forced !== 'false';
+  return mayRedraw(env, isTerminal);
+}
+
+/** Whether a line can be written over: on a terminal that knows how to erase one, which `TERM=dumb` does not (terminfo(5)). */
+export function mayRedraw(env: Environment, isTerminal: boolean): boolean {
+  return isTerminal && env['TERM'] !== 'dumb';
+}
+
+function isGiven(value: string | undefined): boolean {
+  return value !== undefined && value !== '';
+}
+
+/** A level of the log, from the loudest to the one of least weight. */
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
+
+/** The priorities of syslog(3), as the journal knows them. */
+const PRIORITIES: Readonly<Record<LogLevel, number>> = {
+  fatal: 2,
+  error: 3,
+  warn: 4,
+  info: 6,
+  debug: 7,
+  trace: 7,
+};
+
+/** Puts the priority of a level in front of every line, as the journal reads it off again (sd-daemon(3)). */
+export function withPriority(lines: TerminalText, level: LogLevel): TerminalText {
+  return lines.prefixed(say`<${PRIORITIES[level]}>`);
+}
+
+/**
+ * Whether a file descriptor is the journal's own stream: systemd names device and inode of that in JOURNAL_STREAM
+ * (systemd.exec(5)), which a process inherits also where its output goes elsewhere.
+ */
+export function isJournal(env: Environment, descriptor: number): boolean {
+  const stream = env['JOURNAL_STREAM'];
+  if (stream === undefined || stream === '') return false;
+  try {
+    const { dev, ino } = fstatSync(descriptor, { bigint: true });
+    return stream === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
+}
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {

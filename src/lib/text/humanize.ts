@@ -74,7 +74,7 @@ export function beginningOf(message: string): string {
   return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE)}…`;
 }
 
-/** What went wrong and what can be done about it, as sentences in one line. */
+/** A message with its hint, as sentences in one line. */
 export function withHint({ message, hint }: { message: string; hint: string | null }): string {
   const text = oneLine(message);
   if (hint === null) return text;

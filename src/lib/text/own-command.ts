@@ -1,6 +1,6 @@
-/** What of its own command line a command that the program names must repeat, so that it works as it is copied. */
+/** The parts of its own command line that a command which the program names must repeat, so that it works as it is copied. */
 export interface Invocation {
-  /** What the program is called by: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
+  /** The command that starts the program: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
   readonly program: string;
   /** The flags for a command that reads or changes the disk alone, unquoted. */
   readonly diskFlags: readonly string[];
@@ -11,7 +11,7 @@ export interface Invocation {
 /** The variables of an environment. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What this program is called by. */
+/** The command that starts this program. */
 export function programOf(env: Environment): string {
   return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
 }
@@ -40,7 +40,7 @@ export function rememberInvocation(called: Invocation): void {
   invocation = called;
 }
 
-/** What this program is called by here: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
+/** The command that started this process: `workbook-mirror`, or `npx workbook-mirror` from a clone. */
 export function programName(): string {
   return invocation.program;
 }

@@ -1,4 +1,4 @@
-/** What stands where a secret was. */
+/** Stands where a secret was. */
 const MASK = '[secret]';
 
 /** Texts of fewer characters are not masked: that would garble the log; a real key is longer. */

@@ -2,7 +2,7 @@ import { stripVTControlCharacters, styleText } from 'node:util';
 
 import { printable, UNFIT_FOR_TERMINAL } from './humanize.ts';
 
-/** What a text for a terminal is put together from: texts that are fit already, and any others, which are escaped. */
+/** A part of a text for a terminal: one that is fit already, or any other, which is escaped. */
 export type Shown = TerminalText | string | number;
 
 /** How text can be emphasised. */

@@ -1,5 +1,4 @@
-import { LAST_VERIFIED_HEADER } from '../../lib/api/replica-headers.ts';
-import { contentsPath } from '../../lib/api/requests.ts';
+import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
 import { Download } from './download.ts';

@@ -1,4 +1,4 @@
-import { LAST_VERIFIED_HEADER } from '../../lib/api/replica-headers.ts';
+import { LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { plainBody } from '../../lib/http/buffered-body.ts';
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
 import type { RequestError } from '../../lib/http/request-error.ts';

@@ -1,6 +1,6 @@
 import type { Settings } from '../../config/schema.ts';
 import { escapedJson, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { LogLevel } from '../../lib/process/journal.ts';
+import type { LogLevel } from '../../lib/process/streams.ts';
 import { standardError } from '../../lib/process/streams.ts';
 
 /** The levels from the one of least weight to the loudest. */

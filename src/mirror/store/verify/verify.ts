@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { readLockHolder } from '../../../lib/disk/lock-holder.ts';
+import { readLockHolder } from '../../../lib/disk/lock.ts';
 import type { ListedTarget, Published } from '../../plan/targets.ts';
 import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
-import { isJournal, withPriority } from '../../../../src/lib/process/journal.ts';
+import { isJournal, withPriority } from '../../../../src/lib/process/streams.ts';
 import { createEventLog, type EventLog, type LoggerOptions } from '../../../../src/daemon/log/logger.ts';
 
 const STOPPING: MirrorEvent = { name: 'daemon.stopping', signal: 'SIGTERM' };

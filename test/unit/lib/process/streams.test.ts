@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { mayColor, mayRedraw } from '../../../../src/lib/text/terminal.ts';
+import { mayColor, mayRedraw } from '../../../../src/lib/process/streams.ts';
 
 describe('colours', () => {
   it.each([
