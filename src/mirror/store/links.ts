@@ -50,7 +50,7 @@ export function foldersOfIntent(intent: Intent): string[] {
   }
 }
 
-/** What a file system that has no hard links, or no more of them, answers (link(2)). */
+/** Errors of a file system that has no hard links, or no more of them (link(2)). */
 const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);
 
 /** Gives a file another name by a hard link, or, where there are none, a copy with its time and mode. */

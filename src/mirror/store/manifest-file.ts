@@ -18,7 +18,7 @@ const MOST_RECENT = 64;
 /** The manifests that were read last, by their paths: whoever still has one spares the next who asks reading it again. */
 const recent = new Map<string, Recent>();
 
-/** What is wrong with a manifest on disk, as a sentence without its end; null where there is nothing. */
+/** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
 export async function manifestProblem(path: string): Promise<string | null> {
   const text = await unlessMissing(readFile(path, 'utf8'));
   if (text === null) return 'it is not there';

@@ -84,7 +84,7 @@ export interface Manifest {
 /** The number of the manifest's format; a reader refuses a greater one. */
 export const MANIFEST_FORMAT = 1;
 
-/** What distinguishes one published tree from the one before it. */
+/** The difference of one published tree from the one before it. */
 export interface TreeChanges {
   readonly added: readonly string[];
   readonly changed: readonly string[];

@@ -24,7 +24,7 @@ export interface TargetList {
   readonly targets: readonly ListedTarget[];
 }
 
-/** What stands where the list belongs. `problem`: a sentence without its end. */
+/** The thing where the list belongs. `problem`: a sentence without its end. */
 export type TargetListFound =
   | { readonly kind: 'list'; readonly list: TargetList }
   | { readonly kind: 'missing' }

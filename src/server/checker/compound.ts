@@ -13,7 +13,6 @@ const LAST_SECTOR = 0xfffffffa;
 const DIFAT_OFFSET = 76;
 const DIFAT_IN_HEADER = 109;
 
-/** What a compound file is. */
 export type CompoundContent = 'workbook' | 'encrypted' | 'other' | 'damaged';
 
 /**

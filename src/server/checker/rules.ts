@@ -32,7 +32,7 @@ export function partName(name: string): string {
   return name.replaceAll('\\', '/').replace(/^\/+/, '');
 }
 
-/** What every package of a kind holds (ECMA-376 part 2, section 10.1; OpenDocument 1.2 part 3, section 2.2.1). */
+/** The part that every package of a kind holds (ECMA-376 part 2, section 10.1; OpenDocument 1.2 part 3, section 2.2.1). */
 const REQUIRED_PART: Readonly<Record<WorkbookKind, string>> = {
   ooxml: '[content_types].xml',
   xls: '[content_types].xml',
@@ -70,7 +70,7 @@ export function isEssentialXml(name: string): boolean {
 
 /** How much of either end of a document is looked at. */
 const XML_END_BYTES = 4096;
-/** What may stand before the root element: how it begins, how it ends, and what may not be in it. */
+/** Things before the root element: how they begin and end, and what may not be in them. */
 const PROLOGUE: ReadonlyArray<{ readonly begin: string; readonly end: string; readonly never?: string }> = [
   { begin: '<?', end: '?>' },
   { begin: '<!--', end: '-->' },

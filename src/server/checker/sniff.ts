@@ -1,4 +1,4 @@
-/** What a file is by its first bytes, whatever its name. */
+/** The form of a file by its first bytes, whatever its name. */
 export type Container =
   /** A zip with a file in it. */
   | 'zip'

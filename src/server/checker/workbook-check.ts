@@ -1,5 +1,5 @@
 /**
- * What a workbook is by its name. Formats that the same rules hold for count as one: `ooxml` stands for xlsx, xlsm, xltx,
+ * The kind of a workbook by its name. Formats that the same rules hold for count as one: `ooxml` stands for xlsx, xlsm, xltx,
  * xltm and xlsb.
  */
 export type WorkbookKind = 'ooxml' | 'xls' | 'ods';
@@ -19,7 +19,7 @@ export function workbookKindOf(path: string): WorkbookKind | null {
   return KINDS.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ?? null;
 }
 
-/** What was found when a file was to be opened. */
+/** The result of a check. */
 export type Finding =
   /** Its parts are whole, and at least one of them is a sheet. */
   | 'opened'
@@ -41,13 +41,7 @@ export function isSuccess(finding: Finding): boolean {
   return SUCCESSES.has(finding);
 }
 
-const LASTING: ReadonlySet<string> = new Set([
-  'opened',
-  'protected',
-  'sound',
-  'foreign',
-  'damaged',
-] satisfies Finding[]);
+const LASTING: ReadonlySet<string> = new Set([...SUCCESSES, 'foreign', 'damaged'] satisfies Finding[]);
 
 /** Whether a text names a finding that the same bytes lead to everywhere: the others depend on the machine and the moment. */
 export function isLastingFinding(text: string): text is Finding {

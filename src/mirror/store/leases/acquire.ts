@@ -27,7 +27,6 @@ export interface TakenLease {
   readonly interrupted: readonly string[] | null;
 }
 
-/** What is asked for. */
 export interface LeaseRequest {
   /** Who takes it, for people. */
   readonly holder: string;

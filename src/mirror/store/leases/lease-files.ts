@@ -19,7 +19,7 @@ const leaseSchema = z.object({
 
 const MAX_LEASE_BYTES = 64 * 1024;
 
-/** What the folder of the leases holds. */
+/** The contents of the folder of the leases. */
 export interface LeaseFiles {
   /** Those that hold. */
   readonly inForce: readonly Lease[];
@@ -27,14 +27,13 @@ export interface LeaseFiles {
   readonly expired: readonly Lease[];
   /** Names of what is no lease: it holds nothing. */
   readonly unreadable: readonly string[];
-  /** What the system does not let us look at: it may hold. */
+  /** Files that the system does not let us look at: they may hold. */
   readonly unknown: readonly UnknownLease[];
 }
 
 /** A file of which cannot be told whether it is a lease. */
 export interface UnknownLease {
   readonly name: string;
-  /** What the system said. */
   readonly error: unknown;
 }
 

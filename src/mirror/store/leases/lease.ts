@@ -38,7 +38,7 @@ export function lastLease(leases: readonly Lease[]): Lease | null {
   );
 }
 
-/** What a lease keeps from being published. */
+/** A publish waits for a lease. */
 export class LeasedError extends MirrorError {
   /** The lease that ends last. */
   readonly lease: Lease;
@@ -51,7 +51,7 @@ export class LeasedError extends MirrorError {
   }
 }
 
-/** What a lease does, as a clause. */
+/** A clause that says for which lease publishing waits. */
 export function leaseSentence({ id, holder, untilMs }: Lease): string {
   return `publishing waits for the lease of ${holder} (${id}), at most until ${utcTime(untilMs)}`;
 }

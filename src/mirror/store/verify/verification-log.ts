@@ -8,17 +8,8 @@ import type { DirectoryLayout } from '../layout.ts';
 import { refuseLinks } from '../links.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
 
-/** What an interrupted verification found to be as it should be, so that another one can go on from there. */
-export interface VerificationLog {
-  /** Whether a target was found in order under the manifest with this stamp. */
-  readonly has: (path: string, stamp: string) => boolean;
-  /** Notes a target that is in order. */
-  readonly add: (path: string, stamp: string) => Promise<void>;
-  /** Writes down what was noted; a directory that takes no file is none the worse for it. */
-  readonly save: () => Promise<void>;
-  /** Forgets everything: the verification is over. */
-  readonly remove: () => Promise<void>;
-}
+/** The targets that an interrupted verification found in order, so that another one can go on from there. */
+export type VerificationLog = Awaited<ReturnType<typeof openVerificationLog>>;
 
 const LOG_FORMAT = 1;
 
@@ -42,7 +33,7 @@ const SAVE_AFTER_MS = 2000;
 export async function openVerificationLog(
   layout: DirectoryLayout,
   { resume, isKept }: { readonly resume: boolean; readonly isKept: boolean },
-): Promise<VerificationLog> {
+) {
   const file = join(layout.internal, 'verification.json');
   const verified = new Map(resume ? await readLog(file) : []);
   let savedAtMs = performance.now();
@@ -62,13 +53,17 @@ export async function openVerificationLog(
     }
   };
   return {
-    has: (path, stamp) => verified.get(path) === stamp,
-    add: async (path, stamp) => {
+    /** Whether a target was found in order under the manifest with this stamp. */
+    has: (path: string, stamp: string): boolean => verified.get(path) === stamp,
+    /** Notes a target that is in order. */
+    add: async (path: string, stamp: string): Promise<void> => {
       verified.set(path, stamp);
       if (performance.now() - savedAtMs >= SAVE_AFTER_MS) await save();
     },
+    /** Writes down what was noted; a directory that takes no file is none the worse for it. */
     save,
-    remove: async () => {
+    /** Forgets everything: the verification is over. */
+    remove: async (): Promise<void> => {
       if (isKept) await rm(file, { force: true }).catch(() => {});
     },
   };
