@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 import type { Command } from 'commander';
 
 import { loadPage } from '../lib/http/page-files.ts';
@@ -61,7 +59,7 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   await prepareServeDirectory(directory);
   await closeServeDirectory(directory, log);
   const { keys, temporary, secrets } = await openServedKeys(own, directory);
-  const page = await loadPage(join(import.meta.dirname, '../server/uploads/page'), 'the page for uploads');
+  const page = await loadPage('server/uploads/page', 'the page for uploads');
   const lock = await lockServiceDirectory(directory);
   await endLeftovers(directory);
   const opening = {

@@ -14,8 +14,8 @@ export interface WebServerOptions extends Sources {
   readonly token: () => string | null;
   /** Names under which it is answered without a token, beside its own, asked for with every request. */
   readonly allowedHosts: () => readonly string[];
-  /** The folder that holds the files of the status page. */
-  readonly pageFolder: string;
+  /** Another folder than the program's to read the status page from, for tests. */
+  readonly program?: string;
   /** The clock, in milliseconds since any time. */
   readonly now: () => number;
   readonly emit: EventSink;
@@ -62,9 +62,10 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
   const streams = createEventStreams();
   const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
   const page = await loadPage(
-    options.pageFolder,
+    'daemon/page',
     'the status page',
     'Install workbook-mirror again; with http.listen off it runs without the page.',
+    options.program,
   );
   const report = shareWork(options.report, REPORT_AGE_MS, options.now);
   let ownHost = '';

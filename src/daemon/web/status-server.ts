@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 import type { ListenAddress } from '../../config/addresses.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
@@ -46,7 +44,6 @@ export async function startHttp(
     renderMetrics: metrics.render,
     token: () => current().http.token?.reveal() ?? null,
     allowedHosts: () => current().http.allowedHosts,
-    pageFolder: join(import.meta.dirname, '../page'),
     now: () => performance.now(),
     emit,
   });

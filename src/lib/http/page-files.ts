@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { basename, extname, join } from 'node:path';
+import { extname, join } from 'node:path';
 
 import { MirrorError } from '../errors/errors.ts';
 import { type BufferedBody, packableBody } from './buffered-body.ts';
 import type { ReplyHeaders } from './reply.ts';
 
-/** The files of a page, by name. */
+/** The files of a page, by their paths below the program's folder; the one that is shown first is `index.html`. */
 export type PageFiles = ReadonlyMap<string, BufferedBody>;
 
 /** The types of a page's files; any other file in the folder is not part of the page. */
@@ -14,8 +14,6 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.css', 'text/css; charset=utf-8'],
   ['.js', 'text/javascript; charset=utf-8'],
   ['.svg', 'image/svg+xml'],
-  ['.png', 'image/png'],
-  ['.ico', 'image/x-icon'],
 ]);
 
 /**
@@ -31,29 +29,33 @@ export const PAGE_HEADERS: ReplyHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Files that all pages share. They lie beside the program, as sources and when compiled. */
-const SHARED_FOLDER = join(import.meta.dirname, '../page');
+/** Where the program's files lie, as sources and when compiled. */
+const PROGRAM = join(import.meta.dirname, '../..');
+
+/** The folder of what the pages share, below the program's. */
+const SHARED_FOLDER = 'lib/page';
 
 /**
- * Reads the files of a page, once: afterwards no path of a request ever reaches the disk.
- * @param folder of the files that only this page has
+ * Reads the files of a page, once: afterwards no path of a request ever reaches the disk. They keep their paths below the program's
+ * folder, so that what scripts of a page import of what the pages share is found in a browser as it is here.
+ * @param folder of the files that only this page has, below the program's
  * @param name as in "the status page"
  * @param hint for an installation that lacks them
+ * @param program another folder than the program's, for tests
  * @throws MirrorError `http.unusable` when they cannot be read
  */
 export async function loadPage(
   folder: string,
   name: string,
   hint = 'Install workbook-mirror again.',
+  program = PROGRAM,
 ): Promise<PageFiles> {
   try {
-    const folders = [folder, SHARED_FOLDER];
-    const files = await Promise.all(
-      folders.map(async (each) => (await readdir(each)).map((file) => join(each, file))),
-    );
-    const page = new Map((await Promise.all(files.flat().map(loadFile))).flat());
-    if (!page.has('index.html')) throw new Error(`there is no index.html in ${folder}`);
-    return page;
+    const files = await Promise.all([folder, SHARED_FOLDER].map((each) => loadFolder(program, each)));
+    const page = new Map(files.flat());
+    const index = page.get(`${folder}/index.html`);
+    if (index === undefined) throw new Error(`there is no index.html in ${folder}`);
+    return page.set('index.html', index);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new MirrorError('http.unusable', `The files of ${name} cannot be read: ${reason}`, {
@@ -63,10 +65,16 @@ export async function loadPage(
   }
 }
 
-/** Reads a file; gives nothing for one that is not part of the page. */
-async function loadFile(path: string): Promise<ReadonlyArray<readonly [string, BufferedBody]>> {
+/** Gives the files of a folder with their paths, without those that are not part of the page. */
+async function loadFolder(program: string, folder: string): Promise<[string, BufferedBody][]> {
+  const paths = (await readdir(join(program, folder))).map((file) => `${folder}/${file}`);
+  const files = await Promise.all(paths.map((path) => loadFile(program, path)));
+  return files.flat();
+}
+
+async function loadFile(program: string, path: string): Promise<[string, BufferedBody][]> {
   const contentType = CONTENT_TYPES.get(extname(path));
   if (contentType === undefined) return [];
-  const bytes = await readFile(path);
-  return [[basename(path), packableBody(contentType, bytes, bytes)]];
+  const bytes = await readFile(join(program, path));
+  return [[path, packableBody(contentType, bytes, bytes)]];
 }

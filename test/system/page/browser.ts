@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -79,7 +78,6 @@ export async function openPage(
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
       allowedHosts: () => [],
-      pageFolder: join(import.meta.dirname, '../../../src/daemon/page'),
       now: () => performance.now(),
       emit: () => {},
     });

@@ -147,7 +147,12 @@ describe.skipIf(missing !== undefined)(
           [...document.querySelectorAll('[title]')].map((e) => e.getAttribute('title')).join(''),
         ),
       }));
-      expect(found).toEqual({ injected: 0, scripts: ['page/page.js'], hidden: false, titles: false });
+      expect(found).toEqual({
+        injected: 0,
+        scripts: ['page/daemon/page/page.js'],
+        hidden: false,
+        titles: false,
+      });
       const [image] = HOSTILE_NAMES;
       expect(await page.locator('#notices').innerText()).toContain(image);
       expect(await page.locator('#problems').innerText()).toContain(

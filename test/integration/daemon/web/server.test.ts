@@ -29,14 +29,19 @@ interface Answer {
   readonly text: string;
 }
 
-async function pageFolder(): Promise<string> {
-  const folder = await temporaryFolder();
+/** A folder of a program that has a page. */
+async function programFolder(): Promise<string> {
+  const program = await temporaryFolder();
+  const folder = join(program, 'daemon/page');
+  await mkdir(folder, { recursive: true });
+  await mkdir(join(program, 'lib/page'), { recursive: true });
+  await writeFile(join(program, 'lib/page/shared.js'), 'export {};');
   await writeFile(join(folder, 'index.html'), '<!doctype html><title>page</title>');
   await writeFile(join(folder, 'page.js'), 'export {};');
   await writeFile(join(folder, 'page.css'), 'body {}');
   await writeFile(join(folder, 'tsconfig.json'), '{}');
   await mkdir(join(folder, 'deeper'));
-  return folder;
+  return program;
 }
 
 async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebServer> {
@@ -46,7 +51,7 @@ async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebS
     renderMetrics: createMetrics().render,
     token: () => null,
     allowedHosts: () => [],
-    pageFolder: await pageFolder(),
+    program: await programFolder(),
     now: () => performance.now(),
     emit: () => {},
     ...options,
@@ -169,8 +174,9 @@ describe('the server', () => {
     const types: Record<string, string | undefined> = {};
     for (const path of [
       '/',
-      '/page/page.js',
-      '/page/page.css',
+      '/page/daemon/page/page.js',
+      '/page/daemon/page/page.css',
+      '/page/lib/page/shared.js',
       '/metrics',
       '/api/status',
       '/api/schema',
@@ -190,8 +196,9 @@ describe('the server', () => {
     expect(types).toEqual({
       '/': 'text/html; charset=utf-8 no-cache',
       '/?a=b#c': 'text/html; charset=utf-8 no-cache',
-      '/page/page.js': 'text/javascript; charset=utf-8 no-cache',
-      '/page/page.css': 'text/css; charset=utf-8 no-cache',
+      '/page/daemon/page/page.js': 'text/javascript; charset=utf-8 no-cache',
+      '/page/daemon/page/page.css': 'text/css; charset=utf-8 no-cache',
+      '/page/lib/page/shared.js': 'text/javascript; charset=utf-8 no-cache',
       '/metrics': 'text/plain; version=0.0.4; charset=utf-8 no-store',
       '/api/status': 'application/json; charset=utf-8 no-store',
       '/api/schema': 'application/schema+json no-cache',
@@ -207,16 +214,16 @@ describe('the server', () => {
   it.each([
     '/nothing',
     '/page/',
-    '/page/tsconfig.json',
-    '/page/deeper',
+    '/page/daemon/page/tsconfig.json',
+    '/page/daemon/page/deeper',
     '/page/../server.ts',
     '/page/..%2f..%2fpackage.json',
     '/page/%2e%2e/package.json',
-    '//page/page.js',
+    '//page/daemon/page/page.js',
     '/api/status/',
     '/__proto__',
     '*',
-    '/page/page.js%00',
+    '/page/daemon/page/page.js%00',
   ])('has nothing at %s', async (path) => {
     expect((await ask(await serve(), path)).status).toBe(404);
   });
@@ -284,12 +291,12 @@ describe('the server', () => {
     await expect(serve({}, { host: 'no-such-host.invalid', port: 0 })).rejects.toMatchObject({
       code: 'http.unusable',
     });
-    await expect(serve({ pageFolder: '/nonexistent' })).rejects.toMatchObject({ code: 'http.unusable' });
+    await expect(serve({ program: '/nonexistent' })).rejects.toMatchObject({ code: 'http.unusable' });
   });
 });
 
 describe('with a token', () => {
-  it.each(['/', '/page/page.js', '/metrics', '/api/status', '/api/schema', '/api/events'])(
+  it.each(['/', '/page/daemon/page/page.js', '/metrics', '/api/status', '/api/schema', '/api/events'])(
     '%s asks for it, so that a browser asks its user',
     async (path) => {
       const served = await serve({ token: () => TOKEN });
@@ -509,7 +516,7 @@ describe('a client that misbehaves', () => {
 });
 
 describe('probes', () => {
-  const HEAD = 'GET /page/page.js HTTP/1.1\r\nHost: localhost\r\n';
+  const HEAD = 'GET /page/daemon/page/page.js HTTP/1.1\r\nHost: localhost\r\n';
 
   it.each([
     ['say nothing', ''],

@@ -489,7 +489,13 @@ describe('the page', () => {
   });
 
   it('has no other files', async () => {
-    for (const path of ['page/', 'page/nope.js', 'page/..%2fpage.js', 'page/tsconfig.json', 'page/%'])
+    for (const path of [
+      'page/',
+      'page/nope.js',
+      'page/server/uploads/page/..%2fpage.js',
+      'page/server/uploads/page/tsconfig.json',
+      'page/%',
+    ])
       expect([path, (await fetch(service.origin + path)).status]).toEqual([path, 404]);
     expect((await fetch(service.origin, { method: 'POST' })).status).toBe(405);
   });
