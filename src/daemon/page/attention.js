@@ -1,6 +1,7 @@
 /** What a person should know of or do something about, the gravest first. Everything here is pure. */
 
-import { counted, durationText, numberText, sizeText } from './format.js';
+import { durationText, sizeText } from '../../lib/page/text.js';
+import { counted, numberText } from './format.js';
 import { heldClause, heldFiles, STATES } from './targets.js';
 
 /** @import { TargetState } from '../../mirror/plan/target-status.ts' */

@@ -1,5 +1,7 @@
 /** Draws the charts, as wide as their places are, with the numbers beside them for whoever cannot see them. */
 
+import { byId, drawing, element, setText } from '../../lib/page/dom.js';
+import { durationText } from '../../lib/page/text.js';
 import {
   barsOf,
   lagBuckets,
@@ -10,11 +12,12 @@ import {
   passClause,
   passesSentence,
 } from './charts.js';
-import { byId, drawing, element, fill, localRange, setText, timeNode } from './dom.js';
-import { durationText, numberText } from './format.js';
+import { refill } from './refill.js';
+import { localRange, timeNode } from './times.js';
+import { numberText } from './format.js';
 
 /** @import { LagBucket, PassBar } from './charts.js' */
-/** @import { Child } from './dom.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Report } from './targets.js' */
 
 const LAG_HEIGHT_PX = 110;
@@ -39,7 +42,7 @@ export function showLag(report, nowMs) {
   const buckets = lagBuckets(report.targets, report.maxStalenessMs, nowMs);
   const oldest = oldestOf(report);
   const limit = durationText(report.maxStalenessMs);
-  fill(byId('lag-oldest'), [oldest?.target, oldest?.verifiedAtMs, limit], () =>
+  refill(byId('lag-oldest'), [oldest?.target, oldest?.verifiedAtMs, limit], () =>
     oldest === null
       ? ['There are no targets yet.']
       : [
@@ -51,8 +54,8 @@ export function showLag(report, nowMs) {
   );
   const place = byId('lag-chart');
   const widthPx = place.clientWidth;
-  fill(place, [buckets, widthPx], () => [lagChart(buckets, widthPx)]);
-  fill(byId('lag-numbers'), buckets, () => [
+  refill(place, [buckets, widthPx], () => [lagChart(buckets, widthPx)]);
+  refill(byId('lag-numbers'), buckets, () => [
     table(
       'Targets by time since last verified',
       ['Verified', 'Targets'],
@@ -98,13 +101,13 @@ export function showPasses({ live }) {
   const place = byId('passes-chart');
   const widthPx = place.clientWidth;
   const latest = passes.at(-1);
-  fill(place, [passes.length, latest, widthPx], () => {
+  refill(place, [passes.length, latest, widthPx], () => {
     setText(byId('passes-readout'), sentence);
     return passes.length === 0 ? [] : [passesChart(passes, widthPx, sentence), legend(passes)];
   });
   if (passes.length === 0) setText(byId('passes-readout'), sentence);
   byId('passes-more').hidden = passes.length === 0;
-  fill(byId('passes-numbers'), [passes.length, latest], () => [
+  refill(byId('passes-numbers'), [passes.length, latest], () => [
     table(
       'The latest passes',
       ['Started', 'By', 'Took', 'Result'],

@@ -1,6 +1,7 @@
 /** The geometry of the charts: what is drawn where. Everything here is pure; lengths are in CSS pixels. */
 
-import { counted, durationText, roundDurationMs } from './format.js';
+import { durationText } from '../../lib/page/text.js';
+import { counted, roundDurationMs } from './format.js';
 
 /** @import { PassNote } from '../status/live.ts' */
 /** @import { Report, Target, Tone } from './targets.js' */

@@ -1,6 +1,7 @@
 /** What the reader chooses of the targets: search, state, order. It is kept in the address, so that it can be passed on. */
 
-import { byId, element, fill, setText } from './dom.js';
+import { button, byId, element, setText } from '../../lib/page/dom.js';
+import { refill } from './refill.js';
 import { numberText } from './format.js';
 import { badge } from './signs.js';
 import { COLUMNS, countStates, FIRST_ORDER, STATES } from './targets.js';
@@ -14,8 +15,8 @@ export class Controls {
   selection;
   /** @type {Order} */
   order;
-  #search = /** @type {HTMLInputElement} */ (byId('search'));
-  #sortBy = /** @type {HTMLSelectElement} */ (byId('sort-by'));
+  #search = byId('search', HTMLInputElement);
+  #sortBy = byId('sort-by', HTMLSelectElement);
   #onChange;
 
   /** @param {() => void} onChange called when the reader chooses otherwise */
@@ -67,7 +68,7 @@ export class Controls {
       state === null || counts.some((each) => each.state === state)
         ? counts
         : [{ state, count: 0 }, ...counts];
-    fill(byId('filters'), [filters, state, targets.length], () => [
+    refill(byId('filters'), [filters, state, targets.length], () => [
       filterButton('All', null, targets.length, state === null, () =>
         this.select({ ...this.selection, state: null }),
       ),
@@ -123,16 +124,18 @@ function noneText(search, state) {
  * @returns {HTMLElement}
  */
 function filterButton(word, state, count, isPressed, onClick) {
-  const button = element(
-    'button',
-    { type: 'button', class: 'filter', 'data-key': `filter ${word}` },
+  const attributes = {
+    class: 'filter',
+    'data-key': `filter ${word}`,
+    title: state === null ? null : STATES[state].meaning,
+    'aria-pressed': String(isPressed),
+  };
+  return button(
+    attributes,
+    onClick,
     state === null ? element('span', { class: 'badge' }, word) : badge(STATES[state].tone, word),
     element('span', { class: 'count' }, numberText(count)),
   );
-  if (state !== null) button.title = STATES[state].meaning;
-  button.setAttribute('aria-pressed', String(isPressed));
-  button.addEventListener('click', onClick);
-  return button;
 }
 
 /** @returns {HTMLElement[]} */

@@ -1,6 +1,6 @@
 /** Copying a command. */
 
-import { element } from './dom.js';
+import { button, element, setText } from '../../lib/page/dom.js';
 
 /** How long the button says that it copied, in milliseconds. */
 const SAID_MS = 2000;
@@ -13,20 +13,15 @@ const SAID_MS = 2000;
  */
 export function commandNode(command, { key, announce }) {
   const code = element('code', {}, command);
-  const button = element('button', { type: 'button', class: 'quiet', 'data-key': `copy ${key}` }, 'Copy');
-  button.setAttribute('aria-label', 'Copy the command');
-  button.addEventListener('click', () => {
-    void sayCopied();
-  });
+  const attributes = { class: 'quiet', 'data-key': `copy ${key}`, 'aria-label': 'Copy the command' };
+  const copier = button(attributes, () => void sayCopied(), 'Copy');
   const sayCopied = async () => {
     const said = (await copy(command, code)) ? 'Copied' : 'Selected: press Ctrl+C';
-    button.textContent = said;
+    copier.textContent = said;
     announce(said);
-    setTimeout(() => {
-      button.textContent = 'Copy';
-    }, SAID_MS);
+    setTimeout(() => setText(copier, 'Copy'), SAID_MS);
   };
-  return element('span', { class: 'command' }, code, button);
+  return element('span', { class: 'command' }, code, copier);
 }
 
 /**

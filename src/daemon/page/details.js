@@ -1,11 +1,13 @@
 /** What there is to say of one target, below its row. */
 
+import { element } from '../../lib/page/dom.js';
+import { sizeText } from '../../lib/page/text.js';
 import { commandNode } from './copy.js';
-import { element, timeNode } from './dom.js';
-import { counted, numberText, sizeText } from './format.js';
+import { timeNode } from './times.js';
+import { counted, numberText } from './format.js';
 import { driftClause, heldClause, STATES } from './targets.js';
 
-/** @import { Child } from './dom.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Target } from './targets.js' */
 
 /**

@@ -1,43 +1,11 @@
 /** Text for people, from numbers and times. Everything here is pure; the words are those of the command line. */
 
-const SIZE_STEPS = /** @type {const} */ ([
-  [1e12, 'TB'],
-  [1e9, 'GB'],
-  [1e6, 'MB'],
-  [1e3, 'kB'],
-]);
+import { durationText } from '../../lib/page/text.js';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-
-/**
- * A size, rounded: `12.3 MB`.
- * @param {number} sizeBytes
- * @returns {string}
- */
-export function sizeText(sizeBytes) {
-  for (const [step, unit] of SIZE_STEPS) {
-    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
-  }
-  return `${sizeBytes} B`;
-}
-
-/**
- * A duration, rounded: `1.4 s`, `3 min`, `2 h`, `5 days`.
- * @param {number} durationMs
- * @returns {string}
- */
-export function durationText(durationMs) {
-  const ms = Math.max(0, durationMs);
-  if (ms < SECOND_MS) return `${Math.round(ms)} ms`;
-  if (ms < 10 * SECOND_MS) return `${(ms / SECOND_MS).toFixed(1)} s`;
-  if (ms < 2 * MINUTE_MS) return `${Math.round(ms / SECOND_MS)} s`;
-  if (ms < 2 * HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`;
-  if (ms < 2 * DAY_MS) return `${Math.round(ms / HOUR_MS)} h`;
-  return `${Math.round(ms / DAY_MS)} days`;
-}
 
 /**
  * How far a time lies from now: `just now`, `12 s ago`, `in 3 min`.
@@ -118,21 +86,6 @@ export function counted(count, noun, plural = `${noun}s`) {
  */
 export function numberText(count) {
   return count.toLocaleString('en');
-}
-
-/**
- * Makes text of the service's fit to be shown: what could hide or reorder text becomes visible, as on the command line.
- * @param {string} text
- * @returns {string}
- */
-export function printable(text) {
-  return text.replaceAll(
-    /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv,
-    (character) => {
-      const code = (character.codePointAt(0) ?? 0).toString(16);
-      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
-    },
-  );
 }
 
 /**

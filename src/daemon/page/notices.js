@@ -1,6 +1,8 @@
 /** The recent warnings and errors. */
 
-import { byId, element, fill, timeNode } from './dom.js';
+import { byId, element } from '../../lib/page/dom.js';
+import { refill } from './refill.js';
+import { timeNode } from './times.js';
 import { badge } from './signs.js';
 
 /** @import { Report, Tone } from './targets.js' */
@@ -35,7 +37,7 @@ export class Notices {
     this.#button.hidden = notices.length <= SHOWN_FIRST;
     this.#button.setAttribute('aria-expanded', String(this.#isWhole));
     this.#button.textContent = this.#isWhole ? 'Show fewer' : `Show all ${notices.length}`;
-    fill(byId('notices'), shown, () =>
+    refill(byId('notices'), shown, () =>
       shown.length === 0
         ? [element('li', { class: 'dim' }, 'None since the daemon started.')]
         : shown.map(({ atMs, level, event, message }) => {

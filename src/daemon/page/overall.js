@@ -1,6 +1,7 @@
 /** The state of the whole daemon in one word and one sentence. Everything here is pure. */
 
-import { counted, durationText, numberText } from './format.js';
+import { durationText } from '../../lib/page/text.js';
+import { counted, numberText } from './format.js';
 
 /** @import { Report, Tone } from './targets.js' */
 

@@ -1,10 +1,12 @@
 /** The status page: takes every report of the daemon and shows it. */
 
+import { byId, element, setText } from '../../lib/page/dom.js';
 import { problemsOf } from './attention.js';
 import { showLag, showPasses } from './chart-views.js';
 import { CONTACT_WORDS, contactNotice, isOld } from './contact.js';
 import { Controls } from './controls.js';
-import { byId, element, fill, setText, tick, timeNode } from './dom.js';
+import { refill } from './refill.js';
+import { tick, timeNode } from './times.js';
 import { Feed } from './feed.js';
 import { counted } from './format.js';
 import { showSummary, showPass } from './summary.js';
@@ -159,7 +161,7 @@ class Page {
   #showContact() {
     const { contact } = this.#contact;
     const { word, tone } = CONTACT_WORDS[contact];
-    fill(byId('contact'), contact, () => [badge(tone, word)]);
+    refill(byId('contact'), contact, () => [badge(tone, word)]);
     document.documentElement.dataset['contact'] = contact;
     this.#showNotice();
     this.#showSummary();
@@ -171,7 +173,7 @@ class Page {
     const notice = contactNotice(this.#contact, answeredAtMs, Date.now());
     setText(byId('notice-title'), notice?.title ?? '');
     setText(byId('notice-text'), notice?.text ?? '');
-    fill(byId('notice-from'), answeredAtMs, () =>
+    refill(byId('notice-from'), answeredAtMs, () =>
       answeredAtMs === null ? [] : ['It last answered at ', timeNode(answeredAtMs, 'clock'), '.'],
     );
     setText(byId('retry'), this.#feed.isPaused ? 'Go on' : 'Try now');
@@ -180,15 +182,13 @@ class Page {
       byId('waiting'),
       isOld(this.#contact.contact) ? 'There is nothing to show yet.' : 'Waiting for the daemon…',
     );
-    fill(byId('foot-updated'), answeredAtMs, () =>
+    refill(byId('foot-updated'), answeredAtMs, () =>
       answeredAtMs === null ? [] : [element('span', {}, 'Answered ', timeNode(answeredAtMs, 'clock'), '.')],
     );
   }
 
   #showPause() {
-    const button = byId('pause');
-    const { isPaused } = this.#feed;
-    button.setAttribute('aria-pressed', String(isPaused));
+    byId('pause').setAttribute('aria-pressed', String(this.#feed.isPaused));
     this.#showNotice();
   }
 

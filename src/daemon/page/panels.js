@@ -1,14 +1,17 @@
 /** What wants attention, and the panels below the table. */
 
+import { button, byId, drawing, element, setText } from '../../lib/page/dom.js';
+import { sizeText } from '../../lib/page/text.js';
 import { CREDENTIAL_NAMES } from './attention.js';
 import { commandNode } from './copy.js';
 import { fact } from './details.js';
-import { byId, drawing, element, fill, setText, timeNode } from './dom.js';
-import { counted, numberText, sizeText } from './format.js';
+import { refill } from './refill.js';
+import { timeNode } from './times.js';
+import { counted, numberText } from './format.js';
 import { badge, sign } from './signs.js';
 
 /** @import { Problem } from './attention.js' */
-/** @import { Child } from './dom.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Report, Tone } from './targets.js' */
 
 /**
@@ -19,19 +22,19 @@ import { badge, sign } from './signs.js';
 export function showProblems(problems, options) {
   byId('attention').hidden = problems.length === 0;
   setText(byId('attention-title'), `Needs attention (${problems.length})`);
-  fill(byId('problems'), problems, () => problems.map((problem) => problemNode(problem, options)));
+  refill(byId('problems'), problems, () => problems.map((problem) => problemNode(problem, options)));
 }
 
 /** @param {Problem} problem @param {Parameters<typeof showProblems>[1]} options @returns {HTMLElement} */
-function problemNode({ key, tone, title, text, nextAtMs, hint, command, selection }, { onSelect, announce }) {
-  const show =
-    selection === null
-      ? null
-      : element('button', { type: 'button', class: 'quiet show', 'data-key': `show ${key}` }, 'Show');
-  show?.setAttribute('aria-label', `Show in the table: ${title}`);
-  show?.addEventListener('click', () => {
-    if (selection !== null) onSelect(selection);
-  });
+function problemNode(
+  { key, tone, title, text, nextAtMs = null, hint = null, command = null, selection = null },
+  { onSelect, announce },
+) {
+  const attributes = {
+    class: 'quiet show',
+    'data-key': `show ${key}`,
+    'aria-label': `Show in the table: ${title}`,
+  };
   return element(
     'li',
     { class: `problem tone-${tone}` },
@@ -46,14 +49,14 @@ function problemNode({ key, tone, title, text, nextAtMs, hint, command, selectio
         ? null
         : element('div', { class: 'release' }, 'If it is to go:', commandNode(command, { key, announce })),
     ),
-    show,
+    selection === null ? null : button(attributes, () => onSelect(selection), 'Show'),
   );
 }
 
 /** Shows what the service said last. @param {Report} report */
 export function showUpstream({ live }) {
   const { upstream } = live;
-  fill(byId('upstream'), upstream, () => {
+  refill(byId('upstream'), upstream, () => {
     if (upstream === null) return [element('p', { class: 'dim' }, 'It has not answered this daemon yet.')];
     const { repositories, workbooks, processing, failed, readAtMs } = upstream;
     return [
@@ -96,7 +99,7 @@ function flagged(title, tone, { count, first }) {
 /** Shows the credentials and what became of the settings. @param {Report} report */
 export function showAccess({ live }) {
   const { credentials, settings } = live;
-  fill(byId('access'), { credentials, settings }, () => [
+  refill(byId('access'), { credentials, settings }, () => [
     element(
       'dl',
       { class: 'facts' },
@@ -150,7 +153,7 @@ function settingsState({ problem, takenAtMs, restartNeeded }) {
 
 /** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
 export function showDirectory({ disk, canExchange, leases }) {
-  fill(byId('directory'), { disk, canExchange, leases }, () => [
+  refill(byId('directory'), { disk, canExchange, leases }, () => [
     ...(disk === null ? [] : diskNodes(disk)),
     canExchange
       ? null

@@ -1,12 +1,15 @@
 /** The rows of the table of targets: made once, and kept while they are in sight, with focus and selection. */
 
+import { button, element, setText } from '../../lib/page/dom.js';
+import { printable, sizeText } from '../../lib/page/text.js';
 import { detailsOf } from './details.js';
-import { element, fill, setText, tick, timeNode } from './dom.js';
-import { numberText, printable, sizeText } from './format.js';
+import { refill } from './refill.js';
+import { tick, timeNode } from './times.js';
+import { numberText } from './format.js';
 import { badge } from './signs.js';
 import { COLUMNS, STATES, troubleOf } from './targets.js';
 
-/** @import { Child } from './dom.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Target } from './targets.js' */
 
 /**
@@ -47,9 +50,9 @@ export function makeRow(target, id, { onToggle, announce }) {
   const repository = element('bdi', { class: 'repository' });
   const name = element('span', { class: 'name' }, folder, repository);
   const branch = element('bdi', { class: 'branch' });
-  const button = element('button', { type: 'button', class: 'row-toggle' }, chevron(), name, branch);
-  button.addEventListener('click', () => onToggle(target));
-  const heading = element('th', { scope: 'row', class: 'column-target' }, button);
+  const chevron = element('span', { class: 'chevron', 'aria-hidden': 'true' });
+  const toggle = button({ class: 'row-toggle' }, () => onToggle(target), chevron, name, branch);
+  const heading = element('th', { scope: 'row', class: 'column-target' }, toggle);
   const cells = COLUMNS.slice(1).map((column) => ({
     column,
     cell: element('td', { class: `column-${column.name}` }),
@@ -63,16 +66,16 @@ export function makeRow(target, id, { onToggle, announce }) {
     update(target, { index, isOpen, nowMs }) {
       // The heading row is the first.
       row.setAttribute('aria-rowindex', String(index + 2));
-      button.setAttribute('aria-expanded', String(isOpen));
-      if (isOpen) button.setAttribute('aria-controls', id);
-      else button.removeAttribute('aria-controls');
+      toggle.setAttribute('aria-expanded', String(isOpen));
+      if (isOpen) toggle.setAttribute('aria-controls', id);
+      else toggle.removeAttribute('aria-controls');
       const nameStart = target.repository.lastIndexOf('/', target.repository.length - 2) + 1;
       setText(folder, target.repository.slice(0, nameStart));
       setText(repository, target.repository.slice(nameStart));
       setText(branch, target.branch);
-      button.title = printable(target.target);
+      toggle.title = printable(target.target);
       for (const { column, cell } of cells) fillCell(column.name, cell, target);
-      if (isOpen) fill(holder, target, () => [detailsOf(target, announce)]);
+      if (isOpen) refill(holder, target, () => [detailsOf(target, announce)]);
       tick(row, nowMs);
       tick(detail, nowMs);
     },
@@ -93,10 +96,5 @@ function fillCell(name, cell, target) {
     trouble: troubleOf(target),
     next: nextAttemptAtMs,
   };
-  fill(cell, data[name], () => CELLS[name](target));
-}
-
-/** @returns {HTMLElement} */
-function chevron() {
-  return element('span', { class: 'chevron', 'aria-hidden': 'true' });
+  refill(cell, data[name], () => CELLS[name](target));
 }

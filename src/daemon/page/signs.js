@@ -1,6 +1,6 @@
 /** Signs and words that stand for a state: never a colour alone. */
 
-import { drawing, element } from './dom.js';
+import { drawing, element } from '../../lib/page/dom.js';
 
 /** @import { Tone } from './targets.js' */
 

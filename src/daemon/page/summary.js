@@ -1,14 +1,16 @@
 /** The first glance: the state, what is mirrored where, and the pass in hand or the next one. */
 
-import { byId, drawing, element, fill, setText, timeNode } from './dom.js';
+import { byId, drawing, element, setText } from '../../lib/page/dom.js';
+import { durationText, sizeText } from '../../lib/page/text.js';
+import { refill } from './refill.js';
+import { timeNode } from './times.js';
 import { fact } from './details.js';
-import { counted, durationText, numberText, sizeText } from './format.js';
+import { counted, numberText } from './format.js';
 import { passClause } from './charts.js';
-import { pullText } from './pulls.js';
 import { sign } from './signs.js';
 import { countStates, STATES } from './targets.js';
 
-/** @import { Child } from './dom.js' */
+/** @import { Child } from '../../lib/page/dom.js' */
 /** @import { Overall } from './overall.js' */
 /** @import { Report } from './targets.js' */
 
@@ -22,15 +24,15 @@ const PULLING_SHOWN = 4;
  */
 export function showSummary(report, overall) {
   byId('summary').className = `card summary tone-${overall.tone}`;
-  fill(byId('state-sign'), overall.tone, () => [sign(overall.tone)]);
+  refill(byId('state-sign'), overall.tone, () => [sign(overall.tone)]);
   setText(byId('state'), overall.word);
   setText(byId('sentence'), overall.sentence);
   setText(byId('version'), report.version);
   const counts = countStates(report.targets);
-  fill(byId('share'), counts, () => [shareBar(counts, report.targets.length)]);
+  refill(byId('share'), counts, () => [shareBar(counts, report.targets.length)]);
   const { service, directory, schedule, timezone, live } = report;
   const { startedAtMs } = live;
-  fill(byId('identity'), { service, directory, schedule, timezone, startedAtMs }, () => [
+  refill(byId('identity'), { service, directory, schedule, timezone, startedAtMs }, () => [
     ...fact('Service', element('bdi', {}, service)),
     ...fact('Directory', element('bdi', {}, directory)),
     ...fact('Schedule', element('code', {}, schedule), ` ${timezone}`),
@@ -64,7 +66,7 @@ export function showPass({ live, liveness, maxStalenessMs, pulls, scan }) {
   const last = passes.at(-1) ?? null;
   setText(byId('pass-title'), pass === null ? 'Next pass' : 'Pass in hand');
   const shown = [pass, slow, last, nextPassAtMs, liveness.state, maxStalenessMs, pulls, scan];
-  fill(byId('pass-now'), shown, () => [
+  refill(byId('pass-now'), shown, () => [
     ...(pass === null ? nextPass(nextPassAtMs) : passInHand(pass, pulls)),
     slowPulls(slow, pulls),
     scan === null
@@ -174,4 +176,21 @@ function lastPass(last) {
     timeNode(last.startedAtMs + last.durationMs),
     ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}${pulled}.`,
   );
+}
+
+/**
+ * What a pull is at: `downloading 512 MB of 2.1 GB, 41 MB/s, 38 s left`.
+ * @param {Report['pulls'][number]} pull
+ * @returns {string}
+ */
+export function pullText({ phase, doneBytes, totalBytes, isEstimate, bytesPerSecond, leftMs }) {
+  if (doneBytes === 0 && totalBytes === null) return phase;
+  const isBeyond = totalBytes !== null && doneBytes > totalBytes;
+  const total =
+    totalBytes === null || isBeyond ? '' : ` of ${isEstimate ? 'about ' : ''}${sizeText(totalBytes)}`;
+  return [
+    `${phase} ${sizeText(doneBytes)}${total}`,
+    ...(bytesPerSecond === null ? [] : [`${sizeText(Math.round(bytesPerSecond))}/s`]),
+    ...(leftMs === null || isBeyond ? [] : [`${durationText(leftMs)} left`]),
+  ].join(', ');
 }

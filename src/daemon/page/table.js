@@ -1,6 +1,6 @@
 /** The table of targets: only what is in sight is in the page, whatever their number. */
 
-import { byId, element } from './dom.js';
+import { button, byId, element } from '../../lib/page/dom.js';
 import { makeRow } from './rows.js';
 import { COLUMNS } from './targets.js';
 import { offsetOf, piecesOf } from './window.js';
@@ -80,9 +80,8 @@ export class TargetTable {
 
   /** @param {typeof COLUMNS[number]} column @returns {HTMLElement} */
   #headCell({ name, title }) {
-    const button = element('button', { type: 'button', class: 'sort' }, title);
-    button.addEventListener('click', () => this.#options.onSort(name));
-    return element('th', { scope: 'col', class: `column-${name}`, 'data-column': name }, button);
+    const sort = button({ class: 'sort' }, () => this.#options.onSort(name), title);
+    return element('th', { scope: 'col', class: `column-${name}`, 'data-column': name }, sort);
   }
 
   #drawSoon() {
@@ -226,8 +225,8 @@ export class TargetTable {
     else if (top > scrollTop + roomPx) this.#scroller.scrollTop = top - roomPx;
     // The row that has the focus stays until the other one has it.
     this.#draw();
-    const button = this.#rows.get(this.#keys[index] ?? '')?.row.querySelector('button');
-    button?.focus({ preventScroll: true });
+    const toggle = this.#rows.get(this.#keys[index] ?? '')?.row.querySelector('button');
+    toggle?.focus({ preventScroll: true });
   }
 }
 

@@ -1,7 +1,7 @@
 /** What is to be uploaded: files, where to, and what for. */
 
+import { byId, setText } from '../../../lib/page/dom.js';
 import { Checks } from './check.js';
-import { byId, setText } from './dom.js';
 import { cleanFolder, defaultMessage, filesText } from './format.js';
 import { BAD_ADVICE, badText, targetOf } from './plan.js';
 import { Queue } from './queue.js';

@@ -1,47 +1,6 @@
 /** Text for people, and places in repositories. Everything here is pure. */
 
-const SIZE_STEPS = /** @type {const} */ ([
-  [1e12, 'TB'],
-  [1e9, 'GB'],
-  [1e6, 'MB'],
-  [1e3, 'kB'],
-]);
-
-/**
- * A size, rounded: `12.3 MB`.
- * @param {number} sizeBytes
- * @returns {string}
- */
-export function sizeText(sizeBytes) {
-  for (const [step, unit] of SIZE_STEPS) {
-    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
-  }
-  return `${sizeBytes} B`;
-}
-
-/**
- * A text with the characters that would not be seen, or change how others are read, written as escapes.
- * @param {string} text
- * @returns {string}
- */
-export function printable(text) {
-  return text.replaceAll(
-    /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv,
-    (character) => {
-      const code = (character.codePointAt(0) ?? 0).toString(16);
-      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
-    },
-  );
-}
-
-/**
- * Makes a sentence of what the service says.
- * @param {string} text
- * @returns {string}
- */
-export function sentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
-}
+import { printable } from '../../../lib/page/text.js';
 
 /**
  * @param {number} count

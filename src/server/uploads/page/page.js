@@ -1,6 +1,6 @@
 /** Signing in, and going from place to place. */
 
-import { byId, element, fill, setText } from './dom.js';
+import { byId, element, fill, setText } from '../../../lib/page/dom.js';
 import { crumbsOf, readPlace, writePlace } from './format.js';
 import * as service from './service.js';
 import { Upload } from './upload.js';

@@ -1,7 +1,7 @@
 /** The files that are to be uploaded, as a list that tells how far each is. */
 
-import { button, element, setText } from './dom.js';
-import { sizeText } from './format.js';
+import { button, element, setText } from '../../../lib/page/dom.js';
+import { sizeText } from '../../../lib/page/text.js';
 
 /** @typedef {import('./dropped.js').Dropped} Dropped */
 
@@ -163,24 +163,15 @@ export class Queue {
   #itemOf(path, file) {
     const note = element('span', { class: 'note' });
     const bar = element('progress', { max: 1, value: 0, 'aria-label': `Sent of ${path}` });
-    const remove = button({ class: 'quiet', 'aria-label': `Remove ${path}` }, 'Remove', () =>
-      this.remove([path]),
+    const remove = button(
+      { class: 'quiet', 'aria-label': `Remove ${path}` },
+      () => this.remove([path]),
+      'Remove',
     );
     const name = element('span', { class: 'name' }, path);
     const size = element('span', { class: 'dim size' }, sizeText(file.size));
     const row = element('li', {}, name, size, remove, note, bar);
-    const isReplacing = false;
-    return {
-      path,
-      file,
-      blobIds: new Map(),
-      sentShare: 0,
-      problem: '',
-      failure: '',
-      isReplacing,
-      row,
-      note,
-      bar,
-    };
+    const said = { sentShare: 0, problem: '', failure: '', isReplacing: false };
+    return { path, file, blobIds: new Map(), ...said, row, note, bar };
   }
 }

@@ -1,6 +1,6 @@
 /** What came of an upload. */
 
-import { byId, element, fill } from './dom.js';
+import { byId, element, fill } from '../../../lib/page/dom.js';
 import { filesText, writePlace } from './format.js';
 import { targetText } from './plan.js';
 

@@ -1,6 +1,6 @@
 /** What the page asks the service, and tells it. */
 
-import { sentence } from './format.js';
+import { sentence } from '../../../lib/page/text.js';
 
 /** @typedef {{ id: string, name: string, full_name: string, url: string | null, takesFiles: boolean }} Repository */
 /** @typedef {{ maxUploadBytes: number, repositories: Repository[] }} RepositoryList */

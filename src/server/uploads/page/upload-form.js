@@ -1,6 +1,6 @@
 /** The form for uploads: its controls, and what it says about where files would go. */
 
-import { byId, setText } from './dom.js';
+import { byId, setText } from '../../../lib/page/dom.js';
 import { chosenFiles, droppedFiles } from './dropped.js';
 
 /** @typedef {import('./view.js').View} View */

@@ -1,10 +1,11 @@
 /** Uploads: what is sent and said from the press of the button to the commit. */
 
+import { setText } from '../../../lib/page/dom.js';
+import { sentence } from '../../../lib/page/text.js';
 import { check } from './check.js';
 import { findCommit } from './confirm.js';
-import { setText } from './dom.js';
 import { Draft } from './draft.js';
-import { joinPath, sentence } from './format.js';
+import { joinPath } from './format.js';
 import { BAD_ADVICE, failureText, isUnsure, surpriseText } from './plan.js';
 import { showResult } from './result.js';
 import { sendItems } from './sending.js';

@@ -1,7 +1,8 @@
 /** The part of the page on which repositories are read. */
 
-import { button, byId, element, fill, setText } from './dom.js';
-import { crumbsOf, gitAddress, joinPath, sizeText, sortEntries, writePlace } from './format.js';
+import { button, byId, element, fill, setText } from '../../../lib/page/dom.js';
+import { sizeText } from '../../../lib/page/text.js';
+import { crumbsOf, gitAddress, joinPath, sortEntries, writePlace } from './format.js';
 
 /** @typedef {import('./service.js').Repository} Repository */
 /** @typedef {import('./service.js').Entry} Entry */
@@ -121,7 +122,7 @@ function entriesNode({ repository, branch, commitId, path, entries }, save) {
     const act =
       kind === 'folder'
         ? null
-        : button({ class: 'quiet', 'aria-label': `Download ${name}` }, 'Download', () => save(inner, name));
+        : button({ class: 'quiet', 'aria-label': `Download ${name}` }, () => save(inner, name), 'Download');
     return element(
       'tr',
       {},

@@ -1,39 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { printable, roughDuration, roughSize } from '../../../../src/lib/text/humanize.ts';
 import * as page from '../../../../src/daemon/page/format.js';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 
 describe('the words of the page', () => {
-  it.each([0, 1, 999, 1000, 12_345, 99_949, 100_000, 999_999, 1e6, 5.5e8, 1e9, 9.9e11])(
-    'tell a size of %d bytes as the command line does',
-    (sizeBytes) => expect(page.sizeText(sizeBytes)).toBe(roughSize(sizeBytes)),
-  );
-
-  it.each([-5, 0, 999, 1000, 9999, 10_000, 119_999, 120_000, 7_199_999, 7_200_000, 172_800_000, 1e12])(
-    'tell a duration of %d ms as the command line does',
-    (durationMs) => expect(page.durationText(durationMs)).toBe(roughDuration(durationMs)),
-  );
-
-  it.each([
-    'plain',
-    'two\nlines',
-    '\u202Eturned',
-    '\u0000\u001B[31m',
-    'עברית',
-    '👩‍💻',
-    '\uD800',
-    '\u200B',
-    '\u{E0041}',
-    'a\u200Cb',
-  ])('make %j visible as the command line does', (text) =>
-    expect(page.printable(text)).toBe(printable(text)),
-  );
-
-  it('make the separators of lines visible that only browsers know', () => {
-    expect(page.printable('a\u2028b')).toBe(String.raw`a\u2028b`);
-  });
-
   it.each([
     [0, 'just now'],
     [1999, 'just now'],

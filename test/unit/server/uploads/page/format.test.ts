@@ -8,10 +8,7 @@ import {
   filesText,
   gitAddress,
   joinPath,
-  printable,
   readPlace,
-  sentence,
-  sizeText,
   sortEntries,
   writePlace,
 } from '../../../../../src/server/uploads/page/format.js';
@@ -74,14 +71,5 @@ describe('the page for uploads', () => {
       entry('folder', 'a'),
     ]);
     expect(sorted.map(({ name }) => name)).toEqual(['a', 'z', '9', '10']);
-  });
-
-  it('makes sentences', () => {
-    expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']);
-  });
-
-  it('shows what cannot be seen', () => {
-    expect(printable('a\u202eb\n')).toBe(String.raw`a\u202eb\u000a`);
-    expect([0, 999, 1000, 123_456_789].map(sizeText)).toEqual(['0 B', '999 B', '1.0 kB', '123 MB']);
   });
 });

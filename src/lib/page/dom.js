@@ -1,6 +1,8 @@
 /** Making and filling elements. Whatever text comes from the service becomes a text node, and never markup. */
 
-import { printable } from './format.js';
+import { printable } from './text.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {Node | string | null} Child */
 /** @typedef {Readonly<Record<string, string | number | boolean | null>>} Attributes */
@@ -14,24 +16,30 @@ import { printable } from './format.js';
  * @returns {HTMLElementTagNameMap[Name]}
  */
 export function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [attribute, value] of Object.entries(attributes)) {
-    if (value === null || value === false) continue;
-    made.setAttribute(attribute, value === true ? '' : printable(String(value)));
-  }
-  made.append(...nodesOf(children));
-  return made;
+  return complete(document.createElement(name), attributes, children);
+}
+
+/**
+ * An SVG element.
+ * @template {keyof SVGElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Attributes} attributes
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[Name]}
+ */
+export function drawing(name, attributes, ...children) {
+  return complete(document.createElementNS(SVG, name), attributes, children);
 }
 
 /**
  * A button that does something.
  * @param {Attributes} attributes
- * @param {string} text
  * @param {() => void} act
+ * @param {...Child} children
  * @returns {HTMLButtonElement}
  */
-export function button(attributes, text, act) {
-  const made = element('button', { type: 'button', ...attributes }, text);
+export function button(attributes, act, ...children) {
+  const made = element('button', { type: 'button', ...attributes }, ...children);
   made.addEventListener('click', act);
   return made;
 }
@@ -61,13 +69,29 @@ export function fill(parent, ...children) {
 }
 
 /**
- * Sets an element's text.
+ * Sets an element's text, if it is another one.
  * @param {Node} node
  * @param {string} text
  */
 export function setText(node, text) {
   const shown = printable(text);
   if (node.textContent !== shown) node.textContent = shown;
+}
+
+/**
+ * @template {Element} Made
+ * @param {Made} made
+ * @param {Attributes} attributes
+ * @param {readonly Child[]} children
+ * @returns {Made}
+ */
+function complete(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === false) continue;
+    made.setAttribute(name, value === true ? '' : printable(String(value)));
+  }
+  made.append(...nodesOf(children));
+  return made;
 }
 
 /** @param {readonly Child[]} children @returns {Node[]} */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { describePhase, type PullProgress } from '../../../../src/mirror/pass/pull-progress.ts';
-import { pullText } from '../../../../src/daemon/page/pulls.js';
+import { pullText } from '../../../../src/daemon/page/summary.js';
 
 const PULL: PullProgress = {
   target: 'Big/main',
