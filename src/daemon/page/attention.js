@@ -1,11 +1,10 @@
 /** What a person should know of or do something about, the gravest first. Everything here is pure. */
 
-import { durationText, sizeText } from '../../lib/page/text.js';
+import { durationText, sentence, sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
 import { heldClause, heldFiles, STATES } from './targets.js';
 
-/** @import { TargetState } from '../../mirror/plan/target-status.ts' */
-/** @import { Report, Target, Tone } from './targets.js' */
+/** @import { Report, Selection, Tone } from './targets.js' */
 
 /**
  * Something that wants attention.
@@ -14,10 +13,10 @@ import { heldClause, heldFiles, STATES } from './targets.js';
  * @property {Tone} tone
  * @property {string} title
  * @property {string} text
- * @property {number | null} nextAtMs when it is tried again, milliseconds since the epoch
- * @property {string | null} hint what can be done about it
- * @property {string | null} command that lets it go
- * @property {{ search: string, state: TargetState | null } | null} selection the targets that it is about
+ * @property {number | null} [nextAtMs] when it is tried again, milliseconds since the epoch
+ * @property {string | null} [hint] what can be done about it
+ * @property {string | null} [command] that lets it go
+ * @property {Selection | null} [selection] the targets that it is about
  */
 
 /** Held deletions that are listed one by one; of the others, their number is told. */
@@ -49,45 +48,25 @@ export function problemsOf(report) {
   ];
 }
 
-/** @param {Pick<Problem, 'key' | 'tone' | 'title' | 'text'> & Partial<Problem>} fields @returns {Problem} */
-function problemOf(fields) {
-  return { nextAtMs: null, hint: null, command: null, selection: null, ...fields };
-}
-
 /** @param {Report} report @returns {Problem[]} */
 function stuckLoop({ liveness, live }) {
   if (liveness.isAlive) return [];
   const pulling = live.pass?.pulling ?? [];
   const hand = pulling.length === 0 ? '' : ` In hand: ${pulling.slice(0, 3).join(', ')}.`;
   const text = `No progress for ${durationText(liveness.silentMs)}.${hand}`;
-  return [
-    problemOf({
-      key: 'stuck',
-      tone: 'bad',
-      title: 'The daemon is stuck',
-      text,
-      hint: 'A restart loses nothing.',
-    }),
-  ];
+  const hint = 'A restart loses nothing.';
+  return [{ key: 'stuck', tone: 'bad', title: 'The daemon is stuck', text, hint }];
 }
 
 /** @param {Report} report @returns {Problem[]} */
 function refusedCredentials({ live }) {
   return /** @type {const} */ (['apiKey', 'apiToken']).flatMap((kind) => {
-    const { state, nextAttemptAtMs } = live.credentials[kind];
+    const { state, nextAttemptAtMs: nextAtMs } = live.credentials[kind];
     if (state !== 'refused') return [];
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
     const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
-    return [
-      problemOf({
-        key: `credential-${kind}`,
-        tone: 'bad',
-        title,
-        text,
-        nextAtMs: nextAttemptAtMs,
-        hint: `Check service.${kind}; another one in its file is taken up by itself.`,
-      }),
-    ];
+    const hint = `Check service.${kind}; another one in its file is taken up by itself.`;
+    return [{ key: `credential-${kind}`, tone: 'bad', title, text, nextAtMs, hint }];
   });
 }
 
@@ -96,140 +75,103 @@ function failedPass({ live }) {
   const last = live.passes.at(-1);
   if (last === undefined || last.result !== 'failed' || last.failure === null) return [];
   const { code, message, hint } = last.failure;
-  return [
-    problemOf({ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }),
-  ];
+  return [{ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }];
 }
 
 /** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Problem[]} */
 function failures({ targets }) {
-  /** @type {Map<string, Target[]>} */
-  const byCode = new Map();
-  for (const target of targets) {
-    const { failure, state } = target;
-    if (failure === null || state === 'unselected') continue;
-    const same = byCode.get(failure.code);
-    if (same === undefined) byCode.set(failure.code, [target]);
-    else same.push(target);
-  }
-  return [...byCode].flatMap(([code, same]) => {
+  const failing = targets.flatMap(({ target, state, failure }) =>
+    failure === null || state === 'unselected' ? [] : [{ target, failure }],
+  );
+  return [...Map.groupBy(failing, ({ failure }) => failure.code)].flatMap(([code, same]) => {
     const [first] = same;
-    const failure = first?.failure ?? null;
-    if (first === undefined || failure === null) return [];
-    const { message, hint } = failure;
+    if (first === undefined) return [];
+    const { message, hint } = first.failure;
     const title = same.length === 1 ? `${first.target} fails` : `${counted(same.length, 'target')} fail`;
     const text = same.length === 1 ? `${code}: ${message}` : `${code}, the first: ${message}`;
     const selection = { search: same.length === 1 ? first.target : code, state: null };
-    return [problemOf({ key: `failure-${code}`, tone: 'bad', title, text, hint, selection })];
+    return [{ key: `failure-${code}`, tone: 'bad', title, text, hint, selection }];
   });
 }
 
 /**
  * States that no failure and no hold explains.
- * @type {readonly { state: 'damaged' | 'drifted' | 'stale', text: string, hint: string | null }[]}
+ * @type {readonly { state: 'damaged' | 'drifted' | 'stale', text: string, hint?: string }[]}
  */
 const UNEXPLAINED = [
   {
     state: 'damaged',
     text: 'What was published is gone from the disk; the next pass pulls it again.',
-    hint: null,
   },
   {
     state: 'drifted',
     text: 'Someone changed what was published; the next full check puts it right.',
     hint: 'SIGHUP to the daemon (systemctl reload workbook-mirror) puts it right now.',
   },
-  { state: 'stale', text: 'For too long, nothing says that this is what the service has.', hint: null },
+  { state: 'stale', text: 'For too long, nothing says that this is what the service has.' },
 ];
 
 /** @param {Report} report @returns {Problem[]} */
 function states({ targets }) {
-  return UNEXPLAINED.flatMap(({ state, text, hint }) => {
+  return UNEXPLAINED.flatMap(({ state, ...said }) => {
     const same = targets.filter((target) => target.state === state);
     const [first] = same;
     if (first === undefined) return [];
     const name = same.length === 1 ? first.target : counted(same.length, 'target');
     const title = `${name} ${same.length === 1 ? 'is' : 'are'} ${state}`;
-    return [
-      problemOf({
-        key: `state-${state}`,
-        tone: STATES[state].tone,
-        title,
-        text,
-        hint,
-        selection: { search: '', state },
-      }),
-    ];
+    const { tone } = STATES[state];
+    return [{ key: `state-${state}`, tone, title, ...said, selection: { search: '', state } }];
   });
 }
 
 /** @param {Report} report @returns {Problem[]} */
 function holds({ targets }) {
-  const held = targets.filter((target) => target.held !== null && target.state !== 'unselected');
-  const listed = held.slice(0, HOLDS_LISTED).flatMap((target) =>
-    target.held === null
-      ? []
-      : [
-          problemOf({
-            key: `held-${target.target}`,
-            tone: 'held',
-            title: `A deletion is held: ${target.target}`,
-            text: `${capitalised(heldClause(target.held))}.${heldFiles(target.held)}`,
-            command: target.approveCommand ?? null,
-            selection: { search: target.target, state: null },
-          }),
-        ],
+  const all = targets.flatMap(({ target, state, held, approveCommand: command }) =>
+    held === null || state === 'unselected' ? [] : [{ target, held, command: command ?? null }],
   );
-  const rest = held.length - listed.length;
+  /** @type {Problem[]} */
+  const listed = all.slice(0, HOLDS_LISTED).map(({ target, held, command }) => ({
+    key: `held-${target}`,
+    tone: 'held',
+    title: `A deletion is held: ${target}`,
+    text: `${sentence(heldClause(held))}${heldFiles(held)}`,
+    command,
+    selection: { search: target, state: null },
+  }));
+  const rest = all.length - listed.length;
   if (rest <= 0) return listed;
   const title = `${counted(rest, 'more deletion')} ${rest === 1 ? 'is' : 'are'} held`;
-  const selection = /** @type {const} */ ({ search: '', state: 'held' });
-  return [
-    ...listed,
-    problemOf({ key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }),
-  ];
+  /** @type {Selection} */
+  const selection = { search: '', state: 'held' };
+  return [...listed, { key: 'held-more', tone: 'held', title, text: 'The table has them all.', selection }];
 }
 
 /** @param {Report} report @returns {Problem[]} */
 function settings({ live }) {
   const { problem, restartNeeded } = live.settings;
-  const needs = restartNeeded.length === 1 ? 'This setting' : 'These settings';
-  return [
-    ...(problem === null
-      ? []
-      : [
-          problemOf({
-            key: 'settings',
-            tone: 'warn',
-            title: 'The new settings are refused, the old ones stay',
-            text: problem.message,
-            hint: problem.hint,
-          }),
-        ]),
-    ...(restartNeeded.length === 0
-      ? []
-      : [
-          problemOf({
-            key: 'restart',
-            tone: 'warn',
-            title: 'A restart is needed',
-            text: `${needs} changed and will be in force after it: ${restartNeeded.join(', ')}.`,
-          }),
-        ]),
-  ];
+  /** @type {Problem[]} */
+  const problems = [];
+  if (problem !== null) {
+    const title = 'The new settings are refused, the old ones stay';
+    problems.push({ key: 'settings', tone: 'warn', title, text: problem.message, hint: problem.hint });
+  }
+  if (restartNeeded.length > 0) {
+    const needs = restartNeeded.length === 1 ? 'This setting' : 'These settings';
+    const text = `${needs} changed and will be in force after it: ${restartNeeded.join(', ')}.`;
+    problems.push({ key: 'restart', tone: 'warn', title: 'A restart is needed', text });
+  }
+  return problems;
 }
 
 /** @param {Report} report @returns {Problem[]} */
 function selection({ live }) {
-  return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) =>
-    problemOf({
-      key: `selection:${setting}:${pattern}`,
-      tone: 'warn',
-      title: `A pattern of ${setting} matches nothing`,
-      text: `The service lists nothing of the name ${pattern}.`,
-      hint: nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`,
-    }),
-  );
+  return (live.selection?.unmatched ?? []).map(({ setting, pattern, nearest }) => ({
+    key: `selection:${setting}:${pattern}`,
+    tone: 'warn',
+    title: `A pattern of ${setting} matches nothing`,
+    text: `The service lists nothing of the name ${pattern}.`,
+    hint: nearest === null ? null : `The nearest name is ${nearest}. Letter case counts.`,
+  }));
 }
 
 /** @param {Report} report @returns {Problem[]} */
@@ -238,9 +180,7 @@ function failedWorkbooks({ live }) {
   if (count === 0) return [];
   const title = `The service failed to process ${counted(count, 'workbook')}`;
   const text = 'What is mirrored of them is what the service has.';
-  return [
-    problemOf({ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }),
-  ];
+  return [{ key: 'workbooks', tone: 'warn', title, text, hint: 'They are listed under “The service”.' }];
 }
 
 /** @param {Report} report @returns {Problem[]} */
@@ -248,10 +188,5 @@ function disk({ disk: room }) {
   if (room === null || room.freeBytes >= room.sizeBytes * LOW_DISK_SHARE) return [];
   const share = room.sizeBytes === 0 ? 0 : (100 * room.freeBytes) / room.sizeBytes;
   const text = `${sizeText(room.freeBytes)} are free, ${numberText(Math.floor(share * 10) / 10)} % of ${sizeText(room.sizeBytes)}.`;
-  return [problemOf({ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text })];
-}
-
-/** @param {string} clause @returns {string} */
-function capitalised(clause) {
-  return clause.charAt(0).toUpperCase() + clause.slice(1);
+  return [{ key: 'disk', tone: 'warn', title: 'The disk is nearly full', text }];
 }
