@@ -76,7 +76,7 @@ function lagChart(buckets, widthPx) {
     const middle = x + width / 2;
     return [
       drawing('rect', { x, y: 18, width, height: heightPx, class: 'slot', rx: 3 }),
-      drawing('rect', { x, y: box.y + 18, width, height, class: `fill-${tone}`, rx: 3 }),
+      drawing('rect', { x, y: box.y + 18, width, height, class: `fill tone-${tone}`, rx: 3 }),
       count === 0 ? null : drawing('text', { x: middle, y: box.y + 13, class: 'value' }, numberText(count)),
       drawing(
         'text',

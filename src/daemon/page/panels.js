@@ -209,7 +209,7 @@ function diskNodes({ sizeBytes, freeBytes }) {
       'svg',
       { class: 'meter', viewBox: '0 0 100 1', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
       drawing('rect', { width: 100, height: 1, class: 'fill-none' }),
-      drawing('rect', { width: usedShare, height: 1, class: `fill-${tone}` }),
+      drawing('rect', { width: usedShare, height: 1, class: `fill tone-${tone}` }),
     ),
   ];
 }

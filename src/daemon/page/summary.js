@@ -48,7 +48,7 @@ function shareBar(counts, total) {
     const width = (100 * count) / total;
     const part = drawing(
       'rect',
-      { x, y: 0, width, height: 1, class: `fill-${STATES[state].tone}` },
+      { x, y: 0, width, height: 1, class: `fill tone-${STATES[state].tone}` },
       drawing('title', {}, `${state}: ${numberText(count)}`),
     );
     x += width;
