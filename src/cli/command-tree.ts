@@ -1,7 +1,41 @@
 import type { Argument, Command, Option } from 'commander';
 
-import type { CommandNode, Flag, Value } from './completion/tree.ts';
 import { settingDescriptors } from '../config/descriptors.ts';
+
+/** What stands behind a flag, or in the place of an argument. */
+export type Value =
+  | { readonly kind: 'file' | 'folder' | 'text' }
+  /** Targets that are mirrored, those that the history keeps, or ids of keys of the embedded service. */
+  | { readonly kind: 'target' | 'kept' | 'key' }
+  | { readonly kind: 'choice'; readonly choices: readonly string[] };
+
+/** A flag of a command. */
+export interface Flag {
+  /** With its dashes. */
+  readonly long: string;
+  readonly short: string | undefined;
+  /** One line. */
+  readonly description: string;
+  /** Null for a flag that stands alone. */
+  readonly value: Value | null;
+}
+
+/** A command with what may follow it. */
+export interface CommandNode {
+  readonly name: string;
+  /** The words that lead to it, without the program's name: `history restore`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly flags: readonly Flag[];
+  /** What its arguments are; null where it takes none. */
+  readonly argument: Value | null;
+  readonly children: readonly CommandNode[];
+}
+
+/** A command and all below it. */
+export function everyNode(node: CommandNode): CommandNode[] {
+  return [node, ...node.children.flatMap(everyNode)];
+}
 
 const settingsByFlag = new Map(settingDescriptors.map((setting) => [setting.flag, setting]));
 
@@ -17,7 +51,6 @@ export function commandTree(command: Command, parents: readonly string[] = []): 
     summary: command.summary(),
     flags: help.visibleOptions(command).flatMap(flagOf),
     argument: argument === undefined ? null : argumentValue(argument, path),
-    isRepeated: argument?.variadic === true,
     children: command.commands.map((child) => commandTree(child, names)),
   };
 }

@@ -1,59 +1,59 @@
+import { buffer } from 'node:stream/consumers';
+
 import type { Command } from 'commander';
 
 import { bashCompletion } from './completion/bash.ts';
 import { fishCompletion } from './completion/fish.ts';
-import type { CommandNode } from './completion/tree.ts';
+import { expectedAt } from './completion/line.ts';
 import { zshCompletion } from './completion/zsh.ts';
-import type { Settings, SettingsFor } from '../config/schema.ts';
 import { keyFolderOf, readKeyFolder } from '../server/keys/key-folder.ts';
 import { printable } from '../lib/text/humanize.ts';
-import { escapedLines, joinLines } from '../lib/text/terminal-text.ts';
+import { escapedLines, joined, joinLines, say, type Shown } from '../lib/text/terminal-text.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { commandTree } from './command-tree.ts';
+import { type CommandNode, commandTree } from './command-tree.ts';
 import { addAllPendingFlags } from './declare.ts';
 import { programOf } from './help-screen.ts';
 import { keyIds } from './keys.ts';
 import type { Outcome } from './output.ts';
-import { SHELLS } from './program-commands.ts';
+import { NAMES, SHELLS } from './program-commands.ts';
 import { settingsOf } from './settings-flags.ts';
 import { topicNames } from '../manual/chapters.ts';
 import { requiredServeDirectory } from '../server/start/directory.ts';
 
-type Shell = (typeof SHELLS)[number];
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
 
 /** `completion` */
 export async function runCompletion(command: Command): Promise<Outcome> {
   const [asked = ''] = command.args;
   const shell = SHELLS.find((each) => each === asked);
-  if (shell !== undefined) {
-    const program = programOf(command);
-    await addAllPendingFlags(program);
-    return { text: () => escapedLines(completionFor(shell, program)) };
-  }
-  const names =
-    asked === 'keys'
-      ? await keysFor(settingsOf(command, []).settings)
-      : await namesFor(
-          asked === 'history' ? 'history' : 'targets',
-          settingsOf(command, ['directory']).settings,
-        );
-  return names.length === 0 ? {} : { text: () => joinLines(names) };
+  if (shell !== undefined) return { text: () => escapedLines(SCRIPTS[shell]()) };
+  const names = NAMES.find((each) => each === asked);
+  const lines = names === undefined ? await answerLine(command) : await namesFor(names, command);
+  return lines.length === 0 ? {} : { text: () => joinLines(lines) };
 }
 
-/** The script that completes the command line of a program in a shell. */
-function completionFor(shell: Shell, program: Command): string {
-  const tree = withHelpNames(commandTree(program));
-  switch (shell) {
-    case 'bash':
-      return bashCompletion(tree);
-    case 'zsh':
-      return zshCompletion(tree);
-    case 'fish':
-      return fishCompletion(tree);
-  }
+/**
+ * Answers a shell that asks what may stand at the end of a line, whose words come on standard input, each with a NUL behind it.
+ * @param command takes the flags of the line that say where the mirror is
+ * @returns lines: `file` or `folder`, or `words` and then each word, with a tab and what it means where there is more to say
+ */
+async function answerLine(command: Command): Promise<readonly Shown[]> {
+  const program = programOf(command);
+  await addAllPendingFlags(program);
+  const words = (await buffer(process.stdin)).toString().split('\0').slice(0, -1);
+  const { value, lead, places } = expectedAt(withHelpNames(commandTree(program)), words);
+  if (value.kind === 'file' || value.kind === 'folder') return [value.kind];
+  if (value.kind === 'text') return ['words'];
+  if (value.kind === 'choice')
+    return ['words', ...value.choices.map((choice) => joined((lead + choice).split('\t'), say`\t`))];
+  command.parseOptions([...places]);
+  return ['words', ...(await namesFor(NAMED[value.kind], command))];
 }
+
+/** What the names of a kind are asked for by. */
+const NAMED = { target: 'targets', kept: 'history', key: 'keys' } as const;
 
 /** The tree with what `help` explains: its commands, and the topics of the manual. */
 function withHelpNames(tree: CommandNode): CommandNode {
@@ -65,24 +65,20 @@ function withHelpNames(tree: CommandNode): CommandNode {
   };
 }
 
-/** The names that a shell offers, from the disk alone. */
-async function namesFor(
-  what: 'targets' | 'history',
-  settings: SettingsFor<'directory'>,
-): Promise<readonly string[]> {
-  const layout = layoutOf(settings.directory);
+/** The names that a shell offers, from the disk alone: those that read as what they are, and are not taken for flags. */
+async function namesFor(what: (typeof NAMES)[number], command: Command): Promise<readonly string[]> {
+  const names = what === 'keys' ? await keysOf(command) : await pathsOf(what, command);
+  return names.filter((name) => printable(name) === name && !name.startsWith('-'));
+}
+
+async function keysOf(command: Command): Promise<readonly string[]> {
+  const { serve } = settingsOf(command, []).settings;
+  return keyIds(await readKeyFolder(keyFolderOf(requiredServeDirectory(serve))));
+}
+
+async function pathsOf(what: 'targets' | 'history', command: Command): Promise<readonly string[]> {
+  const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const names =
     what === 'targets' ? await manifestPaths(layout) : (await readHistory(layout)).map(({ path }) => path);
-  return [...new Set(names)].filter(isOffered).sort();
-}
-
-/** The ids of the keys that a shell offers, from the disk alone. */
-async function keysFor({ serve }: Settings): Promise<readonly string[]> {
-  const content = await readKeyFolder(keyFolderOf(requiredServeDirectory(serve)));
-  return keyIds(content).filter(isOffered);
-}
-
-/** Whether a name can be completed: it reads as what it is, and the program does not take it for a flag. */
-function isOffered(name: string): boolean {
-  return printable(name) === name && !name.startsWith('-');
+  return [...new Set(names)].sort();
 }

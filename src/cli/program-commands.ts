@@ -42,6 +42,9 @@ export function addConfigCommands(program: Command): void {
 /** The shells that there is a completion for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
+/** Names that can be asked for by themselves, as scripts of earlier versions do. */
+export const NAMES = ['targets', 'history', 'keys'] as const;
+
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */
 export function addHelpCommands(program: Command): void {
   program.helpCommand(false);
@@ -61,13 +64,13 @@ export function addHelpCommands(program: Command): void {
     flags: { reads: ['directory', 'serve.directory'], needs: [], onLine: ['directory', 'serve.directory'] },
     summary: 'print what completes this command line in a shell',
     help:
-      'The script asks for `completion targets`, `completion history` and `completion keys` itself, with --config, --directory and ' +
-      '--serve-directory as they stand on the line, to offer the names of targets and the ids of keys.\n\nExample: source <(workbook-mirror completion bash)',
+      'The script asks `completion words` itself, with the line on standard input, for what may stand there. Names of targets and ids of ' +
+      'keys are those of --config, --directory and --serve-directory as they stand on the line.\n\nExample: source <(workbook-mirror completion bash)',
     load: async () => (await import('./complete.ts')).runCompletion,
   }).addArgument(
     // Commander then shows the shells alone, and takes what the scripts ask for, too.
     new Argument('<shell>', 'the shell').choices(SHELLS).argParser((asked: string) => {
-      if ([...SHELLS, 'targets', 'history', 'keys'].includes(asked)) return asked;
+      if ([...SHELLS, ...NAMES, 'words'].includes(asked)) return asked;
       throw new InvalidArgumentError(`Allowed choices are ${SHELLS.join(', ')}.`);
     }),
   );

@@ -111,7 +111,7 @@ describe.skipIf(!hasProgram('zsh'))('completion in zsh', () => {
     ['workbook-mirror sy', '*sync *'],
     ['workbook-mirror history res', '*restore *'],
     ['workbook-mirror sync --publish=ex', '*exchange *'],
-    ['workbook-mirror sync --log-le', '*log-level=*'],
+    ['workbook-mirror sync --log-le', '*log-level *'],
     ['workbook-mirror verify --directory MIRROR Acc', '*Accounting/main *'],
     ['workbook-mirror why --directory=MIRROR Sal', '*HOME/main *'],
   ])('completes %j', async (typed, expected) => {

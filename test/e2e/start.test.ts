@@ -53,7 +53,6 @@ describe('flags of settings', () => {
     ['in the help of a command', ['status', '--help-all']],
     ['in the help of a command in a group', ['config', 'show', '--help-all']],
     ['in the manual page', ['help', '--man']],
-    ['in a completion', ['completion', 'bash']],
   ])('are there: %s', async (_where, args) => {
     const { exitCode, stdout } = await run(args);
     expect(exitCode).toBe(0);

@@ -1,32 +1,24 @@
-import { type CommandNode, everyNode, type Flag, flagsByMeaning, type Value } from './tree.ts';
-
-/** Flags that say where the mirror, or the service, is: a completion of names has to know them. */
-const PLACES = ['--config', '--directory', '--serve-directory'];
-
 /**
  * A completion for bash 4 or later (bash(1), "Programmable Completion"), to be sourced or put where bash-completion finds it.
  * It neither expands nor runs anything that is on the line, and what it offers is plain text to bash, whatever a name holds.
- * @param root the program
  */
-export function bashCompletion(root: CommandNode): string {
-  return `# Completion of ${root.name} for bash 4 or later, written by \`${root.name} completion bash\`.
+export function bashCompletion(): string {
+  return `# Completion of workbook-mirror for bash 4 or later, written by \`workbook-mirror completion bash\`.
 ${READING}${OFFERING}
-_workbook_mirror_names() {
-  local -a found
-  mapfile -t found < <(${root.name} completion "$1" "\${places[@]}" 2>/dev/null)
-  _workbook_mirror_offer "\${found[@]}"
-}
-
 _workbook_mirror() {
-  local cur='' quote='' kept='' path='' flag='' lead='' is_bare='' word
-  local -a words=() places=()
+  local cur='' quote='' kept=''
+  local -a words=() found=()
   COMPREPLY=()
   _workbook_mirror_read "$2" || return 0
-${walk(root)}
-${offers(root)}
+  mapfile -t found < <(printf '%s\\0' "\${words[@]:1}" "$cur" | workbook-mirror completion words 2>/dev/null)
+  case \${found-} in
+    file) compopt -o default ;;
+    folder) compopt -o dirnames ;;
+    words) _workbook_mirror_offer "\${found[@]:1}" ;;
+  esac
 }
 
-complete -F _workbook_mirror ${root.name}
+complete -F _workbook_mirror workbook-mirror
 `;
 }
 
@@ -97,13 +89,13 @@ _workbook_mirror_quote() {
   done
 }
 
-# Offers those of the words that begin as the word in hand does.
+# Offers those of the words that begin as the word in hand does, without what is said of them.
 _workbook_mirror_offer() {
   local word quoted common
   # Readline's insert-completions takes an open quote away.
   [[ -z $quote || \${COMP_TYPE-} != 42 ]] || return 0
   for word in "$@"; do
-    word=$lead$word
+    word=\${word%%$'\\t'*}
     [[ $word == "$cur"* && $word == "$kept"?* ]] || continue
     # Readline closes an open quote, but not where the text ends with one, as it would here.
     [[ -z $quote || $word != *[\\!$quote] ]] || continue
@@ -125,108 +117,3 @@ _workbook_mirror_offer() {
   esac
 }
 `;
-
-/** Goes over the words before the one in hand, to the command in `path` and the flag in `flag` that waits for its value. */
-function walk(root: CommandNode): string {
-  const valued = flagsByMeaning(root).flatMap(({ flag }) => (flag.value === null ? [] : [flag]));
-  const commands = everyNode(root).filter(({ path }) => path !== '');
-  return `  for word in "\${words[@]:1}"; do
-    if [[ -n $flag ]]; then
-      case $flag in ${PLACES.join(' | ')}) places+=("$flag=$word") ;; esac
-      flag=''
-      continue
-    fi
-    case $word in
-      --) is_bare=1 && break ;;
-      ${PLACES.map((flag) => `${flag}=*`).join(' | ')}) places+=("$word") ;;
-      ${alternatives(valued)}) flag=$word ;;
-      -*) ;;
-      *) case "$path/$word" in
-${commands.map(({ path }) => `        ${shellWord(slashed(path))}) path=${shellWord(slashed(path))} ;;`).join('\n')}
-      esac ;;
-    esac
-  done
-  if [[ -z $flag$is_bare && $cur == --*=* ]]; then flag=\${cur%%=*} lead=$flag=; fi`;
-}
-
-/** Offers what may stand there: the value of the flag, a flag, a command or an argument. */
-function offers(root: CommandNode): string {
-  const nodes = everyNode(root);
-  return `  if [[ -n $flag ]]; then
-    case $flag in
-${flagCases(flagsByMeaning(root).map(({ flag }) => flag))}
-    esac
-    return
-  fi
-  if [[ $cur == -* && -z $is_bare ]]; then
-    case $path in
-${nodes.map(flagWords).join('\n')}
-    esac
-    return
-  fi
-  case $path in
-${nodes.flatMap(argumentCase).join('\n')}
-  esac`;
-}
-
-function slashed(path: string): string {
-  return path === '' ? '' : `/${path.replaceAll(' ', '/')}`;
-}
-
-function alternatives(flags: readonly Flag[]): string {
-  return [
-    ...new Set(flags.flatMap(({ long, short }) => (short === undefined ? [long] : [short, long]))),
-  ].join('|');
-}
-
-function flagCases(flags: readonly Flag[]): string {
-  return flags
-    .flatMap((flag) => {
-      const action = flag.value === null ? undefined : actionOf(flag.value);
-      return action === undefined ? [] : [`      ${alternatives([flag])}) ${action} ;;`];
-    })
-    .join('\n');
-}
-
-function flagWords({ path, flags }: CommandNode): string {
-  const words = flags.flatMap(({ long, short }) => (short === undefined ? [long] : [short, long]));
-  return `      ${shellWord(slashed(path))}) ${offer(words)} ;;`;
-}
-
-function argumentCase({ path, argument, children }: CommandNode): string[] {
-  const action =
-    children.length > 0
-      ? offer(children.map(({ name }) => name))
-      : argument === null
-        ? undefined
-        : actionOf(argument);
-  return action === undefined ? [] : [`    ${shellWord(slashed(path))}) ${action} ;;`];
-}
-
-function actionOf(value: Value): string | undefined {
-  switch (value.kind) {
-    case 'file':
-      return 'compopt -o default';
-    case 'folder':
-      return 'compopt -o dirnames';
-    case 'target':
-      return '_workbook_mirror_names targets';
-    case 'kept':
-      return '_workbook_mirror_names history';
-    case 'key':
-      return '_workbook_mirror_names keys';
-    case 'choice':
-      return offer(value.choices);
-    case 'text':
-      return undefined;
-  }
-}
-
-function offer(words: readonly string[]): string {
-  return `_workbook_mirror_offer ${words.map(shellWord).join(' ')}`;
-}
-
-/** A word in single quotes, within which a shell takes nothing but the next quote for anything else. */
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}

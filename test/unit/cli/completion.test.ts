@@ -5,8 +5,8 @@ import { addAllPendingFlags } from '../../../src/cli/declare.ts';
 import { addMirrorCommands } from '../../../src/cli/mirror-commands.ts';
 import { addHelpCommands } from '../../../src/cli/program-commands.ts';
 import { addListCommands } from '../../../src/cli/service-commands.ts';
-import { commandTree } from '../../../src/cli/command-tree.ts';
-import { everyNode, flagsByMeaning } from '../../../src/cli/completion/tree.ts';
+import { commandTree, everyNode } from '../../../src/cli/command-tree.ts';
+import { expectedAt } from '../../../src/cli/completion/line.ts';
 
 async function program(): Promise<Command> {
   const command = new Command('workbook-mirror').version('1', '-V, --version', 'print the version');
@@ -52,10 +52,47 @@ describe('the commands as data', () => {
 
   it('have one meaning for every flag, as a completion goes by its name alone', () => {
     const values = new Map<string, string>();
-    for (const { flag } of flagsByMeaning(tree)) {
+    for (const flag of everyNode(tree).flatMap(({ flags }) => flags)) {
       const value = JSON.stringify(flag.value);
       expect(values.get(flag.long) ?? value).toBe(value);
       values.set(flag.long, value);
     }
+  });
+});
+
+describe('the words for a line', () => {
+  const offered = (...words: string[]): unknown => {
+    const { value } = expectedAt(tree, words);
+    return value.kind === 'choice' ? value.choices.map((choice) => choice.replace(/\t.*/, '')) : value.kind;
+  };
+
+  it('are commands, then what the command takes', () => {
+    expect(offered('')).toEqual(tree.children.map(({ name }) => name));
+    expect(offered('history', '')).toEqual(['list', 'restore']);
+    expect(offered('history', 'restore', '')).toBe('kept');
+    expect(offered('history', 'restore', '--to', 'one', '')).toBe('kept');
+    expect(offered('sync', '')).toBe('text');
+  });
+
+  it('are the flags of the command, and what stands behind one', () => {
+    expect(offered('history', 'restore', '-')).toEqual(
+      expect.arrayContaining(['--to', '--config', '--directory']),
+    );
+    expect(offered('sync', '--publish', '')).toEqual(['auto', 'exchange', 'rename']);
+    expect(offered('sync', '--publish=ex')).toEqual(['auto', 'exchange', 'rename']);
+    expect(expectedAt(tree, ['sync', '--publish=ex']).lead).toBe('--publish=');
+    expect(offered('sync', '--config', '')).toBe('file');
+    expect(offered('sync', '--directory=')).toBe('folder');
+    expect(offered('sync', '--json=')).toBe('text');
+  });
+
+  it('are no flags behind two dashes', () => {
+    expect(offered('history', 'restore', '--', '-')).toBe('kept');
+    expect(offered('history', 'restore', '--', '--publish=')).toBe('kept');
+  });
+
+  it('come with where the mirror is', () => {
+    const line = ['verify', '--directory', '/a', '--config=b c', '--json', '--serve-directory', '-d', ''];
+    expect(expectedAt(tree, line).places).toEqual(['--directory=/a', '--config=b c', '--serve-directory=-d']);
   });
 });

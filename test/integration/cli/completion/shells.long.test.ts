@@ -102,16 +102,21 @@ function commonBeginning([one = '', other = '']: readonly string[]): string {
 interface Completing extends TerminalShell {
   /** Sets the names that the program offers. */
   readonly know: (...names: readonly string[]) => Promise<void>;
+  /** Sets the lines that the program answers. */
+  readonly say: (lines: readonly string[]) => Promise<void>;
 }
 
 /** A shell in which the program offers what a test says. */
 async function startCompleting(shell: Shell, before?: string): Promise<Completing> {
   const script = (await run(['completion', shell])).stdout;
-  const program = 'shift; printf "<%s>" "$@" >"$HOME/asked"; cat "$HOME/names"';
+  const program = 'tr "\\0" "\\n" >"$HOME/asked"; cat "$HOME/names"';
   const terminal = await startTerminalShell(shell, script, program, before);
+  const say = (lines: readonly string[]): Promise<void> =>
+    writeFile(join(terminal.home, 'names'), lines.map((line) => `${line}\n`).join(''));
   return {
     ...terminal,
-    know: (...names) => writeFile(join(terminal.home, 'names'), names.map((name) => `${name}\n`).join('')),
+    know: (...names) => say(['words', ...names]),
+    say,
   };
 }
 
@@ -195,6 +200,7 @@ describe.each(SHELLS)('what %s completes', (shell) => {
       'h\\$x',
     ];
     for (const name of names) await writeFile(join(terminal.folder, name), '');
+    await terminal.say(['file']);
     for (const name of names) {
       for (const opening of OPENINGS[shell]) {
         // Readline itself completes what stands behind the quote; zsh itself stops at the second quote.
@@ -214,20 +220,20 @@ describe.each(SHELLS)('what %s completes', (shell) => {
     const terminal = await startCompleting(shell);
     const name = 'Accounting/main';
     await terminal.know(name);
-    const asked = async (place: string): Promise<string> => {
+    const asked = async (place: string): Promise<string[]> => {
       await writeFile(join(terminal.home, 'asked'), '');
       await terminal.line(`workbook-mirror verify ${place} Acc${TAB}`);
-      return readFile(join(terminal.home, 'asked'), 'utf8');
+      return (await readFile(join(terminal.home, 'asked'), 'utf8')).split('\n').slice(1, -2);
     };
-    expect(await asked('--directory /a:b=c')).toBe('<targets><--directory=/a:b=c>');
-    expect(await asked('--directory=/a:b=c')).toBe('<targets><--directory=/a:b=c>');
-    expect(await asked('-q --config a\\ b')).toBe('<targets><--config=a b>');
-    expect(await asked("--config='a  b' -q")).toBe('<targets><--config=a  b>');
-    expect(await asked('--config "it\'s" x')).toBe("<targets><--config=it's>");
-    expect(await asked('--directory \\\\\\$x')).toBe('<targets><--directory=\\$x>');
-    expect(await asked('--directory ~/x')).toBe(`<targets><--directory=${terminal.home}/x>`);
-    expect(await asked('--directory ~')).toBe(`<targets><--directory=${terminal.home}>`);
-    expect(await asked("--directory ''")).toBe('<targets><--directory=>');
+    expect(await asked('--directory /a:b=c')).toEqual(['--directory', '/a:b=c']);
+    expect(await asked('--directory=/a:b=c')).toEqual(['--directory=/a:b=c']);
+    expect(await asked('-q --config a\\ b')).toEqual(['-q', '--config', 'a b']);
+    expect(await asked("--config='a  b' -q")).toEqual(['--config=a  b', '-q']);
+    expect(await asked('--config "it\'s" x')).toEqual(['--config', "it's", 'x']);
+    expect(await asked('--directory \\\\\\$x')).toEqual(['--directory', '\\$x']);
+    expect(await asked('--directory ~/x')).toEqual(['--directory', `${terminal.home}/x`]);
+    expect(await asked('--directory ~')).toEqual(['--directory', terminal.home]);
+    expect(await asked("--directory ''")).toEqual(['--directory', '']);
     for (const place of [
       '"$(touch pwned)"',
       '$(touch pwned)',
@@ -237,6 +243,25 @@ describe.each(SHELLS)('what %s completes', (shell) => {
     ])
       await asked(`--directory ${place}`);
     expect(await filesOf(terminal)).toEqual([]);
+  });
+
+  test('are commands, flags, their words, chapters and folders', async () => {
+    const script = (await run(['completion', shell])).stdout;
+    const terminal = await startTerminalShell(shell, script, `exec '${process.execPath}' '${MAIN}' "$@"`);
+    await mkdir(join(terminal.folder, 'place$(touch pwned)'));
+    await writeFile(join(terminal.folder, 'plain'), '');
+    const got = async (typed: string): Promise<readonly string[]> =>
+      terminal.run(await terminal.line(`workbook-mirror ${typed}${TAB}`));
+    expect(await got('hist')).toEqual(['history']);
+    expect(await got('history res')).toEqual(['history', 'restore']);
+    expect(await got('approve --ye')).toEqual(['approve', '--yes']);
+    expect(await got('sync --max-st')).toEqual(['sync', '--max-staleness']);
+    expect(await got('sync --publish ex')).toEqual(['sync', '--publish', 'exchange']);
+    expect(await got('sync --publish=ex')).toEqual(['sync', '--publish=exchange']);
+    expect(await got('help on-d')).toEqual(['help', 'on-disk']);
+    expect(await got('sync --directory pl')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
+    expect(await got('sync --directory=pl')).toEqual(['sync', '--directory=place$(touch pwned)/']);
+    expect(await filesOf(terminal)).toEqual(['place$(touch pwned)', 'plain']);
   });
 
   test('comes from the disk', async () => {
@@ -332,6 +357,7 @@ describe.skipIf(!hasTerminalShell('bash'))('completion in bash', () => {
         const line = await terminal.line(`workbook-mirror approve ${begun}${TAB}`);
         expect(await terminal.run(line)).toEqual(['approve', name]);
       }
+      await terminal.know('--publish=auto', '--publish=exchange');
       const line = await terminal.line(`workbook-mirror sync --publish=ex${TAB}`);
       expect(await terminal.run(line)).toEqual(['sync', '--publish=exchange']);
       expect(await filesOf(terminal)).toEqual([]);
