@@ -20,57 +20,49 @@ export function detailsOf(target, announce) {
   return element('div', { class: 'details' }, ...troubles(target, announce), facts(target));
 }
 
-/** @param {Target} target @param {(text: string) => void} announce @returns {HTMLElement[]} */
+/** @param {Target} target @param {(text: string) => void} announce @returns {Child[]} */
 function troubles(target, announce) {
   const { failure, drift, held, restoredAtMs } = target;
   return [
-    ...(failure === null
-      ? []
-      : [
-          trouble('bad', failure.code, [failure.message], failure.hint, [
-            `Failed ${counted(failure.attempts, 'time')} in a row, for the first time `,
-            timeNode(failure.sinceMs),
-            ', last ',
-            timeNode(failure.lastAtMs),
-            '; tried again ',
-            timeNode(failure.nextAttemptAtMs),
-            '.',
-          ]),
+    failure === null
+      ? null
+      : trouble('bad', failure.code, failure.message, failure.hint, [
+          `Failed ${counted(failure.attempts, 'time')} in a row, for the first time `,
+          timeNode(failure.sinceMs),
+          ', last ',
+          timeNode(failure.lastAtMs),
+          '; tried again ',
+          timeNode(failure.nextAttemptAtMs),
+          '.',
         ]),
-    ...(drift === null
-      ? []
-      : [
-          trouble(
-            'warn',
-            'Changed on disk',
-            [`Someone changed the published tree: ${driftClause(drift)}.`],
-            null,
-            ['Found ', timeNode(drift.sinceMs), '. The next full check, or drift: repair, puts it right.'],
-          ),
+    drift === null
+      ? null
+      : trouble(
+          'warn',
+          'Changed on disk',
+          `Someone changed the published tree: ${driftClause(drift)}.`,
+          null,
+          ['Found ', timeNode(drift.sinceMs), '. The next full check, or drift: repair, puts it right.'],
+        ),
+    held === null
+      ? null
+      : trouble('held', 'A deletion is held', `It is held, because ${heldClause(held)}.`, null, [
+          'Since ',
+          timeNode(held.sinceMs),
+          '; looked at again ',
+          timeNode(held.nextLookAtMs),
+          '. ',
+          ...approval(target, announce),
         ]),
-    ...(held === null
-      ? []
-      : [
-          trouble('held', 'A deletion is held', [`It is held, because ${heldClause(held)}.`], null, [
-            'Since ',
-            timeNode(held.sinceMs),
-            '; looked at again ',
-            timeNode(held.nextLookAtMs),
-            '. ',
-            ...approval(target, announce),
-          ]),
-        ]),
-    ...(restoredAtMs === null
-      ? []
-      : [
-          trouble(
-            'warn',
-            'Restored',
-            ['A person brought the tree back from the history; the service has not had it since.'],
-            null,
-            ['Restored ', timeNode(restoredAtMs), '.'],
-          ),
-        ]),
+    restoredAtMs === null
+      ? null
+      : trouble(
+          'warn',
+          'Restored',
+          'A person brought the tree back from the history; the service has not had it since.',
+          null,
+          ['Restored ', timeNode(restoredAtMs), '.'],
+        ),
   ];
 }
 
@@ -83,7 +75,7 @@ function approval({ approveCommand, target }, announce) {
 /**
  * @param {'bad' | 'warn' | 'held'} tone
  * @param {string} title
- * @param {Child[]} text
+ * @param {string} text
  * @param {string | null} hint
  * @param {Child[]} times
  * @returns {HTMLElement}
@@ -93,7 +85,7 @@ function trouble(tone, title, text, hint, times) {
     'div',
     { class: `trouble tone-${tone}` },
     element('h4', {}, title),
-    element('p', {}, ...text),
+    element('p', {}, text),
     hint === null ? null : element('p', { class: 'hint' }, hint),
     element('p', { class: 'dim' }, ...times),
   );

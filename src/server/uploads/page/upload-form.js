@@ -8,17 +8,22 @@ import { chosenFiles, droppedFiles } from './dropped.js';
 
 /** Finds the controls of the form. */
 export function fieldsOfPage() {
-  const subfolder = byId('subfolder', HTMLInputElement);
-  const sameBranch = byId('same-branch', HTMLInputElement);
-  const otherBranch = byId('other-branch', HTMLInputElement);
-  const newBranch = byId('new-branch', HTMLInputElement);
-  const start = byId('start', HTMLSelectElement);
-  const message = byId('message', HTMLTextAreaElement);
-  const send = byId('send', HTMLButtonElement);
-  const clear = byId('clear', HTMLButtonElement);
-  const choose = byId('choose', HTMLButtonElement);
-  const leaveOut = byId('leave-out', HTMLButtonElement);
+  // These rest while files are sent.
+  const controls = {
+    subfolder: byId('subfolder', HTMLInputElement),
+    sameBranch: byId('same-branch', HTMLInputElement),
+    otherBranch: byId('other-branch', HTMLInputElement),
+    newBranch: byId('new-branch', HTMLInputElement),
+    start: byId('start', HTMLSelectElement),
+    message: byId('message', HTMLTextAreaElement),
+    send: byId('send', HTMLButtonElement),
+    clear: byId('clear', HTMLButtonElement),
+    choose: byId('choose', HTMLButtonElement),
+    leaveOut: byId('leave-out', HTMLButtonElement),
+  };
   return {
+    ...controls,
+    controls: Object.values(controls),
     section: byId('upload'),
     form: byId('upload-form', HTMLFormElement),
     external: byId('external'),
@@ -39,17 +44,6 @@ export function fieldsOfPage() {
     startField: byId('start-field'),
     problem: byId('upload-problem'),
     progress: byId('progress'),
-    subfolder,
-    sameBranch,
-    otherBranch,
-    newBranch,
-    start,
-    message,
-    send,
-    clear,
-    choose,
-    leaveOut,
-    controls: [subfolder, sameBranch, otherBranch, newBranch, start, message, send, clear, choose, leaveOut],
   };
 }
 
