@@ -138,10 +138,7 @@ export async function openMirror(
       store,
       state,
       emit: notes.emit,
-      now: Date.now,
-      random: Math.random,
-      reported: new ReportedOnce(),
-      rowGroups: new RowGroups(),
+      ...atStart(),
       scheduler,
       monitor,
     };
@@ -179,6 +176,11 @@ export async function openMirror(
     await store.close();
     throw error;
   }
+}
+
+/** Clock and chance, and that nothing was reported or computed yet. */
+function atStart(): Pick<PassContext, 'now' | 'random' | 'reported' | 'rowGroups'> {
+  return { now: Date.now, random: Math.random, reported: new ReportedOnce(), rowGroups: new RowGroups() };
 }
 
 /** Says what was found when the directory was opened. */
