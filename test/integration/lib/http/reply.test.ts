@@ -63,10 +63,11 @@ describe('a reply that is streamed', () => {
 
 describe('a page', () => {
   it('is packed for who takes that, under one tag', async () => {
-    const page = await loadPage(`${import.meta.dirname}/../../../../src/server/uploads/page`, 'the page');
-    expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', 'page.js', 'base.css']));
-    expect(page.has('tsconfig.json')).toBe(false);
-    const port = await serve({ status: 200, headers: {}, body: page.get('page.js') ?? null });
+    const script = 'server/uploads/page/page.js';
+    const page = await loadPage('server/uploads/page', 'the page');
+    expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', script, 'lib/page/base.css']));
+    expect(page.has('server/uploads/page/tsconfig.json')).toBe(false);
+    const port = await serve({ status: 200, headers: {}, body: page.get(script) ?? null });
     const plain = await ask(port);
     const packed = await ask(port, 'GET', { 'accept-encoding': 'gzip' });
     expect(packed.response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding' });
