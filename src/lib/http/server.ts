@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:http';
 
 import { type ConnectionLimits, type Connections, limitConnections } from './connections.ts';
@@ -54,16 +55,16 @@ export function createHttpServer(
   return {
     node: server,
     connections,
-    listen: (place) =>
-      new Promise((resolve, reject) => {
-        const fail = (error: Error): void => reject(listenError(error, place, setting));
-        server.once('error', fail);
-        server.listen({ ...place }, () => {
-          server.off('error', fail).on('error', onTrouble);
-          const address = server.address();
-          resolve(typeof address === 'object' && address !== null ? address.port : place.port);
-        });
-      }),
+    listen: async (place) => {
+      const listening = once(server, 'listening');
+      server.listen({ ...place });
+      await listening.catch((error: Error) => {
+        throw listenError(error, place, setting);
+      });
+      server.on('error', onTrouble);
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? address.port : place.port;
+    },
     close: async () => {
       const closed = new Promise<void>((resolve) => {
         // The error says that it was not listening.

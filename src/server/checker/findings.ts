@@ -3,7 +3,7 @@ import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { type Finding, isLastingFinding } from './workbook-check.ts';
 
 /** The first line. It names the rules: findings by other ones are forgotten. */
-const HEADER = 'workbook-mirror findings 2';
+const HEADER = 'workbook-mirror findings 3';
 const LINE = /^([0-9a-f]{40,64} [a-z]+) ([a-z]+)$/;
 
 /** Reads the text of the file. Lines that are none, as one that a power cut tore, are passed over: what they said is found out again. */

@@ -72,9 +72,9 @@ export class Git {
     return options.isLong === true ? collect() : this.short.run(collect);
   }
 
-  /** As `run`, for a text, which is given without white space at its ends. */
+  /** As `run`, for a text, which is given without its last line end. Names may end with white space that is not ASCII. */
   async text(gitDirectory: string | null, args: readonly string[], options?: RunOptions): Promise<string> {
-    return (await this.run(gitDirectory, args, options)).toString('utf8').trim();
+    return (await this.run(gitDirectory, args, options)).toString('utf8').replace(/\n+$/, '');
   }
 
   /**

@@ -171,7 +171,7 @@ describe('remembered findings', () => {
 
   it('pass over what is none, and a file by other rules', () => {
     const line = `${'a'.repeat(40)} ooxml opened`;
-    const text = `workbook-mirror findings 2\n${line}x\n${line}\n\0\0\0\n${'b'.repeat(40)} ooxml unread\n${'c'.repeat(40)} xls da`;
+    const text = `workbook-mirror findings 3\n${line}x\n${line}\n\0\0\0\n${'b'.repeat(40)} ooxml unread\n${'c'.repeat(40)} xls da`;
     expect([...parseFindings(text)]).toEqual([[`${'a'.repeat(40)} ooxml`, 'opened']]);
     expect(parseFindings(`workbook-mirror findings 1\n${line}\n`).size).toBe(0);
     expect(parseFindings('').size).toBe(0);

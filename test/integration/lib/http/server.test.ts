@@ -1,0 +1,26 @@
+import { createServer } from 'node:http';
+
+import { expect, it, onTestFinished } from 'vitest';
+
+import { createHttpServer } from '../../../../src/lib/http/server.ts';
+
+it('a server that could not listen at first hears of troubles once', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const address = taken.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const troubles: Error[] = [];
+  const server = createHttpServer(
+    { connections: { most: 10, mostKept: 5 }, timeouts: {}, idleMs: 1000 },
+    { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true },
+    (error) => troubles.push(error),
+  );
+  onTestFinished(server.close);
+  const place = { host: '127.0.0.1', port };
+  for (let tries = 0; tries < 3; tries += 1)
+    await expect(server.listen(place)).rejects.toMatchObject({ code: 'http.unusable' });
+  await new Promise((resolve) => taken.close(resolve));
+  expect(await server.listen(place)).toBe(port);
+  server.node.emit('error', new Error('no descriptors left'));
+  expect(troubles).toHaveLength(1);
+});

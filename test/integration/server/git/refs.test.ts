@@ -1,0 +1,24 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { expect, it } from 'vitest';
+
+import { Git } from '../../../../src/server/git/git.ts';
+import { readHeads } from '../../../../src/server/git/refs.ts';
+
+it.each(['zeta\u3000', 'zeta\u00A0', 'zeta\uFEFF'])('a branch %j is another one than zeta', async (name) => {
+  const folder = await mkdtemp(join(tmpdir(), 'refs-'));
+  const git = (...args: string[]): string =>
+    execFileSync('git', ['-C', folder, '-c', 'user.name=n', '-c', 'user.email=e', ...args], {
+      encoding: 'utf8',
+    }).trim();
+  git('init', '--quiet', '--bare');
+  const tree = git('hash-object', '-t', 'tree', '-w', '/dev/null');
+  const [first, second] = ['one', 'two'].map((message) => git('commit-tree', '-m', message, tree));
+  if (first === undefined || second === undefined) throw new Error('no commits');
+  git('update-ref', 'refs/heads/zeta', first);
+  git('update-ref', `refs/heads/${name}`, second);
+  expect(Object.fromEntries(await readHeads(new Git(), folder))).toEqual({ zeta: first, [name]: second });
+});
