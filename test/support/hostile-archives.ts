@@ -397,6 +397,7 @@ const lies: readonly Case[] = [
 
 const ends: readonly Case[] = [
   ['fewer entries than there are', [GOOD, entryNamed('b')], 'directory', { entryCount: 1 }],
+  ['fewer than there are, one of them refused', [entryNamed('../x'), GOOD], 'directory', { entryCount: 1 }],
   ['more entries than there are', [GOOD, entryNamed('b')], 'directory', { entryCount: 3 }],
   ['65535 entries', [GOOD], 'directory', { entryCount: 0xffff }],
   ['2^60 entries', [GOOD], 'directory', { zip64: { entryCount: 2n ** 60n } }],

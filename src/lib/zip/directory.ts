@@ -45,9 +45,12 @@ export class ZipEntryFault extends ZipFault {
   }
 }
 
+/** The directory holds more entries than its end record counts: one of the two is damaged, whatever the entries are. */
+export class ZipCountFault extends ZipFault {}
+
 /**
  * Lists the central directory, which must be as long as its end record says.
- * @throws ZipFault, ZipEntryFault; Error where the archive cannot be read
+ * @throws ZipFault, ZipEntryFault, ZipCountFault; Error where the archive cannot be read
  */
 export async function* entriesOf(bytes: ZipBytes, place: DirectoryPlace): AsyncGenerator<ZipEntry> {
   const zip = await fromRandomAccessReaderPromise(new DirectoryReader(bytes), bytes.sizeBytes, {
@@ -68,7 +71,9 @@ export async function* entriesOf(bytes: ZipBytes, place: DirectoryPlace): AsyncG
   }
   if (position === place.end) return;
   const { entryCount } = place;
-  throw new ZipFault(`The archive's directory holds more than the ${entryCount} entries that are counted.`);
+  throw new ZipCountFault(
+    `The archive's directory holds more than the ${entryCount} entries that are counted.`,
+  );
 }
 
 class DirectoryReader extends RandomAccessReader {

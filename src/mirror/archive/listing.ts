@@ -1,5 +1,5 @@
-import { type DirectoryPlace } from '../../lib/zip/end-record.ts';
-import { entriesOf, type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
+import type { DirectoryPlace } from '../../lib/zip/end-record.ts';
+import { entriesOf, type ZipEntry, ZipCountFault, ZipEntryFault } from '../../lib/zip/directory.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import { type EntryVerdict, judgeEntry } from './entry-policy.ts';
 import { type ArchiveLimits, maxNameBytes, sizeRefusal } from './limits.ts';
@@ -52,6 +52,7 @@ export async function listEntries(
 
 /** Says why the list ended too early. @throws always */
 function endedAt(error: unknown, refusals: Refusals): never {
+  if (error instanceof ZipCountFault) throw error;
   if (error instanceof ZipEntryFault && error.isEncrypted) {
     refusals.add(entryRefusal(error.entryName, 'is encrypted'));
   }
