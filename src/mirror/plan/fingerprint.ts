@@ -69,6 +69,7 @@ export class RepositoryRows {
   readonly branches: ReadonlyMap<string, readonly WorkbookRow[]>;
   readonly #digests = new Map<string, { readonly borrowed: readonly string[]; readonly digest: string }>();
   readonly #settled = new Map<string, boolean>();
+  #paths: ReadonlyMap<string, readonly WorkbookRow[]> | null = null;
 
   constructor(rows: readonly WorkbookRow[]) {
     this.all = rows;
@@ -81,9 +82,7 @@ export class RepositoryRows {
     if (known?.borrowed === borrowed || (known?.borrowed.length === 0 && borrowed.length === 0))
       return known.digest;
     const own = this.#of(branch);
-    const paths = new Set(borrowed);
-    const others = paths.size === 0 ? [] : borrowedRows(this.all, branch, own, (path) => paths.has(path));
-    const digest = digestOf([...own, ...others]);
+    const digest = digestOf([...own, ...borrowedRows(this.#at(borrowed), branch, own, () => true)]);
     this.#digests.set(branch, { borrowed, digest });
     return digest;
   }
@@ -101,6 +100,14 @@ export class RepositoryRows {
       );
     this.#settled.set(branch, settled);
     return settled;
+  }
+
+  /** The rows at some paths. They are grouped once: a repository may have thousands of branches that borrow. */
+  #at(paths: readonly string[]): readonly WorkbookRow[] {
+    if (paths.length === 0) return [];
+    this.#paths ??= Map.groupBy(this.all, (row) => row.path);
+    const byPath = this.#paths;
+    return [...new Set(paths)].flatMap((path) => byPath.get(path) ?? []);
   }
 
   #of(branch: string): readonly WorkbookRow[] {

@@ -132,7 +132,10 @@ export function findCandidates(
     candidatesOf(repository, {
       path: paths.get(repository.id) ?? repository.id,
       trees: treesByRepository.get(repository.id) ?? [],
-      rows: rowsByRepository === null ? null : (rowsByRepository.get(repository.fullName) ?? NO_ROWS),
+      rows:
+        rowsByRepository === null
+          ? null
+          : (rowsByRepository.get(repository.fullName) ?? new RepositoryRows([])),
       treesByPath,
       selection,
     }),
@@ -143,8 +146,6 @@ export function findCandidates(
   );
   return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
 }
-
-const NO_ROWS = new RepositoryRows([]);
 
 interface RepositoryContext {
   readonly path: string;
@@ -213,7 +214,10 @@ function goneCandidate(
     repository: tree.repository,
     path: tree.path,
     listed: null,
-    rows: rowsByRepository === null ? null : (rowsByRepository.get(tree.repository.fullName) ?? NO_ROWS),
+    rows:
+      rowsByRepository === null
+        ? null
+        : (rowsByRepository.get(tree.repository.fullName) ?? new RepositoryRows([])),
     published: tree,
     occupant: null,
     configured: null,

@@ -133,6 +133,8 @@ class RowJoiner {
   /** Full names, by id and by themselves. */
   private names: ReadonlyMap<string, string> = new Map();
   private pages = new WeakMap<readonly WorkbookRow[], JoinedRows>();
+  /** The list that was joined last, page by page, so that the same pages give the very same rows. */
+  private last: { readonly pages: readonly JoinedRows[]; readonly joined: JoinedRows } | null = null;
 
   join(repositories: readonly Repository[], list: Pick<WorkbookList, 'rows' | 'pages'>): JoinedRows {
     if (repositories !== this.repositories) {
@@ -142,13 +144,19 @@ class RowJoiner {
         ...repositories.map(({ fullName }) => [fullName, fullName] as const),
       ]);
       this.pages = new WeakMap();
+      this.last = null;
     }
     const pages = list.pages.map((rows) => this.joinPage(rows));
+    const { last } = this;
+    if (last?.pages.length === pages.length && pages.every((page, index) => page === last.pages[index]))
+      return last.joined;
     const isSame = pages.every((page, index) => page.rows === list.pages[index]);
-    return {
+    const joined = {
       rows: isSame ? list.rows : pages.flatMap((page) => page.rows),
       unlisted: [...new Set(pages.flatMap((page) => page.unlisted))],
     };
+    this.last = { pages, joined };
+    return joined;
   }
 
   private joinPage(rows: readonly WorkbookRow[]): JoinedRows {
