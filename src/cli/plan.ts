@@ -7,6 +7,7 @@ import type { Action } from '../mirror/plan/actions.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
+import { onDisk } from '../lib/errors/disk-errors.ts';
 import { readDriftNote } from '../mirror/store/verify/drifted-trees.ts';
 import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../daemon/start/open-mirror.ts';
@@ -37,7 +38,7 @@ async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Pla
   const { signal, stopListening } = abortOnSignal();
   try {
     const listing = await client.poll(signal, true);
-    const drifted = new Set(await readDriftNote(store.layout));
+    const drifted = new Set(await onDisk('reading what differs', () => readDriftNote(store.layout)));
     const rowGroups = new RowGroups();
     const context = { store, state, emit: tellEvent, now: Date.now, drifted, rowGroups };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);

@@ -49,9 +49,10 @@ export async function readTargets(
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
-  const published = await store.published();
   const records = await tolerantly(() => state.records(), new Map<string, TargetRecord>());
   const drift = await tolerantly(() => state.drift(), {});
+  // After the records: of what is published meanwhile there would be none, and it would seem to wait.
+  const published = await store.published();
   const slowPulls = await tolerantly<SlowPulls>(state.slowPulls, {});
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, slowPulls, statuses };

@@ -123,14 +123,16 @@ export function createMirrorStatusReader(
 async function readMirror({ store, state }: MirrorParts, before: Reading): Promise<Reading> {
   const startMs = performance.now();
   const published = await store.published();
-  let { records, drift } = before;
-  let stateFailure: MirrorError | null = null;
-  try {
-    records = await state.records();
-    drift = await state.drift();
-  } catch (error) {
-    stateFailure = toMirrorError(error);
-  }
+  const failures: MirrorError[] = [];
+  const keep = <Known>(known: Known): ((error: unknown) => Known) => {
+    return (error) => {
+      failures.push(toMirrorError(error));
+      return known;
+    };
+  };
+  const records = await state.records().catch(keep(before.records));
+  const drift = await state.drift().catch(keep(before.drift));
+  const [stateFailure = null] = failures;
   const readAtMs = performance.now();
   return { published, records, drift, stateFailure, readAtMs, tookMs: readAtMs - startMs };
 }

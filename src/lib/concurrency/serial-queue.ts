@@ -8,15 +8,18 @@ export interface SerialQueue {
 
 /** Makes an empty queue. */
 export function createSerialQueue(): SerialQueue {
-  let last: Promise<unknown> = Promise.resolve();
+  // What came of the work is not kept: it may be much.
+  let last = Promise.resolve();
   return {
     run: (work) => {
       const result = last.then(work);
-      last = result.catch(() => {});
+      last = settled(result);
       return result;
     },
-    done: async () => {
-      await last;
-    },
+    done: () => last,
   };
+}
+
+async function settled(work: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([work]);
 }

@@ -13,7 +13,7 @@ import {
   usable,
 } from './directory.ts';
 import { refuseForeignDirectory } from './first-start.ts';
-import { DriftedTrees, readDriftNote } from './verify/drifted-trees.ts';
+import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
 import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
@@ -219,7 +219,7 @@ async function identify(
   const found =
     knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
   const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
-  await usable(layout.root, () => drifted.save());
+  await usable(layout.root, () => writeDriftNote(layout, drifted.paths()));
   return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
 }
 

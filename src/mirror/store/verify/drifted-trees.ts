@@ -60,7 +60,7 @@ export class DriftedTrees {
   /** Writes the note. @throws MirrorError `directory.replaced`, `disk.*` */
   async save(): Promise<void> {
     await this.#checkDirectory();
-    await onDisk('noting what differs', () => writeNote(this.#layout, this.paths().sort()));
+    await onDisk('noting what differs', () => writeDriftNote(this.#layout, this.paths()));
   }
 }
 
@@ -79,9 +79,11 @@ export async function readDriftNote(layout: DirectoryLayout): Promise<readonly s
   }
 }
 
-async function writeNote(layout: DirectoryLayout, paths: readonly string[]): Promise<void> {
+/** Writes which trees are to be put right, if the note says anything else. */
+export async function writeDriftNote(layout: DirectoryLayout, paths: readonly string[]): Promise<void> {
+  const wanted = [...paths].sort();
   const present = await readDriftNote(layout);
-  if (JSON.stringify(paths) === JSON.stringify(present)) return;
-  if (paths.length === 0) await rm(layout.driftNote, { force: true });
-  else await replaceFile(layout.driftNote, `${JSON.stringify(paths)}\n`, layout.staging);
+  if (JSON.stringify(wanted) === JSON.stringify(present)) return;
+  if (wanted.length === 0) await rm(layout.driftNote, { force: true });
+  else await replaceFile(layout.driftNote, `${JSON.stringify(wanted)}\n`, layout.staging);
 }
