@@ -12,7 +12,7 @@ export interface MemoryRelease {
 const REST_MS = 2000;
 /** Less than this is not worth a collection, which stops everything else for two to four milliseconds a megabyte in use. */
 const LEAST_BYTES = 32 * 1024 * 1024;
-/** What is in use may grow by this share until it is collected again, so that a big heap is not collected at every pass. */
+/** The memory in use may grow by this share before the next collection, so that a big heap is not collected at every pass. */
 const GROWTH_SHARE = 0.5;
 
 /**

@@ -23,11 +23,11 @@ import { startHttp } from './web/status-server.ts';
 /** How much of the time for stopping hooks have, so that what is left of them is stopped before the program ends. */
 const SHARE_OF_HOOKS = 0.9;
 
-/** Who hears of events, in this order, each from when it is there. */
+/** The listeners for events, in the order in which they receive them, each from when it exists. */
 const LISTENERS = [
-  // Whatever goes wrong in the others, the line is written.
+  // First, so that its line is written even if another one fails.
   'log',
-  // Knows what those below tell.
+  // Keeps the status that the listeners below report.
   'status',
   // Says in one line what the status knows now.
   'supervision',
@@ -39,7 +39,7 @@ const LISTENERS = [
   'hooks',
 ] as const;
 
-/** What the whole daemon works with, from its first to its last event. */
+/** Everything that the daemon uses from its first to its last event. */
 interface DaemonContext {
   readonly first: ReturnType<LoadSettings>;
   readonly load: LoadSettings;

@@ -5,14 +5,14 @@ import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';
 import type { Difference } from '../../mirror/store/verify/drift.ts';
 
-/** What the drift monitor works with. */
+/** The store to look at, and the listeners for what is found in it. */
 export interface DriftOptions {
   readonly store: Pick<MirrorStore, 'targetOf' | 'published' | 'findDrift' | 'sharersOf'>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
   readonly onWhole: (target: string) => Promise<void>;
-  /** Is told of a look at all trees. */
+  /** Receives the progress of a look at all trees. */
   readonly onScanned: (doneTargets: number, targets: number) => void;
   readonly onError: (error: unknown) => void;
   /** Targets that differed when another process last looked. */
@@ -38,11 +38,11 @@ const DRIFTING_PAUSES = 10;
 export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const { store, onScanned, onError } = options;
   const waiting: Waiting = { paths: new Set(), targets: new Set(), isAll: false };
-  /** What was found of the trees that differ, as a digest; empty where another process found it. */
+  /** Digests of the differences found, by target; an empty text where another process found them. */
   const known = new Map(options.known.map((target) => [target, '']));
   let hasDrifted = false;
 
-  /** Looks at a tree, and says whether it differs otherwise than before. One that cannot be looked at stops no other. */
+  /** Looks at a tree; true if its differences are not those of the last look. A tree that cannot be read stops no other. */
   const lookAt = async (target: string, stop: AbortSignal): Promise<boolean> => {
     try {
       const found = await store.findDrift(target, stop);
@@ -61,7 +61,7 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const looks = createBackgroundWork(async ({ stop }) => {
     const isStopped = (): boolean => stop.aborted;
     while (waiting.isAll || waiting.paths.size > 0 || waiting.targets.size > 0) {
-      // Whoever goes on and on changing trees is not followed at every step.
+      // Trees that change again and again are not examined after every change.
       const pauseMs = SETTLE_MS * (hasDrifted ? DRIFTING_PAUSES : 1);
       await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
       if (isStopped()) return;

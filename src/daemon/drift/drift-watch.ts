@@ -10,7 +10,7 @@ import { type TreeWatch, watchTrees } from './watch-trees.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
-  /** Has someone told, from now on, when a tree is to be repaired at once. */
+  /** Sets the listener that is called, from now on, when a tree is to be repaired at once. */
   readonly onRepair: (repairNow: () => void) => void;
   /** Has everything that is known to differ put right with the next pass. */
   readonly repairAll: () => void;
@@ -20,8 +20,8 @@ export interface DriftWatch {
 }
 
 /**
- * Whoever changes a mirrored file again and again must not make the daemon poll the service as often: a tree that was
- * repaired less than this ago waits for the schedule, in milliseconds.
+ * A file that is changed again and again must not make the daemon poll the service as often: a tree that was repaired less
+ * than this ago waits for the schedule, in milliseconds.
  */
 const REPAIR_PAUSE_MS = 60_000;
 
@@ -106,7 +106,7 @@ function startWatching(
   };
 }
 
-/** Says what was found, notes it for `status`, and has it repaired if that is wanted. */
+/** Reports drift, notes it for `status`, and requests its repair if that is wanted. */
 function createReporter(
   repairNow: (() => void) | null,
   notes: Map<string, DriftNote>,

@@ -13,13 +13,13 @@ export interface TreeWatch {
 /**
  * Watches everything below a folder and says where something may have changed. These are hints and no more: one says nothing
  * of what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a file that is changed through another
- * hard link or through mapped memory gives none. Whoever hears of one examines the tree.
+ * hard link or through mapped memory gives none. So the receiver of a hint examines the tree.
  *
  * One watch a folder tells of its files too, so files are left out: chokidar would keep each in memory and look at it anew for
  * every event. What happens to them comes as raw events of their folder.
  * @param mirrorRoot the folder `mirror/`
- * @param onHint is told of paths below it, with slashes; empty for the folder itself
- * @param onError is told once that some folder cannot be watched, and once that the system has no watches left: then all are
+ * @param onHint receives paths below it, with slashes; empty for the folder itself
+ * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
  *   given back, and no further hint comes
  * @returns when everything that is there is watched, or cannot be
  */

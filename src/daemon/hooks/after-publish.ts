@@ -17,7 +17,7 @@ import type { Manifest } from '../../mirror/store/manifest.ts';
 import { type HookCommand, type HookSurroundings, tellTree } from './command-hooks.ts';
 import { PendingChanges } from './pending-changes.ts';
 
-/** What the command after publishing needs of the rest. */
+/** Everything that the command after publishing needs from the mirror and the daemon. */
 export interface AfterPublishPorts extends HookSurroundings {
   /** The command as the settings have it now; null for none. */
   readonly command: () => HookCommand | null;
@@ -26,9 +26,9 @@ export interface AfterPublishPorts extends HookSurroundings {
     readonly unreadable: readonly string[];
   }>;
   readonly manifest: (target: string) => Promise<Manifest | null>;
-  /** What the command was told, by path; null while that cannot be read. */
+  /** The trees that the command was told of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
-  /** Remembers what the command was told of a path; null for nothing any more. */
+  /** Remembers the tree that the command was last told of at a path; null for none any more. */
   readonly remember: (target: string, tree: ToldTree | null) => Promise<void>;
   readonly emit: EventSink;
 }

@@ -6,7 +6,7 @@ import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStatusReader } from '../status/mirror-status.ts';
 import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
 
-/** What alerts work with. */
+/** Everything that alerts need from the rest of the daemon. */
 export interface AlertPorts {
   /** The settings in force. */
   readonly current: () => SettingsFor<never>;
@@ -27,12 +27,12 @@ export interface Alerts {
   readonly close: () => Promise<void>;
 }
 
-/** Drift is noted a moment after its event, and may be over again: it is judged after so long, in milliseconds. */
+/** Drift is noted a moment after its event, and may be over by then: the wait before it is judged, in milliseconds. */
 const SETTLE_MS = 1000;
 
 /**
- * Makes alerts. What was told is remembered once it has arrived, so that no trouble is told again only because the program
- * began anew, and none is forgotten by it.
+ * Makes alerts. Notifications are remembered once they have arrived, so that a restart neither repeats a trouble nor
+ * forgets one.
  */
 export function createAlerts({ current, readMirror, state, tell, beat, emit }: AlertPorts): Alerts {
   const judging = createSerialQueue();

@@ -22,9 +22,9 @@ export interface HookCommand {
   readonly timeoutMs: number;
 }
 
-/** What both commands work with. */
+/** The facts about the mirror that both commands need. */
 export interface HookSurroundings {
-  /** Where the mirror is, as commands are told. */
+  /** The place of the mirror, which commands are given. */
   readonly layout: DirectoryLayout;
   /** Masks the secrets in a text. */
   readonly scrub: (text: string) => string;

@@ -16,7 +16,7 @@ export interface CommandRequest {
   readonly cwd: string;
   /** The whole environment of the program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What it can read on standard input; it need not. */
+  /** Text on its standard input, which it need not read. */
   readonly input: Iterable<string>;
   /** How long it may take, in milliseconds. */
   readonly timeoutMs: number;
@@ -92,7 +92,7 @@ function spawnIn(
 /** Programs that run, by the number of their process group. */
 const running = new Set<number>();
 
-/** Has a program not outlive this one, if that ends before it could wait. Gives what forgets it. */
+/** Kills a program when this one exits before the program has ended. Returns a function that cancels this. */
 function endWithProgram({ pid }: ChildProcess): () => void {
   if (pid === undefined) return () => {};
   if (running.size === 0) process.on('exit', killRunning);
@@ -134,10 +134,10 @@ function feed({ stdin }: ChildProcess, input: Iterable<string>): void {
 /** Bytes of standard error that are kept: enough for its last line. */
 const TAIL_BYTES = 4096;
 
-/** The longest line that is told, in characters. */
+/** The longest line of output that is reported, in characters. */
 const LINE_CHARACTERS = 500;
 
-/** Keeps the end of what a program writes to standard error; gives what gives its last line. */
+/** Keeps the end of a program's standard error; returns a function that gives its last line, or null for none. */
 function keepTail({ stderr }: ChildProcess): () => string | null {
   let tail = Buffer.alloc(0);
   stderr?.on('data', (chunk: Buffer) => {
@@ -150,7 +150,7 @@ function keepTail({ stderr }: ChildProcess): () => string | null {
   };
 }
 
-/** Stops a program and its children when a signal says so; gives what ends the watch. */
+/** Stops a program and its children when a signal says so; returns a function that ends the watch. */
 function stopOn(child: ChildProcess, signal: AbortSignal): () => Promise<void> {
   let killing: Promise<void> | null = null;
   const over = new AbortController();

@@ -13,15 +13,15 @@ import { KILL_GRACE_MS } from './command.ts';
 import { commandOf, surroundingsOf } from './command-hooks.ts';
 import { createHeartbeat, createWebhook, type WebhookTarget } from './http-hooks.ts';
 
-/** What is run and told when something happens; all of it beside the passes. */
+/** The commands and notifications that events trigger; all of them run beside the passes. */
 export interface Hooks {
   /** Takes in what happens; never throws. */
   readonly sink: EventSink;
-  /** Waits until the command after publishing was run for everything that is due; gives for how many targets it still is. */
+  /** Waits until the command after publishing was run for all due targets; gives the number of targets still due. */
   readonly settled: () => Promise<number>;
   /**
-   * Begins nothing new, and gives what is on its way so long to end, in milliseconds. What was not run is due at the next start;
-   * what was not told is lost.
+   * Begins nothing new, and leaves work under way this time to end, in milliseconds. Commands that were not run are due at the
+   * next start; notifications that were not sent are lost.
    */
   readonly close: (timeoutMs: number) => Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface WebhookTarget {
   readonly filters: readonly string[];
 }
 
-/** What the webhook needs of the rest. */
+/** Everything that the webhook needs from the rest of the daemon. */
 export interface WebhookPorts {
   readonly target: () => WebhookTarget | null;
   readonly send: Poster['send'];
@@ -237,10 +237,10 @@ type UnsentRequest = Omit<PostRequest, 'signal'>;
 interface Delivery {
   /** The request as it is to be sent now; null when nothing is to be sent any more. */
   readonly request: () => UnsentRequest | null;
-  /** The failure that an answer is which is no success. */
+  /** The error for an answer that is not a success. */
   readonly refusal: (address: string, status: number) => MirrorError;
   /**
-   * Is told of each failed attempt.
+   * Called after each failed attempt.
    * @param wishMs how long the receiver wants to be left alone, in milliseconds
    * @returns how long to wait before the next attempt, in milliseconds, or how the delivery ends
    */

@@ -5,20 +5,20 @@ import type { Readiness } from '../status/readiness.ts';
 import type { NotificationType } from '../../config/notification-types.ts';
 import type { TargetState, TargetStatus } from '../../mirror/plan/target-status.ts';
 
-/** What a webhook is told. */
+/** A message to the webhook. */
 export interface Notification {
   readonly type: NotificationType;
-  /** What is said of it, ready for JSON. Times as RFC 3339 texts. */
+  /** Its content, ready for JSON. Times as RFC 3339 texts. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The troubles that were told and are not over, by what has them: only what turns is told, however often it fails. */
+/** Troubles that were reported and are not over, by what has them: only a change is reported, however often something fails. */
 export type Troubles = Map<string, string>;
 
 /** How many targets a notification names. */
 const TARGETS_NAMED = 20;
 
-/** What is to be told of an event. @param troubles is brought up to date */
+/** The notifications for an event. @param troubles is brought up to date */
 export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
   switch (event.name) {
     case 'target.pulled': {
@@ -78,7 +78,7 @@ function hookKey(hook: string, target: string | null): string {
 }
 
 /**
- * What is to be told of how the targets stand, and of whether the mirror is ready.
+ * The notifications for the states of the targets, and for whether the mirror is ready.
  * @param troubles is brought up to date; targets that are gone are forgotten
  */
 export function tellOfTargets(
@@ -94,7 +94,7 @@ export function tellOfTargets(
   ];
 }
 
-/** What a target's state is told as; `over` ends whatever was told, null says nothing about whether it is over. */
+/** The notification for each state of a target; `over` ends an earlier trouble, null leaves open whether it is over. */
 const TOLD_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> = {
   failing: 'target.failed',
   quarantined: 'target.failed',

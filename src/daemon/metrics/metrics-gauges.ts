@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client';
 
 import type { DaemonReport } from '../status/report.ts';
 
-/** What the names of all metrics of this program begin with, those of the process itself left aside. */
+/** The prefix of the names of all metrics of this program, except those of the process itself. */
 export const PREFIX = 'workbook_mirror_';
 
 /** One value with its labels. */

@@ -114,7 +114,7 @@ const DAEMON: readonly GaugeFamily[] = [
   ),
 ];
 
-/** What the service says. */
+/** Gauges of the lists that the service last gave. */
 const UPSTREAM: readonly GaugeFamily[] = [
   plain('upstream_read_timestamp_seconds', 'When the lists of the service were last read.', ({ live }) =>
     inSeconds(live.upstream?.readAtMs ?? null),

@@ -1,4 +1,4 @@
-/** What a person should know of or do something about, the gravest first. Everything here is pure. */
+/** The matters that a person should know of or act on, the gravest first. Everything here is pure. */
 
 import { durationText, sentence, sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
@@ -19,7 +19,7 @@ import { heldClause, heldFiles, STATES } from './targets.js';
  * @property {Selection | null} [selection] the targets that it is about
  */
 
-/** Held deletions that are listed one by one; of the others, their number is told. */
+/** The most held deletions that are listed one by one; of the others, the number is shown. */
 const HOLDS_LISTED = 5;
 
 /** Less free room than this share of the disk is worth a word. */

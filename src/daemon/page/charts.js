@@ -108,7 +108,7 @@ export function passBars(passes, { widthPx, heightPx, stepPx }) {
 }
 
 /**
- * What became of a pass, for its colour and its sign.
+ * The outcome of a pass, for its colour and its sign.
  * @param {PassNote} pass
  * @returns {PassBar['outcome']}
  */
@@ -120,7 +120,7 @@ export function outcomeOf({ result, summary }) {
 }
 
 /**
- * What became of a pass, as a clause.
+ * The outcome of a pass, as a clause.
  * @param {PassNote} pass
  * @returns {string}
  */

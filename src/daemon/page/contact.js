@@ -34,7 +34,7 @@ export function isOld(contact) {
 }
 
 /**
- * What to say when what is shown is not the present state; null when it is.
+ * The notice for a page that does not show the present state; null when it does.
  * @param {ContactState} state
  * @param {number | null} answeredAtMs when the daemon last answered, milliseconds since the epoch by the reader's clock
  * @param {number} nowMs milliseconds since the epoch by the reader's clock

@@ -1,4 +1,4 @@
-/** What the reader chooses of the targets: search, state, order. It is kept in the address, so that it can be passed on. */
+/** The reader's choice of targets: search, state, order. It is kept in the address, so that it can be passed on. */
 
 import { button, byId, element, setText } from '../../lib/page/dom.js';
 import { refill } from './refill.js';

@@ -1,4 +1,4 @@
-/** What there is to say of one target, below its row. */
+/** The details of one target, below its row. */
 
 import { element } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';

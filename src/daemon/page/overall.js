@@ -37,7 +37,7 @@ export function overallOf(report) {
 }
 
 /**
- * What is to be said when the daemon does not answer any more: what it said last proves nothing.
+ * The overall state when the daemon no longer answers: its last answer proves nothing about the present.
  * @param {Overall} last
  * @returns {Overall}
  */

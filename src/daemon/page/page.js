@@ -20,7 +20,7 @@ import { arrange, nextOrder } from './targets.js';
 /** @import { ContactState } from './contact.js' */
 /** @import { Report, Selection, Tone } from './targets.js' */
 
-/** What is announced of a search waits until the reader stops typing. */
+/** The wait before the result of a search is announced, in milliseconds: the reader may still be typing. */
 const TYPING_MS = 700;
 
 /** The page as a whole. */

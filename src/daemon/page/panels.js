@@ -1,4 +1,4 @@
-/** What wants attention, and the panels below the table. */
+/** The list of matters that need attention, and the panels below the table. */
 
 import { button, byId, drawing, element, setText } from '../../lib/page/dom.js';
 import { sizeText } from '../../lib/page/text.js';
@@ -96,7 +96,7 @@ function flagged(title, tone, { count, first }) {
   ];
 }
 
-/** Shows the credentials and what became of the settings. @param {Report} report */
+/** Shows the credentials, and whether the settings are in force. @param {Report} report */
 export function showAccess({ live }) {
   const { credentials, settings } = live;
   refill(byId('access'), { credentials, settings }, () => [

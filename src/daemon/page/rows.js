@@ -21,7 +21,7 @@ import { COLUMNS, STATES, troubleOf } from './targets.js';
  */
 
 /**
- * What is in the columns, by the name of the column; the first one is the heading of the row.
+ * The cells of a row, by the name of their column. The first column, `target`, is the heading of the row.
  * @type {Readonly<Record<Exclude<typeof COLUMNS[number]['name'], 'target'>, (target: Target) => Child[]>>}
  */
 const CELLS = {

@@ -125,7 +125,7 @@ function passInHand({ trigger, startedAtMs, planned, done, pulling }, pulls) {
 }
 
 /**
- * What a pull is at, below its name.
+ * The progress of a target's pull, shown below its name; null while none is under way.
  * @param {string} name
  * @param {Report['pulls']} pulls
  * @returns {Child}
@@ -179,7 +179,7 @@ function lastPass(last) {
 }
 
 /**
- * What a pull is at: `downloading 512 MB of 2.1 GB, 41 MB/s, 38 s left`.
+ * The progress of a pull: `downloading 512 MB of 2.1 GB, 41 MB/s, 38 s left`.
  * @param {Report['pulls'][number]} pull
  * @returns {string}
  */

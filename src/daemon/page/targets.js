@@ -1,4 +1,4 @@
-/** What the table of targets shows, and in which order. Everything here is pure. */
+/** The contents of the table of targets, and their order. Everything here is pure. */
 
 import { counted, numberText } from './format.js';
 
@@ -25,7 +25,7 @@ import { counted, numberText } from './format.js';
 /** @typedef {{ readonly column: ColumnName, readonly isDescending: boolean }} Order */
 
 /**
- * What is selected of the targets.
+ * The filter on the table of targets; state null for all of them.
  * @typedef {{ readonly search: string, readonly state: TargetState | null }} Selection
  */
 
@@ -141,7 +141,7 @@ export function countStates(targets) {
 }
 
 /**
- * What is wrong with a target, in a few words; null when nothing is.
+ * The trouble with a target, in a few words; null when there is none.
  * @param {Target} target
  * @returns {string | null}
  */

@@ -6,7 +6,7 @@ import { agoText, countdownText, elapsedText, utcText } from './format.js';
 /** @import { Child } from '../../lib/page/dom.js' */
 
 /**
- * A time that is told by its distance from now, which {@link tick} keeps right; null is `never`.
+ * A time shown by its distance from now, which {@link tick} keeps right; null is `never`.
  * @param {number | null} atMs milliseconds since the epoch
  * @param {'ago' | 'elapsed' | 'countdown' | 'clock'} [form]
  * @returns {Child}
@@ -21,7 +21,7 @@ export function timeNode(atMs, form = 'ago') {
 }
 
 /**
- * Puts all times right that are told by their distance from now.
+ * Corrects all times that are shown by their distance from now.
  * @param {ParentNode} root
  * @param {number} nowMs milliseconds since the epoch
  */

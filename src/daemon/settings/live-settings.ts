@@ -39,7 +39,7 @@ export interface SettingsPart {
   readonly prepare: (settings: RunSettings) => Promise<PreparedSettings>;
 }
 
-/** What settings of the embedded service say is nothing to the daemon. */
+/** The prefix of the embedded service's settings, which do not concern the daemon. */
 const FOREIGN = 'serve.';
 
 /**
@@ -114,7 +114,7 @@ function restartEvent(settings: readonly string[]): MirrorEvent {
   return { name: 'settings.restart_needed', settings };
 }
 
-/** What is wrong with settings, in one line. */
+/** The failure to take settings, with its message in one line. */
 function failureIn(error: unknown): EventFailure {
   const failure = eventFailure(error);
   return { ...failure, message: oneLine(failure.message) };

@@ -12,16 +12,16 @@ import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pas
 import type { State } from '../../mirror/state/state.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 
-/** What is known of an installation; outlives the process where there is a state to keep it in. */
+/** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;
 
-/** Who is told of what happens on the way to the service. */
+/** The listeners on the connection to the service. */
 interface ConnectionListeners {
   /** The service has said something that the next process must know at once: the memory holds it now. */
   readonly onWarning?: () => void;
   /** Bytes came. */
   readonly onProgress?: () => void;
-  /** Whether it is told that a key works of which nothing was known before, and not only what changes. */
+  /** Whether a key is reported the first time that it works, and not only when it begins to fail or works again. */
   readonly reportFirstAccept?: boolean;
   /** Whether this is for one run only. */
   readonly oneShot?: boolean;
@@ -87,7 +87,7 @@ function eventOf(change: KeyChange): MirrorEvent {
     : { name: 'credentials.refused', credential, place, nextAttemptAtMs: change.nextAttemptAtMs };
 }
 
-/** What is remembered of the installation at an address; nothing of another one. */
+/** The remembered facts about the installation at an address; empty when the state is about another address. */
 export async function recallInstallation(
   state: State,
   baseUrl: string,

@@ -24,7 +24,7 @@ type MirrorSettings = SettingsFor<'service' | 'directory'>;
 /** Wait after a target's first failure, and the longest wait, in milliseconds. */
 const TARGET_BACK_OFF = { firstDelayMs: 60_000, maxDelayMs: 3_600_000 };
 
-/** What passes go by, from the settings. */
+/** The policy of passes, from the settings. */
 export function policyOf(settings: SettingsFor<never>): PassPolicy {
   return {
     selection: createSelection(settings),
@@ -40,7 +40,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
   };
 }
 
-/** What an archive may hold, from the settings. */
+/** The limits on the contents of an archive, from the settings. */
 function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
   return {
     maxUnpackedBytes: archive.maxUnpackedSize,
@@ -52,7 +52,7 @@ function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
 
 /** Everything that passes need, opened: the directory is locked until it is closed. */
 export interface Mirror {
-  /** What a pass works with: to be asked for at the beginning of each, as it changes with the settings. */
+  /** Everything that a pass uses: read it anew at the beginning of each pass, as it changes with the settings. */
   readonly context: PassContext;
   readonly policy: PassPolicy;
   readonly store: MirrorStore;
@@ -60,9 +60,12 @@ export interface Mirror {
   readonly monitor: PullMonitor;
   /** Makes everything ready for other settings; nothing changes before they are taken. */
   readonly prepare: (settings: MirrorSettings) => Promise<PreparedSettings>;
-  /** Calls off what still asks a former service, and closes what settings before had opened and no pull uses any more: to be called between passes. */
+  /**
+   * Calls off pulls that ask a former service, and closes everything that earlier settings had opened and no pull uses any more.
+   * To be called between passes.
+   */
   readonly closeReplaced: () => Promise<void>;
-  /** Has one listener told of every new state, from now on, once it is durable and visible. */
+  /** Sets the one listener that receives every new state from now on, once it is durable and visible. */
   readonly onPublished: (listener: PassContext['onPublished']) => void;
   /** Takes back the pulls that wait, and waits for those that go on. */
   readonly pullsEnded: () => Promise<void>;
@@ -99,17 +102,17 @@ export function openMirrorStore(
   });
 }
 
-/** What is wanted of a mirror beside its settings. */
+/** The options of a mirror that are not settings. */
 export interface MirrorOptions {
   /** Whether a first mirror may be made beside what is in the directory already. */
   readonly adopt?: boolean;
   /** Called whenever the work of a pass has moved on. */
   readonly onProgress?: () => void;
-  /** Called as each pull begins, which may outlast its pass; gives what is called as it ends. */
+  /** Called as each pull begins, which may outlast its pass; returns a function to call as it ends. */
   readonly beginWork?: BeginWork;
-  /** Learns how far the work is. */
+  /** Keeps the progress of pulls. */
   readonly monitor?: PullMonitor;
-  /** Whether it is told that a key works of which nothing was known before: who stays would like to know. */
+  /** Whether a key is reported the first time that it works: wanted by a daemon, and not by a single run. */
   readonly reportFirstAccept?: boolean;
   /** Whether pulls that take long go on beside the passes that follow: a pass then ends without them. */
   readonly outlastsPasses?: boolean;
@@ -183,17 +186,17 @@ function atStart(): Pick<PassContext, 'now' | 'random' | 'reported' | 'rowGroups
   return { now: Date.now, random: Math.random, reported: new ReportedOnce(), rowGroups: new RowGroups() };
 }
 
-/** Says what was found when the directory was opened. */
+/** Emits events about the findings when the directory was opened. */
 function tellOpened({ recovered, canExchange, layout }: MirrorStore, emit: EventSink): void {
   for (const target of recovered) emit({ name: 'publish.recovered', target });
   if (!canExchange) emit({ name: 'publish.fallback', directory: layout.root });
 }
 
-/** What is set up by the settings in force, and what pulls still use of those before. */
+/** The setup of the settings in force, and earlier ones that pulls still use. */
 interface Setups {
   readonly current: () => Setup;
   readonly take: (next: Setup) => void;
-  /** Calls off what still asks another service than that in force, and closes what was replaced and is used no more. */
+  /** Calls off pulls that ask another service than the one in force, and closes replaced setups that no pull uses any more. */
   readonly closeReplaced: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -225,7 +228,7 @@ function createSetups(first: Setup, scheduler: PullScheduler<PullEnd>): Setups {
   };
 }
 
-/** What follows from settings that may change while the daemon runs. */
+/** Everything that is made from settings that may change while the daemon runs. */
 interface Setup {
   readonly baseUrl: string;
   readonly memory: InstallationMemory;

@@ -13,11 +13,11 @@ import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { openState, type State } from '../../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../../mirror/store/read-store.ts';
 
-/** What reports need of a mirror: kept apart from what passes need, which takes much longer to load. */
+/** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */
 
 const LEAST_STALENESS_MS = 15 * 60_000;
 
-/** What freshness is judged by, from the settings. */
+/** The policy by which freshness is judged, from the settings. */
 export function statusPolicyOf(settings: SettingsFor<never>): StatusPolicy {
   const periodMs = longestPeriodMs(settings.schedule, settings.timezone);
   return {
@@ -81,7 +81,7 @@ export async function openRecalledState(
   return state;
 }
 
-/** What can be read beside a daemon that is running: no lock is taken and nothing is written. */
+/** The directory and the state for reading beside a running daemon: no lock is taken and nothing is written. */
 export interface MirrorReader {
   readonly store: StoreReader;
   readonly state: State;

@@ -5,7 +5,7 @@ import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { SlowPulls } from '../../mirror/plan/target-status.ts';
 import type { State } from '../../mirror/state/state.ts';
 
-/** Keeps on record what goes on, for whoever looks from another process. */
+/** Records the progress of running work, for commands that look from another process. */
 export interface Notes {
   /** Takes in what happens, and passes it on. */
   readonly emit: EventSink;

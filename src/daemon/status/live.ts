@@ -46,7 +46,7 @@ export interface PassNote {
   readonly failure: EventFailure | null;
 }
 
-/** What the service said last of its repositories and workbooks. */
+/** Counts from the last lists of repositories and workbooks that the service gave. */
 export interface Upstream {
   /** Milliseconds since the epoch. */
   readonly readAtMs: number;
@@ -68,7 +68,7 @@ export interface CredentialState {
   readonly nextAttemptAtMs: number | null;
 }
 
-/** What became of the settings while the daemon runs. */
+/** Whether changed settings were taken over while the daemon runs. */
 export interface SettingsState {
   /** When they were last taken over. Milliseconds since the epoch. */
   readonly takenAtMs: number;
@@ -84,7 +84,7 @@ export interface HttpState {
   readonly problem: EventFailure | null;
 }
 
-/** What the daemon is doing, and did lately: all of it follows from its events. */
+/** The present and recent work of the daemon: all of it follows from its events. */
 export interface Live {
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
@@ -99,14 +99,14 @@ export interface Live {
   /** Milliseconds since the epoch. */
   readonly nextPassAtMs: number | null;
   readonly upstream: Upstream | null;
-  /** What the settings select of it. */
+  /** The part of those lists that the settings select; null before the lists were read. */
   readonly selection: SelectionCheck | null;
   readonly credentials: Readonly<Record<CredentialKind, CredentialState>>;
   readonly settings: SettingsState;
   readonly http: HttpState;
 }
 
-/** What holds when the daemon starts. */
+/** The state at the start of the daemon. */
 export function initialLive(nowMs: number): Live {
   const unknown: CredentialState = {
     state: 'unknown',
@@ -130,7 +130,7 @@ export function initialLive(nowMs: number): Live {
   };
 }
 
-/** What holds after an event: a pure function of what held before. */
+/** The state after an event: a pure function of the state before. */
 export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
   switch (event.name) {
     case 'daemon.scheduled':

@@ -37,7 +37,7 @@ export interface MirrorStatusReader {
 const LEAST_AGE_MS = 1000;
 const REST_PER_READING = 10;
 
-/** What comes seldom, and after which nothing may be told that is older. */
+/** Rare events after which the mirror is read again at once, as a reading from before must not be shown. */
 const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'pass.finished',
   'pass.failed',
@@ -46,10 +46,10 @@ const READ_AT_ONCE: ReadonlySet<string> = new Set([
   'target.whole',
 ]);
 
-/** What happened since the mirror was read: nothing, something that can wait a little, or something that cannot. */
+/** News since the mirror was read: none, some that can wait a little, or some that cannot. */
 type News = 'none' | 'some' | 'much';
 
-/** What was read of the mirror. */
+/** One reading of the mirror from the disk. */
 interface Reading extends Pick<MirrorStatus, 'stateFailure'> {
   readonly published: readonly Published[];
   readonly records: Awaited<ReturnType<State['records']>>;

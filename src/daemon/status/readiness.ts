@@ -61,7 +61,7 @@ export interface Listed {
   readonly selectsNothing: boolean;
 }
 
-/** What is known before the first pass: nothing. */
+/** The state before the first pass, when nothing is known. */
 export const NOT_LISTED: Listed = {
   isListed: false,
   isWhole: false,
@@ -72,7 +72,7 @@ export const NOT_LISTED: Listed = {
 /** Settings by which other targets may be there than those that the last pass looked at. */
 const SELECTING = /^(?:service\.baseUrl|targets|repositories\.|branches\.)/;
 
-/** What is known after an event. */
+/** The state after an event. */
 export function nextListed(listed: Listed, event: MirrorEvent): Listed {
   switch (event.name) {
     case 'settings.reloaded':
@@ -92,7 +92,7 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
   }
 }
 
-/** What the loop is doing. */
+/** The activity of the loop; `stuck` when running work has made no progress for too long. */
 export type LoopState = 'starting' | 'idle' | 'passing' | 'stuck' | 'stopping';
 
 /** Whether the loop moves. */

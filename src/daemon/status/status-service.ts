@@ -12,7 +12,7 @@ import { describeEvent } from '../log/messages.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import { packageVersion } from '../../lib/process/version.ts';
 
-/** What the daemon says of itself: status page, health, metrics and supervisor all ask here. */
+/** The one source of the daemon's status: status page, health, metrics and supervisor all ask here. */
 export interface StatusService {
   /** Takes in what happens, without secrets. */
   readonly sink: EventSink;

@@ -5,7 +5,7 @@ import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
 export interface Notifier {
   /** The daemon works; also the end of what `reloading` began. */
   readonly ready: () => void;
-  /** What it does, in one line; `systemctl status` shows it. */
+  /** Sends the present activity, in one line, for `systemctl status`. */
   readonly status: (text: TerminalText) => void;
   /** The settings are being read again, until the next `ready`. */
   readonly reloading: () => void;

@@ -1,7 +1,7 @@
-/** Tells whether the running work makes progress: whoever does some of it touches it. */
+/** Tells whether the running work makes progress: each piece of work that moves on calls `touch`. */
 export interface ProgressMonitor {
   readonly touch: () => void;
-  /** Work begins; until it ends, silence counts. Gives what says that it ended. */
+  /** Begins work; until it ends, silence counts. Returns a function to call when it has ended. */
   readonly begin: () => () => void;
   /** Whether any work that was begun has not ended. */
   readonly isWorking: () => boolean;

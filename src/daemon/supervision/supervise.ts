@@ -5,7 +5,7 @@ import type { CurrentPass, Live, PassNote } from '../status/live.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
-/** The daemon's word to whoever supervises it. */
+/** The daemon's messages to its supervisor. */
 export interface Supervision {
   /** Takes in what happens, after the status service has. */
   readonly sink: EventSink;
@@ -59,15 +59,15 @@ export function supervise(
   };
 }
 
-/** What a watchdog works with. Durations in milliseconds. */
+/** The limits and listeners of a watchdog. Durations in milliseconds. */
 export interface WatchdogOptions {
   /** How long the running work has made no progress; 0 while there is none. */
   readonly silentMs: () => number;
-  /** From when on it is stuck. */
+  /** The silence from which on the work counts as stuck. */
   readonly stuckAfterMs: () => number;
   /** Tells the supervisor that all is well. */
   readonly feed: () => void;
-  /** How often it is looked at. */
+  /** The time between two looks at the work. */
   readonly intervalMs: number;
   /** Called once each time that the work gets stuck. */
   readonly onStuck: (silentMs: number) => void;
@@ -75,7 +75,7 @@ export interface WatchdogOptions {
 
 /**
  * Feeds a supervisor's watchdog for as long as the event loop turns and the running work makes progress: a timer alone would go
- * on feeding it beside a pass that hangs. Gives what stops it.
+ * on feeding it beside a pass that hangs. Returns a function that stops it.
  */
 export function startWatchdog(options: WatchdogOptions): () => void {
   let wasStuck = false;
@@ -115,7 +115,7 @@ function describeSlow({ slow }: Live): string {
   return slow.length === 0 ? '' : `; still pulling ${named(slow.map(({ target }) => target))}`;
 }
 
-/** Whoever asks for the status page finds nobody there who could say why. */
+/** Says why there is no status page, as the page itself cannot. */
 function describeHttp({ http }: Live): string {
   return http.problem === null ? '' : `; no status page: ${oneLine(http.problem.message)}`;
 }

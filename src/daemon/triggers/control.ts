@@ -1,20 +1,20 @@
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { STOP_SIGNALS } from '../../lib/process/signals.ts';
 
-/** What the daemon is told from outside, from its very beginning to its very end. */
+/** The orders that the daemon receives from outside, from its very beginning to its very end. */
 export interface Control {
   /** Resolves when the daemon is to stop, with the exit code that it is to end with. */
   readonly stopped: Promise<ExitCode>;
   readonly stop: (exitCode: ExitCode) => void;
-  /** What SIGHUP asks for; nothing until the loop is there. */
+  /** Called on SIGHUP; does nothing until the loop is there. */
   onHangUp: () => Promise<void>;
-  /** What SIGUSR2 asks for. */
+  /** Called on SIGUSR2. */
   onToggleLevel: () => void;
   /** Stops listening. */
   readonly close: () => void;
 }
 
-/** Listens to signals. @param onStopping is told of the signal that stops the daemon */
+/** Listens to signals. @param onStopping receives the signal that stops the daemon */
 export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): Control {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<ExitCode>();
   const onStop = (signal: NodeJS.Signals): void => {

@@ -32,8 +32,8 @@ export function watchLeases(
 }
 
 /**
- * Has what a person wants tried at once be tried, rather than at the next tick of the schedule. A request that a pass could not carry
- * out waits for the next one, and is told of once.
+ * Has targets tried at once when a person asks for it, rather than at the next tick of the schedule. A request that a pass could
+ * not carry out waits for the next one, and is reported once.
  * @param retries the targets that are asked for
  */
 export function watchRetries(

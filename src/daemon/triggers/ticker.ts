@@ -22,7 +22,7 @@ export interface Ticker {
  * Ticks on a schedule. Where the time of day was set, or the machine has slept, it ticks at once and reckons anew: a timer that
  * leads to a time which is now days ahead would let nothing happen for days.
  * @param onTick called at every tick
- * @param onNext is told of the time of the next tick, in milliseconds since the epoch, at first and whenever it is another one
+ * @param onNext receives the time of the next tick, in milliseconds since the epoch, at first and whenever it changes
  */
 export async function startTicker(
   times: TickerTimes,
@@ -90,12 +90,12 @@ export interface Clocks {
 /** How often the clocks are compared, in milliseconds. */
 const COMPARE_EVERY_MS = 10_000;
 
-/** What NTP adjusts within that time, and what a busy machine comes too late by, is less, in milliseconds. */
+/** Smaller differences are no jump, in milliseconds: NTP adjusts less in that time, and a busy machine is less late. */
 const TOLERANCE_MS = 5000;
 
 /**
- * Tells when the time of day was set, or the machine has slept: timers that were reckoned before lead to wrong times. Gives what
- * ends the watch.
+ * Calls back when the time of day was set, or the machine has slept: timers that were set before end at wrong times. Returns a
+ * function that ends the watch.
  */
 function watchClock(
   onJump: () => void,

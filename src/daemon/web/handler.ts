@@ -75,7 +75,7 @@ async function replyTo(
     : refusal(503, 'Too many event streams are open.', { 'retry-after': '30' });
 }
 
-/** Refuses what is to be refused whatever was asked for. */
+/** Refuses a request for reasons that do not depend on its path. */
 function refuseEarly(
   { method, headers }: IncomingMessage,
   token: string | null,

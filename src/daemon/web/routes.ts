@@ -43,7 +43,7 @@ export function createRoutes(
   onReply: () => void,
 ): ReadonlyMap<string, Route> {
   const schema = JSON.stringify(statusJsonSchema());
-  // Those who come together are given one report, and so one content.
+  // Requests at the same time share one report, and so one content.
   const metrics = oncePerReport(async (report) => {
     const { contentType, text } = await renderMetrics(report);
     return packableBody(contentType, text);

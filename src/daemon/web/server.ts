@@ -54,7 +54,7 @@ const LIMITS: ServerLimits = {
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
 /**
- * Reads the page and makes the server; it does nothing before it is told to listen.
+ * Reads the page and makes the server, which does nothing before `listen` is called.
  * @throws MirrorError `http.unusable` when the page is not there
  */
 export async function createWebServer(options: WebServerOptions): Promise<WebServer> {

@@ -16,7 +16,7 @@ export interface HttpSide {
   readonly close: () => Promise<void>;
 }
 
-/** How often who watches is told that pulls have moved on, in milliseconds. */
+/** How often those who watch the page are told that pulls have moved on, in milliseconds. */
 const MOVING_EVERY_MS = 2000;
 
 /** When an address that cannot be listened on is tried again. */
@@ -87,7 +87,7 @@ interface Trying {
   readonly giveUp: () => Promise<void>;
 }
 
-/** Makes such a thing. @param onFailure is told of each failure, but not twice in a row of the same */
+/** Repeats work until it succeeds. @param onFailure receives each failure, but not the same one twice in a row */
 function untilDone(
   work: () => Promise<void>,
   onFailure: (error: unknown) => void,

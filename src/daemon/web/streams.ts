@@ -17,7 +17,7 @@ export interface EventStreams {
   readonly hasRoom: () => boolean;
   /** Makes an answer, the head of which was sent, a stream; it is forgotten when its connection ends. */
   readonly add: (response: ServerResponse) => void;
-  /** Tells all of them, a second later, that something changed; what changes until then is told with it. */
+  /** Tells all of them, a second later, that something changed; changes until then are part of the same message. */
   readonly notify: () => void;
   /** Ends all of them at once. */
   readonly close: () => void;
