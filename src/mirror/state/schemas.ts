@@ -185,7 +185,7 @@ export const lastPassSchema = z.object({
     .default(null),
 });
 
-/** A tree as the command after publishing was told of it, with the path of its target. */
+/** A tree as the command after publishing last received it, with the path of its target. */
 export const toldTreeSchema = z.object({
   target,
   repositoryId: z.string(),

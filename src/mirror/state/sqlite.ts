@@ -17,7 +17,7 @@ const BUSY_TIMEOUT_MS = 5000;
 /**
  * Opens the embedded store. A file that is damaged or of another program is put aside: what it remembered is found out
  * again from the disk and from the service.
- * @param onReset is told why the store begins anew
+ * @param onReset receives the reason why the store begins anew
  */
 export async function openSqlite(file: string, onReset: (reason: string) => void): Promise<Backend> {
   for (const name of await removeForeign(file)) onReset(`${name} was not a plain file; it was removed`);
@@ -36,7 +36,7 @@ export async function openSqlite(file: string, onReset: (reason: string) => void
 const FILES = ['', '-wal', '-shm', '-journal'];
 
 /**
- * Removes what is no plain file where the files of the store belong.
+ * Removes anything but plain files where the files of the store belong.
  * @returns what was removed
  * @throws what keeps it from being removed
  */
@@ -53,7 +53,8 @@ async function removeForeign(file: string): Promise<string[]> {
 
 /**
  * Opens the embedded store for reading beside the process that writes it; null where there is none, or none that can be
- * read. Who may not write in its folder reads what was last brought into the main file (sqlite.org/wal.html, section 5).
+ * read. A reader who may not write in its folder sees the state that was last brought into the main file (sqlite.org/wal.html,
+ * section 5).
  */
 export function openSqliteForReading(file: string): Backend | null {
   const immutable = pathToFileURL(file);

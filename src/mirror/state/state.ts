@@ -86,7 +86,7 @@ export async function openState(options: StateOptions) {
     saveProgress: (present: StoredProgress) => progress.write(present),
     /** The trees that the command after publishing was told of, by the path of their target. */
     toldTrees: () => attempt(() => readToldTrees(told)),
-    /** Notes what the command was told of a target; null for nothing any more. */
+    /** Notes the tree that the command was last told of for a target; null for none any more. */
     saveToldTree: (target: string, tree: ToldTree | null) => attempt(() => writeToldTree(told, target, tree)),
     /** The troubles that the webhook was told and that are not over. */
     troubles: troubles.read,

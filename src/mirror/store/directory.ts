@@ -61,7 +61,7 @@ async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
   }
 }
 
-/** Runs what opening needs; what the file system refuses is a fault of the setting. */
+/** Runs a step of opening; a refusal by the file system is a fault of the setting. */
 export async function usable<T>(root: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -124,13 +124,13 @@ export async function probeExchange(layout: DirectoryLayout, native: NativeCalls
 const ID_FILE = 'directory-id';
 const MAX_ID_BYTES = 1024;
 
-/** What tells a directory apart from others; null where it was never opened, or came here without its private folder. */
+/** The id of a directory, a UUID; null where it was never opened, or came here without its private folder. */
 export async function knownDirectoryId(layout: DirectoryLayout): Promise<string | null> {
   const id = (await readOwnText(join(layout.internal, ID_FILE), MAX_ID_BYTES))?.trim() ?? '';
   return z.uuid().safeParse(id).success ? id : null;
 }
 
-/** Gives a directory what tells it apart from others. */
+/** Gives a directory a new id, which tells it apart from others. */
 export async function makeDirectoryId(layout: DirectoryLayout): Promise<string> {
   const id = randomUUID();
   await replaceFile(join(layout.internal, ID_FILE), `${id}\n`, layout.staging);

@@ -7,13 +7,13 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
 
-/** What file systems keep in their topmost folder (mkfs.ext4(8), snapshots of NetApp and ZFS): a volume with nothing else is empty. */
+/** Names in the topmost folder of a volume (mkfs.ext4(8), snapshots of NetApp and ZFS): with nothing else, it is empty. */
 const OF_FILE_SYSTEMS: ReadonlySet<string> = new Set(['lost+found', '.snapshot', '.zfs']);
 
-/** What the embedded service keeps in its directory: two of these together are nothing else. */
+/** Names that the embedded service keeps in its directory: no other directory holds two of them. */
 const OF_SERVER: readonly string[] = ['repositories', 'repositories.json', 'serve.lock', 'keys', 'external'];
 
-/** How many names a refusal tells. */
+/** How many names a refusal shows. */
 const NAMES_SHOWN = 5;
 
 /**
@@ -40,7 +40,7 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
   }
   if (adopt) return;
   const others = names.filter((name) => !OF_FILE_SYSTEMS.has(name)).sort();
-  // That of a system's user may be the directory of its mirror, and nothing else.
+  // The home directory of a system user may be the directory of its mirror, if it holds nothing else.
   if (others.length === 0) return;
   const what =
     root === (await resolved(homedir()))

@@ -8,30 +8,30 @@ import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
 import { parseManifest } from './manifest-text.ts';
 import { forEachInSlices } from './slices.ts';
 
-/** Reads what is published, from the manifests: the disk is the truth. */
+/** Reads which targets are published, from the manifests: the disk is the truth. */
 export interface Inventory {
   /** Everything that has a manifest. A manifest that cannot be understood counts as none. */
   readonly read: () => Promise<InventoryReading>;
-  /** Takes what is remembered of trees, so that their manifests need not be read. */
+  /** Takes remembered summaries of trees, so that their manifests need not be read. */
   readonly recall: (trees: Iterable<RememberedTree>) => void;
 }
 
-/** What an inventory found. */
+/** The targets that an inventory found. */
 export interface InventoryReading {
   readonly published: readonly Published[];
-  /** Paths whose manifest the disk does not give: what stands there is not known, which is not the same as nothing. */
+  /** Paths whose manifest cannot be read: their contents are unknown, which is not the same as none. */
   readonly unreadable: readonly string[];
-  /** What is to be remembered of the published trees, by their paths. */
+  /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
 }
 
-/** What is known of a manifest; `tree` is null where it cannot be understood. */
+/** A manifest as it was last read, with the stamp of its file; `tree` is null where it cannot be understood. */
 interface KnownManifest {
   readonly stamp: string;
   readonly tree: RememberedTree | null;
 }
 
-/** Makes an inventory that reads a manifest only when its file is another than the one of which a summary is at hand. */
+/** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
 export function createInventory(layout: DirectoryLayout): Inventory {
   let known = new Map<string, KnownManifest>();
   return {
@@ -65,7 +65,7 @@ export function createInventory(layout: DirectoryLayout): Inventory {
   };
 }
 
-/** What is known of a target's manifest, if it is of the same file, or else what that says; null where there is none. */
+/** The known summary of a target's manifest while its file is the same, else one newly read; null where there is no file. */
 function lookAt(
   layout: DirectoryLayout,
   path: string,
@@ -85,7 +85,7 @@ function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {
   return { stamp, summary, check: checkOf({ stamp, summary }) };
 }
 
-/** What is to be remembered of a tree that was just published with this manifest; null where that is not what stands there. */
+/** The summary to remember of a tree that was just published with this manifest; null where its manifest file is gone. */
 export async function treeToRemember(
   layout: DirectoryLayout,
   path: string,

@@ -14,17 +14,17 @@ export interface DirectoryLayout {
   readonly internal: string;
   readonly staging: string;
   readonly trash: string;
-  /** What persons let through, one file each. */
+  /** Held changes that people approved, one file each. */
   readonly approvals: string;
-  /** What persons want tried at once, one file each. */
+  /** Targets that people want tried at once, one file each. */
   readonly retries: string;
-  /** What held deletions of files are about, one list a target. */
+  /** Lists of the files in held deletions, one for each target. */
   readonly heldFiles: string;
   /** Names the trees that are to be put right. */
   readonly driftNote: string;
   /** Promises that nothing is published for a while, one file each. */
   readonly leases: string;
-  /** Locked by whoever publishes, and by whoever takes a lease, for as long as it takes. */
+  /** Locked while a process publishes, and while one takes a lease. */
   readonly gate: string;
   readonly lockFile: string;
   readonly stateFile: string;

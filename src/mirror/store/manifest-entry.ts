@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 
 const PAIRS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
 
-/** Makes what writes the moments of a manifest, several times faster than `toISOString`: the files of one tree have few days. */
+/** Makes a writer of times, several times faster than `toISOString`: the files of one tree have few different days. */
 export function instantFormatter(): FormatInstant {
   let lastDay = Number.NaN;
   let lastText = '';

@@ -15,7 +15,7 @@ interface Recent {
 /** How many of them are known. */
 const MOST_RECENT = 64;
 
-/** The manifests that were read last, by their paths: whoever still has one spares the next who asks reading it again. */
+/** The manifests that were read last, by their paths: while one is still in use, nobody else has to read it again. */
 const recent = new Map<string, Recent>();
 
 /** The problem with a manifest on disk, as a sentence without its end; null where there is none. */

@@ -35,7 +35,7 @@ import { findLost, readTargetList, writeTargetList } from './target-list.ts';
 import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
 import type { MirrorStore } from './store.ts';
 
-/** What the setting `dedup` means. */
+/** How equal contents are shared, by the value of the setting `dedup`. */
 const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as const;
 
 /** How a store is opened. */
@@ -53,7 +53,7 @@ export interface StoreOptions {
   readonly now: () => number;
   /** How long the lock on publishing is waited for, in milliseconds; a minute unless told. */
   readonly gatePatienceMs?: number;
-  /** Is told of a look at all trees, as a directory that was copied or restored needs one. */
+  /** Receives the progress of a look at all trees, which a directory that was copied or restored needs. */
   readonly onScanned?: (doneTargets: number, targets: number) => void;
   /** Called whenever bytes were read or written for a pass. */
   readonly onProgress?: () => void;
@@ -122,7 +122,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   }
 }
 
-/** What is noted for persons and for the next process. */
+/** The part of a store that keeps notes for people and for the next process: held files, retries and approvals. */
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
@@ -145,7 +145,7 @@ function notesOf(
   };
 }
 
-/** The list of the targets: what of it is lost, and how it is written anew. */
+/** The part of a store that keeps the list of targets: it finds lost ones, and writes the list anew. */
 function targetsOf(
   { layout, checkDirectory, now }: PublishContext,
   inventory: Inventory,
@@ -189,7 +189,7 @@ function unlessLeased({
   };
 }
 
-/** Reads what is published in the directory that was locked. */
+/** Reads the published targets in the directory that was locked. */
 async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<InventoryReading> {
   await lock.check();
   return inventory.read();

@@ -8,14 +8,14 @@ import { readManifest } from './manifest-file.ts';
 import { readRetries } from './retries.ts';
 import type { MirrorStore } from './store.ts';
 
-/** What can be read of the mirror directory beside the process that writes it. */
+/** The parts of the store that can be read beside the process that writes the mirror directory. */
 export type StoreReader = Pick<
   MirrorStore,
   'layout' | 'id' | 'published' | 'inventory' | 'recall' | 'manifest' | 'leases' | 'approvals' | 'retries'
 >;
 
 /**
- * Reads what is published without taking the lock and without writing anything: for `plan`, `status` and `why`.
+ * Reads the published targets without taking the lock and without writing anything: for `plan`, `status` and `why`.
  */
 export async function readStore(directory: string): Promise<StoreReader> {
   const layout = layoutOf(directory);

@@ -26,16 +26,16 @@ export interface MirrorStore {
   readonly recover: (signal?: AbortSignal) => Promise<readonly string[]>;
   readonly published: () => Promise<readonly Published[]>;
   readonly inventory: () => Promise<InventoryReading>;
-  /** Takes what is remembered of trees, so that their manifests need not be read. */
+  /** Takes remembered summaries of trees, so that their manifests need not be read. */
   readonly recall: Inventory['recall'];
-  /** What is to be remembered of a tree that was just published with this manifest. */
+  /** The summary to remember of a tree that was just published with this manifest; null where its manifest file is gone. */
   readonly treeToRemember: (path: string, manifest: Manifest) => Promise<RememberedTree | null>;
-  /** The targets of the inventory that are gone with their manifests, and what is wrong with the inventory, if anything is. */
+  /** The targets of the inventory that are gone with their manifests, and the problem with the inventory; null for none. */
   readonly lostTargets: () => Promise<{
     readonly lost: readonly ListedTarget[];
     readonly problem: string | null;
   }>;
-  /** Makes the inventory name what is published. @param awaited lost targets that are to stay in it */
+  /** Makes the inventory name the published targets. @param awaited lost targets that are to stay in it */
   readonly saveTargets: (awaited: readonly ListedTarget[]) => Promise<void>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /**

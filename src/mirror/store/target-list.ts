@@ -48,7 +48,7 @@ const listSchema = z.strictObject({
   written_at: z.iso.datetime(),
 });
 
-/** What the digest is of: everything else, its keys sorted, without any space. */
+/** The part of the list that its digest covers: everything but the digest, with sorted keys and without any space. */
 function bodyOf({ writtenAtMs, targets }: TargetList): Omit<z.infer<typeof listSchema>, 'sha256'> {
   return {
     format: FORMAT,
@@ -63,7 +63,7 @@ function digestOf(list: TargetList): string {
     .digest('hex');
 }
 
-/** Reads the list. Whoever can write the directory, or a backup of it, may have written it. @throws what the system does not let us read */
+/** Reads the list, which anyone who can write to the directory or a backup may have written. @throws system errors of reading */
 export async function readTargetList(layout: DirectoryLayout): Promise<TargetListFound> {
   const found = await readOwnFile(layout.targetList, MAX_LIST_BYTES);
   if (found.kind === 'missing') return { kind: 'missing' };
@@ -106,7 +106,7 @@ export async function writeTargetList(
   const mirrored = published.map(listedTarget);
   const keys = new Set(mirrored.map(targetKey));
   const manifests = new Set(await manifestPaths(layout));
-  // Whose the tree of a manifest is that cannot be read now, the list alone knows.
+  // For a manifest that cannot be read now, only the list knows to which target its tree belongs.
   const kept = before.filter(({ path }) => manifests.has(path));
   const stillLost = awaited.filter((target) => !keys.has(targetKey(target)));
   const byPath = new Map([...stillLost, ...kept, ...mirrored].map((target) => [target.path, target]));
@@ -152,7 +152,11 @@ export async function findLost(
   );
 }
 
-/** What left the mirror since a time, by its last path and by whose it was: a tree may have moved before it was retired. */
+/**
+ * The trees that were retired since a time, by their last paths and by the keys of their targets: a tree may have moved before
+ * it was retired.
+ * @param sinceMs milliseconds since the epoch
+ */
 async function departedSince(
   layout: DirectoryLayout,
   sinceMs: number,

@@ -28,7 +28,7 @@ export interface WholeEntry {
   readonly sources: ReadonlyMap<string, { readonly file: string; readonly isLinkable: boolean }>;
 }
 
-/** Is told of bytes that were read or copied, of so many in all. */
+/** Receives the bytes of each part that was read or copied, and the bytes of all parts. */
 type OnBytes = (bytes: number, totalBytes: number) => void;
 
 function sizeOf({ files }: Manifest): number {

@@ -57,7 +57,7 @@ export async function acquireLease(
     const grantedAtMs = now();
     const lease = { id, holder, takenAtMs: grantedAtMs, untilMs: grantedAtMs + durationMs };
     await write(layout, lease);
-    // Whoever ended the first one meanwhile let publishes begin that are to come to their end, too.
+    // If someone ended the first lease meanwhile, publishes may have begun: these must end before the lease is given, too.
     await waitForPublishes(native, handle.fd, signal);
     const interrupted = await interruptedOf(layout);
     await refuseUnseen(layout, lease, now());
@@ -93,7 +93,7 @@ async function interruptedOf(layout: DirectoryLayout): Promise<readonly string[]
   );
 }
 
-/** Makes sure that whoever publishes sees a lease. @throws MirrorError `lease.not_granted` */
+/** Makes sure that a publishing process sees a lease. @throws MirrorError `lease.not_granted` */
 async function refuseUnseen(layout: DirectoryLayout, { id }: Lease, nowMs: number): Promise<void> {
   const { inForce } = await onDisk('reading the lease back', () => readLeases(layout, nowMs));
   if (inForce.some((lease) => lease.id === id)) return;

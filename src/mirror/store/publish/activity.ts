@@ -1,9 +1,9 @@
 /**
- * Which targets are being published: whoever holds a tree against its manifest can tell by it whether either changed
+ * Which targets are being published. Code that compares a tree with its manifest sees by it whether either changed
  * meanwhile, as a publish changes the one a moment before the other.
  */
 export interface PublishActivity {
-  /** Notes that targets are about to change; gives what notes that they have. */
+  /** Notes that targets are about to change; returns a function to call when they have. */
   readonly begin: (paths: readonly string[]) => () => void;
   /** A number that changes with every change of a target; null while one is going on. */
   readonly stateOf: (path: string) => number | null;

@@ -8,7 +8,7 @@ import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
-/** What carrying out an intent works with. */
+/** Everything that is needed to carry out an intent, during a publish or in recovery. */
 export interface IntentContext {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
@@ -56,7 +56,7 @@ export async function isApplied(context: IntentContext, stage: string, intent: I
   }
 }
 
-/** Does what follows the decisive step. Can be done again after being cut off anywhere in it. */
+/** Does the work that follows the decisive step. Can be repeated after it was cut off anywhere. */
 export async function finishIntent(context: IntentContext, stage: string, intent: Intent): Promise<void> {
   const { layout } = context;
   const published = treePath(layout, intent.path);

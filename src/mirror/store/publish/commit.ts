@@ -14,7 +14,7 @@ import { foldersOfIntent, refuseLinks } from '../links.ts';
 import type { DedupCandidates } from './dedup.ts';
 import { applyIntent, finishIntent, type IntentContext, isApplied } from './apply-intent.ts';
 
-/** What publishing works with. */
+/** Everything that publishing needs besides the staged tree. */
 export interface PublishContext extends IntentContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
@@ -22,13 +22,13 @@ export interface PublishContext extends IntentContext {
   readonly keepsReplaced: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** What everything passes that readers may notice. */
+  /** Every change that readers may notice passes it. */
   readonly gate: PublishGate;
-  /** Runs one at a time what makes and removes folders that several targets share. */
+  /** Runs work that makes or removes folders shared by several targets, one at a time. */
   readonly exclusively: <T>(work: () => Promise<T>) => Promise<T>;
   /** Targets whose last publish could not be completed, with why. */
   readonly unrecovered: Map<string, unknown>;
-  /** What is being published. */
+  /** Notes which targets are being published. */
   readonly activity: PublishActivity;
   readonly candidates: DedupCandidates;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */

@@ -10,7 +10,7 @@ import { manifestPaths } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 
-/** What tells a content apart from most others. */
+/** Size and checksum of a content, which tell it apart from most others but not from all. */
 export interface Content {
   readonly sizeBytes: number;
   readonly crc32: number;
@@ -20,7 +20,7 @@ export interface Content {
 export interface DedupCandidates {
   readonly sharing: Sharing;
   /**
-   * Published files that may hold contents, for each of them; whoever uses one reads it first.
+   * For each content, published files that may hold it; a caller must read a file before it uses it.
    * @throws MirrorError `disk.failed`
    */
   readonly candidatesOf: (contents: readonly Content[]) => Promise<readonly (readonly DedupCandidate[])[]>;
@@ -80,14 +80,14 @@ export function createDedupCandidates(layout: DirectoryLayout, sharing: Sharing)
   };
 }
 
-/** What is known of the published trees. */
+/** An index of the contents of the published trees. */
 class Known {
   private readonly table = new ContentTable();
   private readonly paths: string[] = [];
   private readonly numbers = new Map<string, number>();
   private present = 0;
 
-  /** Whether most of what is known was published over since. */
+  /** Whether most entries of the index were replaced by later publishes. */
   get isOutgrown(): boolean {
     return this.table.size > 100_000 && this.table.size > 2 * this.present;
   }

@@ -9,12 +9,12 @@ import type { DirectoryLayout } from '../layout.ts';
 import { readLeases, surelyInForce } from '../leases/lease-files.ts';
 
 /**
- * What everything passes that readers of the mirror may notice, or that takes away what they may still read: nothing begins while
- * a lease holds, and what has begun comes to its end before a lease is given.
+ * The gate for every step that readers of the mirror may notice, or that removes files that they may still read: no step begins
+ * while a lease holds, and a step that has begun ends before a lease is given.
  *
- * Whoever publishes takes a shared lock first and then looks for leases; whoever takes a lease writes it first and then has the
- * exclusive lock for an instant. So either the publish sees the lease, or the taker waits for the end of the publish. The kernel frees a
- * lock when its holder ends, however it ends (flock(2)).
+ * A publisher takes a shared lock first and then looks for leases; the taker of a lease writes it first and then has the
+ * exclusive lock for an instant. So either the publish sees the lease, or the taker waits for the end of the publish. The
+ * kernel frees a lock when its holder ends, however it ends (flock(2)).
  */
 export interface PublishGate {
   /**
@@ -128,7 +128,7 @@ export async function tryToPass<T>(
   }
 }
 
-/** Removes what holds links to published files. What is not let through now stays: recovery removes it before the next pass. */
+/** Removes folders with links to published files, if the gate allows it now; otherwise recovery does before the next pass. */
 export async function removeLinked(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
   await tryToPass(gate, remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS));
 }

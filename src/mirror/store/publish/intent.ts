@@ -30,9 +30,9 @@ function isHistoryPlace(path: string): boolean {
 }
 
 /**
- * What a stage is about to do to the published trees, written down before it begins. After a crash it tells whether the
- * one decisive step was taken: then the rest is done, otherwise the stage is thrown away. Every path leads where the program
- * itself would have had it lead.
+ * The change that a stage is about to make to the published trees, written down before it begins. After a crash it tells
+ * whether the one decisive step was taken: if so, the rest is done; otherwise the stage is thrown away. Every path leads where
+ * the program itself would have made it lead.
  */
 const intentSchema = z.discriminatedUnion('how', [
   /** The staged tree takes a place that is free. */

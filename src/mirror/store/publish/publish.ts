@@ -27,7 +27,7 @@ export interface Repair {
   readonly isApprovedDeletion?: boolean;
 }
 
-/** What a publish did. */
+/** The method by which a publish was done. */
 export interface PublishResult {
   readonly method: PublishMethod['kind'];
 }
@@ -81,7 +81,7 @@ export async function publishStage(
   });
 }
 
-/** What stands where a tree is to be published. */
+/** Looks at the place where a tree is to be published: its manifest, its tree, and whose they are. */
 async function lookAtPlace(
   { layout }: PublishContext,
   path: string,
@@ -100,7 +100,7 @@ async function lookAtPlace(
   return { present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
 }
 
-/** Where in the history the tree goes that is replaced, if it is to be kept. */
+/** The place in the history for the replaced tree; null if it is not to be kept. */
 async function placeForOld(
   context: PublishContext,
   path: string,
@@ -153,7 +153,7 @@ function changedMeanwhile(file: string, path: string): MirrorError {
   );
 }
 
-/** What someone put into a published tree. */
+/** Paths that someone else added to a published tree. @throws MirrorError `disk.failed` where a part of it cannot be read */
 async function foreignPaths(
   { layout }: PublishContext,
   path: string,
@@ -171,7 +171,7 @@ async function foreignPaths(
   return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);
 }
 
-/** Makes ready what a method needs beside the staged files. */
+/** Prepares everything that a method needs besides the staged files. */
 async function prepareStage(
   context: PublishContext,
   stage: Stage,

@@ -16,7 +16,7 @@ export type PublishMethod =
   /** File after file. */
   | { readonly kind: 'rename' };
 
-/** What the choice of a method depends on. */
+/** The facts that decide the method of a publish. */
 export interface PublishSituation {
   readonly mode: PublishMode;
   /** Whether the file system swaps directories. */

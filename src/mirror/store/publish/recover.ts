@@ -33,7 +33,7 @@ async function recoverBehindGate(context: PublishContext, signal?: AbortSignal):
   return { completed: [], unrecovered: new Map(paths.map((path) => [path, recovered.obstacle])) };
 }
 
-/** What became of the stages that were left behind. */
+/** The outcome of recovery, for stages that were left behind. */
 interface Recovered {
   /** Paths of the targets whose interrupted publish was completed. */
   readonly completed: readonly string[];

@@ -21,7 +21,7 @@ export type ShowStage = (
   signal: AbortSignal,
 ) => Promise<boolean>;
 
-/** Does what {@link ShowStage} says. */
+/** Makes the tree of hard links, has it looked at and removes it again, as {@link ShowStage} says. */
 export async function showStage(
   gate: PublishGate,
   ...[stage, { files }, look, signal]: Parameters<ShowStage>

@@ -8,7 +8,7 @@ import { STAGED } from './intent.ts';
 import { linkOrCopy } from '../links.ts';
 import type { Stage } from './stage.ts';
 
-/** What a stage is made of. */
+/** The folders of a stage, and the files that it holds so far. */
 export interface StagePlaces {
   readonly folder: string;
   /** The published tree of its target. */

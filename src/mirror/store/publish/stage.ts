@@ -30,7 +30,7 @@ export interface Stage {
   readonly publishedPlaceOf: (path: string) => string;
   /** Makes the folders around the place of a file. */
   readonly makeRoom: (path: string) => Promise<void>;
-  /** Removes what was made at the place of a file, if anything was. */
+  /** Removes the entry that was made at the place of a file, if there is one. */
   readonly drop: (path: string) => Promise<void>;
   /** Removes all that was made for the new tree. */
   readonly startAnew: () => Promise<void>;
@@ -57,11 +57,11 @@ export interface Stage {
   readonly discard: () => Promise<void>;
 }
 
-/** What a stage has to do with. */
+/** The parts of the store that a stage uses. */
 export interface StageSurroundings {
   /** Called whenever bytes were written, or a link was made. */
   readonly onProgress?: () => void;
-  /** Runs what removes links to published files, when it may; what it does not run is left for recovery. */
+  /** Runs the removal of links to published files when that is allowed; a removal that it does not run is left for recovery. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
   readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */

@@ -8,14 +8,14 @@ import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
-/** What is removed, and when. Times in milliseconds. */
+/** The rules for removing replaced trees and history. Times in milliseconds. */
 export interface SweepOptions {
   readonly readerGraceMs: number;
   readonly retention: RetentionPolicy;
 }
 
 /**
- * Removes leases that are over, replaced trees that no reader needs any more, and what the history keeps no longer.
+ * Removes leases that are over, replaced trees that no reader needs any more, and trees that the history no longer keeps.
  * @param historyNowMs the time by which the history is judged, in milliseconds since the epoch
  * @returns what the history lost, as `<target>/<name>`
  */
@@ -33,7 +33,7 @@ export async function sweep(
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
-/** Removes what is due, and what a clock that was ahead would keep for ever; nothing more once a lease holds. */
+/** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
 async function sweepTrash(
   { layout, gate, now }: PublishContext,
   readerGraceMs: number,

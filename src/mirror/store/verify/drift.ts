@@ -1,9 +1,9 @@
 import { byCodeUnits, foldersWith, type ManifestFile } from '../manifest.ts';
 
-/** What can stand at a path: `special` is anything that is no file, folder or symbolic link (inode(7)). */
+/** The kinds of entries at a path: `special` is anything that is no file, folder or symbolic link (inode(7)). */
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
-/** What stands at a path of a tree, itself and not what it may lead to. Paths are below the tree, with slashes. */
+/** An entry of a tree; links are not followed. Paths are below the tree, with slashes. */
 export type FoundEntry =
   | FoundFile
   | { readonly kind: Exclude<EntryKind, 'file'>; readonly path: string }
@@ -23,7 +23,7 @@ export interface FoundFile {
   readonly sha256: string | null;
 }
 
-/** What of a file is not as its manifest says. */
+/** The ways in which a file can differ from its manifest. */
 export type Modification = 'size' | 'mode' | 'mtime' | 'bytes' | 'not a file';
 
 /** One way in which a tree is not what its manifest says. */
@@ -31,12 +31,12 @@ export type Difference =
   | { readonly path: string; readonly kind: 'added'; readonly entry: EntryKind }
   | { readonly path: string; readonly kind: 'missing' }
   | { readonly path: string; readonly kind: 'modified'; readonly what: readonly Modification[] }
-  /** Whether it is as it should be cannot be said; `problem` is the system's reason. */
+  /** Could not be compared; `problem` is the system's reason. */
   | { readonly path: string; readonly kind: 'unreadable'; readonly problem: string };
 
 /**
- * Holds what was found of a tree against the files of its manifest. Folders are implied by files: one that is wanted for no
- * file and holds nothing counts as added, and one that holds something is told by what it holds.
+ * Compares the entries found in a tree with the files of its manifest. Folders are implied by files: a folder that no file
+ * needs counts as added if it is empty; otherwise its contents are reported.
  * @returns the differences, sorted by path
  */
 export function differencesOf(

@@ -21,7 +21,7 @@ export interface ExamineOptions {
   readonly depth: ExamineDepth;
   /** Ends the examination; its reason is thrown. */
   readonly signal: AbortSignal;
-  /** Is told of bytes as they are read. */
+  /** Receives the number of bytes as they are read. */
   readonly onBytes?: (bytes: number) => void;
   /** Digests of files that an earlier examination of the same tree read; taken on trust only where they agree. */
   readonly known?: Map<string, string>;

@@ -49,7 +49,7 @@ export async function readStampedManifest(
 }
 
 /**
- * Finds what stands below `mirror/` and belongs to no manifest: the topmost of it, sorted. Trees are not looked into.
+ * Finds entries below `mirror/` that belong to no manifest: only the topmost ones, sorted. Trees are not looked into.
  * @param targets paths of the targets that have a manifest
  */
 export async function findStrays(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {

@@ -39,16 +39,16 @@ export interface VerifyReport {
   readonly selected: number;
   readonly targets: readonly VerifiedTarget[];
   readonly unreadableManifests: readonly UnreadableManifest[];
-  /** What stands below `mirror/` and belongs to no manifest; looked for only when no targets are named. */
+  /** Entries below `mirror/` that belong to no manifest; looked for only when no targets are named. */
   readonly strays: readonly Stray[];
-  /** How many targets have a manifest in the whole directory, and how many should; null where nobody said. */
+  /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
   /** Targets of the inventory, of those that were asked for, that are gone with their manifests. */
   readonly lost: readonly ListedTarget[];
   /** The `inventory.json` of the directory; where it is `missing` or `damaged`, nothing tells what is lost. */
   readonly inventory: 'ok' | 'missing' | 'damaged';
-  /** What is wrong with a damaged one, as a sentence without its end. */
+  /** The problem with a damaged inventory, as a sentence without its full stop; null where it is not damaged. */
   readonly inventoryProblem: string | null;
   /** The process that has the lock of the directory, such as the daemon; null for none, or where that cannot be told. */
   readonly lockedByPid: number | null;
