@@ -24,7 +24,7 @@ export interface Archive {
   readonly skipped: readonly SkippedEntry[];
   /**
    * Brings entries to files, several at a time; each is checked against its size and CRC-32.
-   * @returns what became of them, in the order of the orders
+   * @returns their outcomes, in the order of `orders`
    * @throws MirrorError `archive.damaged`, `disk.*`; the reason of the signal
    */
   readonly extract: (

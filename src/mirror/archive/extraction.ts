@@ -20,7 +20,7 @@ export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: A
 export interface ExtractionOptions {
   readonly sharing: Sharing;
   readonly signal: AbortSignal;
-  /** Is told of bytes as they are read or written. */
+  /** Receives the number of bytes as they are read or written. */
   readonly onBytes: (bytes: number) => void;
 }
 
@@ -79,7 +79,7 @@ export async function extractAll(
   return extracted;
 }
 
-/** Has a batch extracted; a failure ends the other batches, too. */
+/** Extracts a batch; a failure ends the other batches, too. */
 async function extractBatch(
   request: ExtractRequest & { readonly entries: readonly { readonly packed: ArchiveEntry }[] },
   onBytes: (bytes: number) => void,

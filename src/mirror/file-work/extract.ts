@@ -16,7 +16,7 @@ const NEW_MODE = FILE_MODE & ~process.umask();
 
 /**
  * Brings entries of an archive to files, leaving out those whose known file is the same.
- * @param onBytes is told of bytes as they are written
+ * @param onBytes receives the number of bytes as they are written
  * @throws DamagedEntryError, StoppedError, DoingError
  */
 export async function extract(

@@ -29,8 +29,8 @@ const idle: Worker[] = [];
 let threads = 0;
 
 /**
- * Has a task done in a thread, in turn with others.
- * @param onBytes is told of bytes as they are written
+ * Does a task in a thread, in turn with others.
+ * @param onBytes receives the number of bytes as they are written
  * @throws MirrorError `disk.*`, `internal.defect`; DamagedEntryError, StoppedError
  */
 export function doInThread<Kind extends keyof Tasks>(

@@ -29,7 +29,7 @@ const TASKS: {
   walk: { doing: 'looking at a tree', work: walk },
 };
 
-/** Bytes that are told of together. */
+/** Bytes are added up to at least this number before they are reported to the main thread. */
 const TOLD_BYTES = 16 * 1024 * 1024;
 
 async function answer<Kind extends keyof Tasks>(

@@ -20,21 +20,21 @@ export interface StagedState {
   readonly target: string;
   /** The new inventory. */
   readonly manifest: Manifest;
-  /** What is published now; null for nothing. */
+  /** The inventory of the published tree; null where nothing is published. */
   readonly previous: Manifest | null;
   /** Where the whole new tree can be read, absolute. */
   readonly folder: string;
 }
 
-/** All that a pass works with. */
+/** Everything that a pass uses. */
 export interface PassContext {
   readonly service: PassService;
   readonly store: MirrorStore;
   readonly state: State;
   readonly openArchive: (path: string) => Promise<Archive>;
-  /** Is shown every new state before anybody else, and refuses it by throwing; null where nobody wants to see it. */
+  /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
-  /** Is told of every new state once it is durable and visible, and how it differs from the one before. */
+  /** Called with every new state once it is durable and visible, and with its difference from the one before. */
   readonly onPublished: (target: string, span: ChangeSpan) => void;
   readonly emit: EventSink;
   /** Called whenever bytes were written for the pass. */
@@ -43,9 +43,9 @@ export interface PassContext {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
-  /** Keeps what was computed of the rows of listings, for the next pass. */
+  /** Keeps values computed from the rows of listings, for the next pass. */
   readonly rowGroups: RowGroups;
-  /** What is reported once, for as long as it stays so. */
+  /** Remembers reported findings, so that each is reported once for as long as it lasts. */
   readonly reported: ReportedOnce;
   /** Knows how far the pulls are. */
   readonly monitor: PullMonitor;

@@ -12,7 +12,7 @@ export type CredentialKind = 'apiKey' | 'apiToken';
 /** Which of two secrets that are given for one purpose: the second one bridges a rotation. */
 export type CredentialPlace = 'first' | 'second';
 
-/** What went wrong, as an event carries it. */
+/** The parts of an error that events carry; hint null where there is no advice. */
 export interface EventFailure {
   readonly code: ErrorCode;
   readonly message: string;
@@ -63,7 +63,7 @@ export interface EventFields {
   'target.started': { target: string; reason: string };
   /** A pull takes long: others have its place now, and passes end without it where the program goes on after them. */
   'target.slow': { target: string; startedAtMs: number };
-  /** Such a pull is over. `result`: what became of it, in a word or by the code of an error. */
+  /** Such a pull is over. `result`: its outcome, in a word or by the code of an error. */
   'target.slow_ended': { target: string; result: string; durationMs: number };
   'target.pulled': TargetPulled;
   'target.moved': { from: string; target: string };
@@ -94,7 +94,7 @@ export interface EventFields {
   'settings.reloaded': { changed: readonly string[] };
   'settings.refused': EventFailure;
   'settings.restart_needed': { settings: readonly string[] };
-  /** What waited for a restart is as it was before. */
+  /** The settings that waited for a restart were changed back. */
   'settings.restart_unneeded': { settings: readonly [] };
   'log.level_changed': { level: string };
   'http.listening': { address: string };

@@ -75,7 +75,7 @@ function dueRetirements(plan: readonly Action[], results: readonly ActionResult[
 /** Outcomes of pulls after which what is published stays where it is. */
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
 
-/** Does what needs no contents, and gives the pulls that are left. */
+/** Carries out actions that need no contents, and gives the pulls that are left. */
 async function doWithoutContents(execution: Execution): Promise<{
   readonly done: readonly EndedResult[];
   /** Targets of which a pull of an earlier pass goes on. */
@@ -102,7 +102,7 @@ function outcomeOfHold({ guarded, missing, fingerprint }: HoldAction): Outcome {
   return { kind: missing ? 'missing' : 'held' };
 }
 
-/** Moves the tree of a renamed repository. Gives what became of the action, if that does not go. */
+/** Moves the tree of a renamed repository. Gives the result of the action if the move fails. */
 async function moveTree(execution: Execution, action: Action, from: string): Promise<EndedResult | null> {
   const { context } = execution;
   try {

@@ -8,7 +8,7 @@ import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
 import type { PullMeter } from './pull-monitor.ts';
 
-/** What became of one action. */
+/** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
 export interface ActionResult {
   readonly action: Action;
   readonly outcome: Outcome | Unfinished;
@@ -49,7 +49,7 @@ export interface ExecutePolicy {
 export interface PlannedPass {
   readonly plan: readonly Action[];
   readonly records: ReadonlyMap<string, TargetRecord>;
-  /** What is to be remembered of the published trees, by their paths. */
+  /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
 }
@@ -72,9 +72,9 @@ export interface Pull extends Pick<Execution, 'context' | 'policy' | 'approvals'
   readonly rows: readonly WorkbookRow[] | null;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
-  /** What is remembered of the target. */
+  /** The record of the target from before this pull. */
   readonly record: TargetRecord;
-  /** What is remembered of its published tree; null for nothing. */
+  /** The remembered summary of its published tree; null for none. */
   readonly tree: RememberedTree | null;
   /** When the service was asked for its lists. Milliseconds since the epoch. */
   readonly listedAtMs: number;
@@ -89,7 +89,7 @@ export function resultOf(action: Action, outcome: Outcome): EndedResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
 }
 
-/** Makes what reports each lease that something waits for, once. */
+/** Makes a function that reports each lease that something waits for, once. */
 export function leaseNoter(emit: PassContext['emit']): (lease: Lease) => void {
   const noted = new Set<string>();
   return ({ id, untilMs, holder }) => {
@@ -121,7 +121,7 @@ export function heldByLease(
   return resultOf(action, { kind: 'held' });
 }
 
-/** What an action that failed came to. @throws MirrorError what ends the whole pass */
+/** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
 export function failed(
   work: Pick<Execution, 'noteLease' | 'signal'>,
   action: Action,

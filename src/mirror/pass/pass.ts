@@ -18,7 +18,7 @@ import type { PassContext } from './context.ts';
 import type { State } from '../state/state.ts';
 import type { MirrorStore } from '../store/store.ts';
 
-/** What passes go by. */
+/** The rules that passes follow, for planning and for carrying out the plan. */
 export type PassPolicy = PlanPolicy & ExecutePolicy;
 
 /** How a pass went. */
@@ -185,7 +185,7 @@ async function sweepTrees(
     const pruned = await store.sweep(Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
   } catch (error) {
-    // Who stops waits for nothing; the next pass removes it.
+    // A stop does not wait for this: the next pass removes the rest.
     if (signal.aborted) return;
     emit({ name: 'publish.sweep_failed', ...eventFailure(error) });
   }

@@ -27,7 +27,7 @@ export async function lookAtPublished({ context, action, signal }: Pull): Promis
   return { manifest, isDamaged: differences.length > 0, isTrusted: trustOf(differences) };
 }
 
-/** What was done to a file that other targets have in common with this one was done to theirs: they are put right, too. */
+/** Marks other targets as drifted that share a changed file with this one: the change is in their trees, too. */
 async function noteSharers(
   store: MirrorStore,
   emit: EventSink,

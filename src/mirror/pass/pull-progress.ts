@@ -1,8 +1,8 @@
 import { type Amount, describeAmount } from '../../lib/text/amount.ts';
 
 /**
- * What a pull is at: `comparing` the published tree with its manifest, `downloading`, `unpacking`, or `publishing`, which includes
- * flushing to disk and the command hooks.beforePublish.
+ * The phases of a pull: `comparing` the published tree with its manifest, `downloading`, `unpacking`, and `publishing`, which
+ * includes flushing to disk and the command hooks.beforePublish.
  */
 export const PULL_PHASES = ['comparing', 'downloading', 'unpacking', 'publishing'] as const;
 export type PullPhase = (typeof PULL_PHASES)[number];
@@ -14,7 +14,7 @@ export interface PullProgress extends Amount {
   readonly phase: PullPhase;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** What came from the service so far, in all phases. */
+  /** Bytes that came from the service so far, in all phases. */
   readonly downloadedBytes: number;
   /** Time that the phase still takes at this speed, in milliseconds; null where that cannot be told. */
   readonly leftMs: number | null;
@@ -26,7 +26,7 @@ export interface ScanProgress {
   readonly targets: number;
 }
 
-/** What a pull is at, as a clause without its target. */
+/** The phase and progress of a pull, as a clause without its target. */
 export function describePhase(pull: PullProgress): string {
   return pull.doneBytes === 0 && pull.totalBytes === null
     ? pull.phase

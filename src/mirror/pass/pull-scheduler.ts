@@ -7,7 +7,7 @@ import type { PassService } from './context.ts';
 /** A pull that waits for a slot. No two that wait, or go on, are of the same target. */
 export interface QueuedPull<Result> extends Waiting {
   readonly action: PullAction;
-  /** What it asks: nobody may close that meanwhile. */
+  /** The service that it asks, which must stay open until the pull has ended. */
   readonly service: PassService;
   /** Begins it; never throws. The signal calls it off; `isAwaited` tells whether its pass still waits for it. */
   readonly begin: (signal: AbortSignal, isAwaited: () => boolean) => BegunPull<Result>;
@@ -17,7 +17,7 @@ export interface QueuedPull<Result> extends Waiting {
 export interface BegunPull<Result> {
   /** Resolves once the outcome is recorded; rejected by what would end every other pull, too. */
   readonly ended: Promise<Result>;
-  /** Is called once, if it takes long. Never throws. */
+  /** Called once, if the pull takes long. Never throws. */
   readonly onSlow: () => void;
 }
 
@@ -27,7 +27,7 @@ export interface RunningPull extends Pick<QueuedPull<unknown>, 'action' | 'servi
   readonly isSlow: boolean;
 }
 
-/** What the scheduler goes by. */
+/** The limits of the scheduler. */
 export interface SchedulerPolicy {
   readonly slots: Slots;
   /** A pull that takes longer gives its slot to the next one, in milliseconds. */
@@ -37,7 +37,7 @@ export interface SchedulerPolicy {
 /** The longest time that a timer takes, in milliseconds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** What ends every pull alike, and the next pass finds out by itself, if it still holds. */
+/** Codes of errors that end every pull alike; the next pass finds out by itself whether they still hold. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
 interface Entry extends RunningPull {
@@ -47,10 +47,10 @@ interface Entry extends RunningPull {
   readonly ended: Promise<void>;
 }
 
-/** Calls back once, after a time in milliseconds; gives what prevents that. */
+/** Calls back once, after a time in milliseconds; returns a function that prevents the call. */
 export type StartTimer = (onDue: () => void, afterMs: number) => () => void;
 
-/** Is called as a pull begins; gives what is called as it ends. */
+/** Called as a pull begins; returns a function to call as it ends. */
 export type BeginWork = () => () => void;
 
 const startTimeout: StartTimer = (onDue, afterMs) => {
@@ -69,12 +69,12 @@ export class PullScheduler<Result> {
   readonly #entries = new Map<string, Entry>();
   readonly #failures: unknown[] = [];
   #queue = createFairQueue<QueuedPull<Result>>([]);
-  /** What became of the pulls of the pass that waits; null while none does. */
+  /** The results so far of the pulls of the waiting pass; null while no pass waits. */
   #results: Result[] | null = null;
-  /** What the pulls ask that came last; null where there were none. */
+  /** The service that the latest pulls ask; null where there were none. */
   #service: PassService | null = null;
   #policy: SchedulerPolicy = { slots: { prompt: 0, all: 0, shared: 0 }, slowAfterMs: 0 };
-  /** Lets the pass go on that waits; null while none does. */
+  /** Lets the waiting pass go on; null while no pass waits. */
   #onIdle: (() => void) | null = null;
 
   /** @param outlastsPasses whether slow pulls go on beside the passes */
@@ -101,8 +101,8 @@ export class PullScheduler<Result> {
   /**
    * Begins pulls, which all ask the same service, in a fair order, in place of all that waited before. Returns when
    * all have ended or, where the scheduler outlasts the passes, when only slow ones are left and what waits for their slots.
-   * @returns what became of those of them that ended meanwhile
-   * @throws what a pull was rejected by: nothing more is begun then, and what would be waited for comes to its end before
+   * @returns the results of the pulls that ended meanwhile
+   * @throws the error by which a pull was rejected: nothing more is begun then, and pulls that are waited for end before
    */
   async run(pulls: readonly QueuedPull<Result>[], policy: SchedulerPolicy): Promise<readonly Result[]> {
     this.#policy = policy;
@@ -127,7 +127,7 @@ export class PullScheduler<Result> {
     this.#queue = createFairQueue<QueuedPull<Result>>([]);
   }
 
-  /** Ends pulls, by the keys of their targets, and waits for that; nobody is told of what they are rejected by. */
+  /** Ends pulls, by the keys of their targets, and waits for that; the errors by which they are rejected are not reported. */
   async callOff(keys: Iterable<string>): Promise<void> {
     const called = [...keys].flatMap((key) => this.#entries.get(key) ?? []);
     for (const { callOff } of called) callOff();

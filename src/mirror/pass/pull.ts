@@ -15,11 +15,11 @@ import type { Stage } from '../store/publish/stage.ts';
 import type { Repair } from '../store/publish/publish.ts';
 import { type Received, receiveNewVersions, receiveWhole } from './receive.ts';
 
-/** What a pull came to. */
+/** The end of a pull: its result, and the events about it. */
 export interface Pulled {
-  /** Null when the service has the target no longer, and its time has come. */
+  /** Null when the service no longer has the target, and it is time to retire it. */
   readonly result: EndedResult | null;
-  /** What is to be reported once the result is recorded. */
+  /** Events to emit once the result is recorded. */
   readonly news: readonly MirrorEvent[];
 }
 
@@ -100,7 +100,7 @@ async function publishChanges(
   return method;
 }
 
-/** Has a new state looked at by whoever may refuse it. A tree that was changed in doing so is put right by the next pass. */
+/** Passes a new state to `beforePublish`, which may refuse it. A tree that it changed is put right by the next pass. */
 async function askBefore(
   { context: { beforePublish, store, emit }, signal }: Pull,
   stage: Stage,
@@ -108,7 +108,7 @@ async function askBefore(
 ): Promise<void> {
   if (beforePublish === null) return;
   const refusals: unknown[] = [];
-  // Who refuses a state may have changed it all the same.
+  // A command that refuses a state may still have changed its files.
   const look = (folder: string): Promise<void> =>
     beforePublish({ ...state, folder }, signal).catch((error: unknown) => {
       signal.throwIfAborted();
@@ -130,7 +130,7 @@ async function askBefore(
   });
 }
 
-/** What is recorded and reported of contents that were compared and, where they differed, published. */
+/** The result and the events for contents that were compared and, where they differed, published. */
 async function pulled(
   { context, action }: Pull,
   done: {

@@ -9,11 +9,11 @@ import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
 import { recordPull } from './remember.ts';
 
-/** What became of the pulls of a pass. */
+/** The results of the pulls of a pass. */
 export interface PulledAll {
   /** One for each pull that is not among `gone`; what has ended is recorded. */
   readonly results: readonly ActionResult[];
-  /** Those of targets that the service has no longer, and whose time has come. */
+  /** Pulls of targets that the service no longer has, and that it is time to retire. */
   readonly gone: readonly PullAction[];
 }
 
@@ -120,8 +120,8 @@ function beginPull(pull: Pull, isAwaited: () => boolean, leaveSignals: () => voi
 }
 
 /**
- * Pulls a target and records what became of it; but for one that is gone, of which the pass that waits disposes. Puts right with it
- * what was known to differ in its tree.
+ * Pulls a target and records the outcome, except for a target that is gone: the waiting pass disposes of that one. Repairs known
+ * differences in its tree at the same time.
  */
 async function pullAndRecord(
   pull: Pull,
@@ -139,7 +139,7 @@ async function pullAndRecord(
     const ended = result ?? resultOf(action, { kind: 'missing' });
     became = ended.outcome.kind;
     await recordPull(pull, ended);
-    // Who looks at the records when it comes is to find there what it tells.
+    // Emitted after recording: a listener that reads the records must find the news there.
     for (const event of news) context.emit(event);
     return { kind: 'recorded', result: ended };
   } catch (error) {
@@ -152,7 +152,10 @@ async function pullAndRecord(
   }
 }
 
-/** What is found to differ after the plan was made waits for the next pass: the pull looks too shallowly for it. */
+/**
+ * Begins the repair of a drifted tree if the pull is thorough enough; returns a function to call with whether the tree is right.
+ * A shallow pull does not find every difference: one found after the plan was made waits for the next pass.
+ */
 function beginRepair({ context: { store }, action }: Pull): (isRight: boolean) => void {
   const isThorough = action.depth === 'bytes' || action.published === null;
   const path = action.moveFrom === null ? (action.published?.path ?? action.path) : action.path;

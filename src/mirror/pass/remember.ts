@@ -48,7 +48,7 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
   return outcome.kind === 'failed' && (subject === 'files' || isRetirement);
 }
 
-/** Remembers what became of actions, and reports it then. */
+/** Records the outcomes of actions, and then reports them. */
 export function recordAll(
   { context, policy, listing, records, trees }: Execution,
   results: readonly EndedResult[],
@@ -61,7 +61,7 @@ export function recordAll(
   return record({ context, policy, listedAtMs: listing.takenAtMs }, ends);
 }
 
-/** Remembers what became of a pull, and reports it then. */
+/** Records the outcome of a pull, and then reports it. */
 export function recordPull(pull: Pull, result: EndedResult): Promise<void> {
   return record(pull, [{ result, before: pull.record, tree: pull.tree }]);
 }
@@ -70,7 +70,7 @@ export function recordPull(pull: Pull, result: EndedResult): Promise<void> {
 interface ActionEnd {
   readonly result: EndedResult;
   readonly before: TargetRecord;
-  /** What is remembered of the published tree. */
+  /** The remembered summary of the published tree; null for none. */
   readonly tree: RememberedTree | null;
 }
 
@@ -104,7 +104,7 @@ async function record(
     if (before.held?.subject === 'files' && after.held?.subject !== 'files')
       await context.store.noteHeldFiles(action.target, null);
   }
-  // Who looks at the records when an event comes is to find there what it tells.
+  // Reported after recording: a listener that reads the records must find there what the event says.
   for (const { action, outcome, before, after } of steps) report(context, action, outcome, before, after);
 }
 

@@ -58,7 +58,7 @@ function workbookIn(key: string): string | null {
 /** How many flagged workbooks are named; of the others there is the number. */
 const FLAGGED_NAMED = 100;
 
-/** What a listing holds, and which workbooks the service flags in it. */
+/** The fields of `listing.read`: the size of a listing, and the workbooks that the service flags in it. */
 export function flaggedIn({
   repositories,
   repositoriesComplete,

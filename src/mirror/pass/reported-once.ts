@@ -1,11 +1,11 @@
-/** What passes report: wrong answers, settings that select nothing, targets that are lost. */
+/** The kinds of findings: wrong answers, settings that select nothing, targets that are lost. */
 type Subject = 'problems' | 'unmatched' | 'lost';
 
-/** Knows what the pass before found, so that nothing is reported again while it stays as it is. */
+/** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
 export class ReportedOnce {
   readonly #known = new Map<Subject, ReadonlySet<string>>();
 
-  /** Takes what a pass found. @returns what of it is new */
+  /** Takes the findings of a pass. @returns those that the pass before did not have */
   news(subject: Subject, found: Iterable<string>): string[] {
     const before = this.#known.get(subject);
     const now = new Set(found);

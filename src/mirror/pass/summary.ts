@@ -4,7 +4,7 @@ import type { Listing } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
 import type { ActionResult } from './execution.ts';
 
-/** What a pass came to, in numbers. @param durationMs milliseconds */
+/** The numbers of a pass, for its last event. @param durationMs milliseconds */
 export function summarise(
   trigger: Trigger,
   listing: Listing,

@@ -70,7 +70,7 @@ export async function unpack(
   };
 }
 
-/** What is read of an archive, and written where it is new: not what its checksum says is there already. */
+/** The bytes to read from an archive, and to write where they are new: without files that are there already by their checksum. */
 function bytesToRead(orders: readonly FileOrder[]): number {
   return orders.reduce(
     (sum, { order }) => sum + (order.known?.isSameByChecksum === true ? 0 : order.entry.sizeBytes),
@@ -86,7 +86,7 @@ function emptyArchive(listed: number): MirrorError {
   );
 }
 
-/** What is to become of a file of the new tree. */
+/** A file of the new tree, with the order to extract it. */
 interface FileOrder {
   readonly path: string;
   readonly order: ExtractionOrder;
@@ -94,7 +94,7 @@ interface FileOrder {
   readonly previous: ManifestFile | undefined;
 }
 
-/** What decides about a file of the archive. */
+/** The facts by which files of the archive are compared with the published ones. */
 interface Comparison {
   /** The rows of the branch, by path. */
   readonly rows: ReadonlyMap<string, WorkbookRow>;

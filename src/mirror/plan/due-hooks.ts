@@ -1,7 +1,7 @@
 import { type ManifestFile, treeChanges } from '../store/manifest.ts';
 import type { Published } from './targets.ts';
 
-/** A tree as the command after publishing was told of it. */
+/** A tree in the form in which the command after publishing receives it. */
 export interface ToldTree {
   readonly repositoryId: string;
   readonly repository: string;
@@ -24,7 +24,7 @@ export interface DueHook {
   readonly before: ToldTree | null;
 }
 
-/** A tree as the command is told of it. */
+/** The form in which the command receives a tree. */
 export function toldTree({
   repository,
   branch,

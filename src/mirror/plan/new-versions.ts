@@ -13,9 +13,9 @@ const MOST_SHARE = 0.5;
 /**
  * The workbooks that make all the difference between a published tree and a listing, if they may be pulled one by one.
  *
- * What is published must be one state that the service had. Each of several files is therefore held against the digest that
- * the listing has for it, so that together they are what was listed; without digests only a single one will do. Whatever is
- * not plainly a new version of a workbook, such as one that is listed no longer, needs the whole contents.
+ * A published tree must be one state that the service had. Each of several files is therefore compared with its digest in the
+ * listing, so that together they are the listed state; without digests only a single file may be pulled this way. Any
+ * difference that is not plainly a new version of a workbook, such as one no longer listed, needs the whole contents.
  * @param rows all rows of the target's repository
  * @returns null where the whole contents are needed
  */

@@ -83,7 +83,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
   const after = afterOutcome(before, step, policy);
   const { deselection, nowMs } = step;
   const isOther = after.held !== null && after.held.subject !== 'deselected';
-  // What else waits for a person is told first.
+  // Another matter that waits for a person is reported first.
   if (isOther) return after;
   const held = deselection === undefined ? null : heldSince(before.held, deselection, null, nowMs, policy);
   return { ...after, held };

@@ -28,7 +28,7 @@ export function heldFilesSentence({ first }: { readonly first: readonly string[]
   return ` Files that would go: ${first.slice(0, FILES_NAMED).join(', ')}${rest}.`;
 }
 
-/** That a pattern of the settings selects nothing, as a clause. */
+/** A clause that says that a pattern of the settings selects nothing. */
 export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPattern): string {
   const meant = nearest === null ? '' : `; the nearest name is ${JSON.stringify(nearest)}`;
   return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;

@@ -109,7 +109,7 @@ function publishedStatus(
   const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.comparedAtMs ?? tree.verifiedAtMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
-  // Who compared the whole tree later than the note was made put it right.
+  // A comparison of the whole tree after the note was made has put it right.
   const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
   return {
     target: tree.path,

@@ -10,14 +10,14 @@ import type { MirrorError } from '../../lib/errors/errors.ts';
 export const STALLS_IN_ALL = 10;
 
 /**
- * The share of such a time in which nobody was ready to take a download, from which on nothing can be said of how it moves: the
- * little that is left of it may be no more than what timers are late by.
+ * The share of such a period in which the receiver was not ready to take bytes, from which on a download's speed is not judged:
+ * the little time that is left may be no more than the delay of timers.
  */
 const UNJUDGED_SHARE = 0.9;
 
 /**
- * What a download must bring in the time above, which is about a hundred bytes a second with the default settings, and what a try
- * must bring to count as one that got further.
+ * The bytes that a download must bring in each period of `STALLS_IN_ALL` stall timeouts, about a hundred bytes a second with the
+ * default settings, and the bytes that a try must bring to count as one that got further.
  */
 export const LEAST_PROGRESS_BYTES = 64 * 1024;
 
@@ -33,7 +33,7 @@ export interface BodyBounds {
 
 /** Watches a download while it comes. */
 export interface Meter {
-  /** To be told of bytes that came. @throws MirrorError as the bounds say, when they are too many */
+  /** To be called with the number of bytes that came. @throws MirrorError as the bounds say, when they are too many */
   readonly came: (moreBytes: number) => void;
   /** Waits for something of our own, such as a slow disk: the service is not to blame for that time. */
   readonly excuse: (wait: Promise<unknown>) => Promise<void>;

@@ -25,7 +25,7 @@ export interface ContentsRequest {
   readonly etag: string | null;
   /** Where the archive is written to. */
   readonly destination: string;
-  /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
+  /** Receives the bytes on disk, and the bytes in all, null where the answer does not say. */
   readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly signal: AbortSignal;
 }

@@ -21,7 +21,7 @@ export interface DownloadOptions {
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  /** Is told how much is on disk, and of how much, where the answer says so; both in bytes. */
+  /** Receives the bytes on disk, and the bytes in all, null where the answer does not say. */
   readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
   readonly limits: AnswerLimits;
   readonly bandwidth: Bandwidth;

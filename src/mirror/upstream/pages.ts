@@ -41,8 +41,8 @@ export interface Reading {
 }
 
 /**
- * What is known of a list from when it was read last: a page of the same bytes is not understood a second time, and a list of
- * the same pages not judged. Of one list only the last reading is kept, so that it grows with the list and no further.
+ * The memory of the last reading of a list: a page of the same bytes is not parsed a second time, and a list of the same pages
+ * is not judged again. Only the last reading of a list is kept, so that the memory grows with the list and no further.
  */
 export class PageCache {
   private pages = new Map<string, KnownPage>();
@@ -111,7 +111,7 @@ export class PageSource {
     const plain = foreseen === undefined ? this.ask(target, this.signal, false) : null;
     if (target instanceof URL) this.goAhead(target);
     let known = (await foreseen) ?? null;
-    // What is wrong with a page is told by an answer that was needed.
+    // A page that was asked for ahead and failed is asked for again: only an answer that is needed reports a problem.
     if (known === null || this.visited.has(known.page.url.href)) {
       known = (await (plain ?? this.ask(target, this.signal, false))).known;
     }
@@ -121,7 +121,7 @@ export class PageSource {
     return known;
   }
 
-  /** Gives up what was asked for and turned out not to be needed. To be called when the reading is over, however it ended. */
+  /** Gives up requests that turned out not to be needed. To be called when the reading is over, however it ended. */
   close(): void {
     this.mayAskAhead = false;
     this.abandon.abort();

@@ -22,7 +22,7 @@ export interface PostAnswer {
   readonly retryAfterMs: number | undefined;
 }
 
-/** The way to addresses that are told or asked something. */
+/** Sends requests to the addresses of webhooks and the heartbeat. */
 export interface Poster {
   /**
    * Sends one request, once. No redirect is followed: it would carry what is sent to another place.

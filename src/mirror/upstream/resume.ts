@@ -89,7 +89,7 @@ function restOf(headers: AnswerHeaders, part: Part, atBytes: number): Step {
 
 function originOf(headers: AnswerHeaders, part: Part | null): Origin {
   const tag = isCoded(headers) ? null : strongTag(headers['etag']);
-  // Whoever gives the same bytes from their beginning, although the rest was asked for, knows no ranges.
+  // A server that sends the same bytes from the beginning, although asked for the rest, does not know ranges.
   const isIgnored = resumesAtBytes(part) > 0 && tag === part?.tag;
   const isRefused = /(?:^|,)\s*none\s*(?:,|$)/i.test(headers['accept-ranges'] ?? '');
   return { tag: isIgnored || isRefused ? null : tag, totalBytes: wholeBytes(headers) };

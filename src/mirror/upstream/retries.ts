@@ -80,8 +80,8 @@ export interface PauseMemory {
 }
 
 /**
- * What is left of a pause, in milliseconds. A pause ends at most a day ahead (see `retryAfterMs`), so that one which ends
- * later was reckoned by a clock that was wrong, and is none.
+ * The rest of a pause, in milliseconds; 0 for none. A pause ends at most a day ahead (see `retryAfterMs`), so one that ends
+ * later was computed with a wrong clock, and does not count.
  */
 export function pauseLeftMs({ pausedUntilMs }: PauseMemory, nowMs: number): number {
   const leftMs = (pausedUntilMs ?? 0) - nowMs;
