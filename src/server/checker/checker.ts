@@ -18,7 +18,7 @@ import { type FileBytes, type Finding, isWholeFile, type WorkbookKind } from './
 /** Unpacking is done by Node's own threads; more files at once would take them from those who wait for an answer. */
 const PLACES = 2;
 
-/** Makes what finds out whether files are workbooks. */
+/** Makes a checker, which finds out whether files are workbooks. */
 export function createChecker() {
   const closed = new AbortController();
   return {

@@ -74,7 +74,7 @@ export async function openFindings(path: string) {
     },
     /** @param contentKey blob id, space and kind of file; neither holds a space */
     get: (contentKey: string): Finding | undefined => findings.get(contentKey),
-    /** What depends on the machine and the moment is remembered until the end of the process only. */
+    /** Remembers a finding; one that depends on the machine and the moment, only until the end of the process. */
     set(contentKey: string, finding: Finding): void {
       findings.set(contentKey, finding);
       const line = lineOf(contentKey, finding);

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from '../git/git.ts';
 
-/** Who a commit is by. */
+/** The author of a commit. */
 export interface Person {
   readonly name: string;
   readonly email: string;

@@ -135,7 +135,7 @@ async function checkReadable(
       if (wasHeldUp) break;
     }
   } catch {
-    // What git says of a repository that it cannot read, it says again to whoever asks for the contents.
+    // The error of a repository that git cannot read is not lost: a request for its contents meets it again.
   }
   return { left, wasHeldUp };
 }

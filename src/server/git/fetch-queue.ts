@@ -35,7 +35,7 @@ const PATIENCE_MS = 300_000;
 /** How much of a kind may have to do with one server, in places and beside them. */
 const AT_ONCE_PER_HOST = 4;
 
-/** So often somebody is told of work that fails and fails, in milliseconds. */
+/** The time between two reports of work that fails again and again, in milliseconds. */
 const NEWS_INTERVAL_MS = 86_400_000;
 
 /** Waits after failures, in milliseconds. */
@@ -46,7 +46,7 @@ interface Entry {
   /** How often somebody asked. */
   asks: number;
   failures: number;
-  /** When somebody was told of failures that have not ended, by performance.now(). */
+  /** When failures that have not ended were last reported, by performance.now(). */
   toldMs: number | null;
   retry: NodeJS.Timeout | null;
   done: Promise<void>;

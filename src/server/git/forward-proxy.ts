@@ -89,7 +89,7 @@ function createRoute(options: ForwardProxyOptions) {
   return {
     /** Connects; gives null where no connection can be made. */
     reach,
-    /** Has a connection end with the passage. */
+    /** Makes a connection end with the passage. */
     hold,
     trouble: (): string | null => trouble,
     close(): void {
@@ -106,7 +106,7 @@ async function join(one: Duplex, other: Duplex): Promise<void> {
   other.destroy();
 }
 
-/** Makes a connection for whoever asks by CONNECT, and knows nothing of what goes through it. */
+/** Makes a connection for a client that asks by CONNECT; the bytes that go through it are not looked at. */
 async function tunnel(route: Route, to: Destination, client: Duplex, head: Buffer): Promise<void> {
   route.hold(client);
   const server = await route.reach(to);

@@ -57,7 +57,7 @@ function chooseCommit(branches: Branches, branch: string | null): string | null 
 }
 
 /**
- * Gives what a git program writes.
+ * Gives the output of a git program.
  * @throws MirrorError `service.failed` when it does not end well
  */
 export async function* outputOf(start: () => GitProcess): Bytes {

@@ -157,7 +157,7 @@ function watchExit(child: Child): Promise<GitExit> {
   });
 }
 
-/** Hands a program its input, as it comes; gives what the input failed with. */
+/** Hands a program its input, as it comes; gives the error by which the input failed, null for none. */
 async function feed(child: Child, { input, graceMs }: StartOptions): Promise<Error | null> {
   if (input === undefined || typeof input === 'string' || input instanceof Uint8Array) {
     child.stdin.end(input);
@@ -166,7 +166,7 @@ async function feed(child: Child, { input, graceMs }: StartOptions): Promise<Err
   const closed = new Promise<void>((resolve) => child.stdin.once('close', resolve));
   try {
     for await (const chunk of input) {
-      // A program that ended early has its reasons; whoever sends learns of them when everything is sent.
+      // A program may end early for a reason; the sender learns of it when everything is sent.
       if (child.stdin.destroyed || child.stdin.write(chunk)) continue;
       const drained = new AbortController();
       const wait = once(child.stdin, 'drain', { signal: drained.signal }).catch(() => undefined);
@@ -202,8 +202,8 @@ export function startGit(gitDirectory: string | null, args: readonly string[], o
     /** Settles when the program has ended and its output is complete; never rejects. */
     exit,
     /**
-     * Settles when the input has been taken to its end, also what the program did not want; never rejects. Gives what the
-     * input failed with, null when it did not.
+     * Settles when the input has been read to its end, including input that the program did not want; never rejects. Gives the
+     * error by which the input failed, null when it did not.
      */
     fed: feed(child, options),
     end(): void {

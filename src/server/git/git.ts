@@ -48,7 +48,7 @@ export class Git {
   private readonly short = new Places(SHORT_COMMANDS_AT_ONCE);
   private isStopped = false;
 
-  /** Starts git and gives its output as it comes; whoever calls looks at `exit`. */
+  /** Starts git and gives its output as it comes; the caller must look at `exit`. */
   start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}): GitProcess {
     if (this.isStopped) throw new MirrorError('service.failed', 'the service is closing');
     const process = startGit(gitDirectory, args, options);
@@ -79,7 +79,7 @@ export class Git {
 
   /**
    * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
-   * @param onToken is told whether a token was cut, as one longer than `limitBytes` is
+   * @param onToken receives each token, and whether it was cut because it is longer than `limitBytes`
    */
   tokens(
     gitDirectory: string,
@@ -144,7 +144,7 @@ export function textUpTo(bytes: Buffer, limitBytes: number): string {
 
 /**
  * Cuts chunks of output into NUL-terminated tokens; the cut is on bytes, so that no character is torn.
- * @param onToken is told whether the token was longer than the limit; it is given up to there
+ * @param onToken receives each token, cut at the limit, and whether it was longer
  * @param limitBytes no more of a token is held
  */
 export function splitTokens(

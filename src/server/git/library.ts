@@ -81,7 +81,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   const housekeeping = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
     housekeeping.after(repositoryId);
-    // New versions are checked before anyone lists them. What cannot be read is told to who asks for the list.
+    // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (standings !== null) workbooks().catch(() => undefined);
   };
   registry.onFetched(onChange);
@@ -123,7 +123,7 @@ function unlessBusy(
   return (row) => (names.has(row.integration) ? PROCESSING : standingOf(row));
 }
 
-/** Has a repository looked at that could not be read, and passes the error on. */
+/** Notes doubt about a repository that could not be read, so that it is looked at, and passes the error on. */
 function doubtful(registry: Registry, repositoryId: string, error: unknown): never {
   if (error instanceof MirrorError) registry.fetches.doubt(repositoryId);
   throw error;

@@ -48,7 +48,7 @@ function sortByTime(checks: PendingCheck[]): void {
   checks.sort((left, right) => (timeOf(left.row) < timeOf(right.row) ? -1 : 1));
 }
 
-/** Gives back what was taken of a repository and not checked. */
+/** Gives back files that were taken of a repository and not checked. */
 export function putBack(
   pending: Map<string, PendingCheck[]>,
   repositoryId: string,

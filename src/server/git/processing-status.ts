@@ -113,7 +113,7 @@ interface Wait {
 /**
  * Lists files that could not be checked, each until its time comes.
  * @param firstMs how long a file waits the first time, in milliseconds
- * @param onDue is told when files wait no longer, once for many of them
+ * @param onDue called when files wait no longer, once for many of them
  */
 function createPostponed(firstMs: number, onDue: () => void) {
   const waits = new Map<string, Wait>();

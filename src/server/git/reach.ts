@@ -72,7 +72,7 @@ export function networkEnvironment(
     // A redirect may lead to a safer protocol, never to another one.
     GIT_ALLOW_PROTOCOL: protocol === 'http' ? 'http:https' : protocol,
     GIT_ASKPASS: '',
-    // A .netrc of whoever runs the service is not for addresses that clients name.
+    // The .netrc of the user who runs the service is not for addresses that clients name.
     HOME: devNull,
     GIT_CONFIG_COUNT: String(settings.length),
     ...variables,

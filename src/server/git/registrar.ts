@@ -79,7 +79,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** Says why a repository cannot be read yet; what its server said is told, but nothing of this machine's own troubles. */
+/** Says why a repository cannot be read yet: repeats the words of its server, but nothing about troubles of this machine. */
 function describeAbsence(isDamaged: boolean, problem: FetchProblem | null): string {
   const when = isDamaged ? 'again, as the service could not read it any more' : 'for the first time';
   if (problem === null) return `this repository is being cloned ${when}: its contents come when that is done`;

@@ -171,7 +171,7 @@ export class Registry {
     return row;
   }
 
-  /** Has somebody told of every repository to which a fetch brought something, by its id; who is told must not throw. */
+  /** Adds a listener, which receives the id of every repository to which a fetch brought something; it must not throw. */
   onFetched(listener: (repositoryId: string) => void): void {
     this.listeners.push(listener);
   }

@@ -54,7 +54,7 @@ async function* heldBack(bytes: Bytes, until: () => Promise<void>): Bytes {
   if (held !== undefined) yield held;
 }
 
-/** Gives what a push is answered, and lets it end by itself when nobody wants to know: its output is read on. */
+/** Gives the answer to a push, and lets the push end by itself when the client has gone: its output is read to the end. */
 async function* outputOfPush({ stdout, exit }: GitProcess): Bytes {
   try {
     const chunks: AsyncIterable<Uint8Array> = stdout.iterator({ destroyOnReturn: false });
@@ -104,7 +104,7 @@ async function* fetched(start: StartProgram, conversation: Conversation): Bytes 
   }
 }
 
-/** Makes what answers a push; what is done after it does not depend on whether its client is still there. */
+/** Answers a push; the work that follows it does not depend on whether its client is still there. */
 function createPushes(
   git: Git,
   registry: Registry,
@@ -131,7 +131,7 @@ function createPushes(
       throw error;
     }
     const settled = settle(process, gitDirectory);
-    // Told below to whoever waits for it.
+    // Thrown below, where it is awaited.
     settled.catch(() => undefined);
     try {
       yield* heldBack(outputOfPush(process), async () => {

@@ -14,7 +14,7 @@ const EXISTING_LIMIT_BYTES = 4096;
 export interface UploadProblem {
   /** The file that is concerned; null for the upload as a whole. */
   readonly path: string | null;
-  /** How it is told when the upload is tried. */
+  /** The message about it when the upload is tried. */
   readonly status: 400 | 404 | 409;
   readonly code: 'invalid' | 'branch_not_found' | 'moved' | 'conflict';
   /** Goes on from the path where there is one. */
@@ -45,7 +45,7 @@ function invalid(message: string): UploadProblem {
   return { path: null, status: 400, code: 'invalid', message };
 }
 
-/** Finds what no state of the repository would make good about the branch. */
+/** Finds problems with the name of the branch that no state of the repository would cure. */
 function branchProblem({ branch, seenCommitId, startFrom }: UploadTarget): UploadProblem | null {
   const problem = branchNameProblem(branch);
   if (problem !== null) return invalid(`the branch name ${JSON.stringify(branch)} ${problem}`);
@@ -54,7 +54,7 @@ function branchProblem({ branch, seenCommitId, startFrom }: UploadTarget): Uploa
   return null;
 }
 
-/** Finds what no state of the repository would make good about the files. */
+/** Finds problems with the names of the files that no state of the repository would cure. */
 function readPaths(paths: readonly string[]): {
   readonly problems: readonly UploadProblem[];
   readonly tree: UploadTree | null;

@@ -68,7 +68,7 @@ export function createUploadTree(paths: readonly string[], folderLimit: number) 
   return {
     /** Takes a file of the commit into account. */
     meet: (existing: string): void => meet(root, existing),
-    /** Finds what is wrong so far, at most one problem for each file, in the order of the files. */
+    /** Finds the problems so far, at most one for each file, in the order of the files. */
     problems: (): TreeProblem[] => [...files].flatMap((path) => problemOf(root, path, twice) ?? []),
     /** Which of the files the commit holds already, in the order of the files. */
     replaces: (): string[] => [...files].filter((path) => isReplaced(nodesOf(root, path).at(-1))),

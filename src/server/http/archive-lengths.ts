@@ -49,7 +49,7 @@ export function createArchiveLengths(findingMs = FINDING_MS): ArchiveLengths {
       remember(known, etag, sizeBytes);
       return sizeBytes;
     } catch (error) {
-      // Who came late to it waited for less, and all get the whole now.
+      // Callers that joined late waited for less time; all of them get the whole archive now.
       if (!limit.aborted || stopped.aborted) throw error;
       remember(tooLongUntilMs, etag, performance.now() + TOO_LONG_MS);
       return null;

@@ -48,10 +48,10 @@ async function stampOf(folder: string): Promise<string> {
 }
 
 /**
- * Gives the keys of a folder as they are at each call, so that a key that is made holds at once, and one that is revoked never
- * again. While nothing changes, a call costs one look at the folder. Who calls while somebody else's look is under way shares the
- * next one: nobody can have the folder read twice at once, however many ask.
- * @param onProblems told of what should be a key and is none, when that changes
+ * Gives the keys of a folder as they are at each call, so that a new key holds at once, and a revoked one never again. While
+ * nothing changes, a call costs one look at the folder. Calls while another call's look is under way share the next look: the
+ * folder is never read twice at once, however many calls there are.
+ * @param onProblems receives files that should be keys and are none, when these change
  * @param nowMs milliseconds of a clock that never jumps
  */
 export function createKeyReader(

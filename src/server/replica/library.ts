@@ -24,7 +24,7 @@ export interface ReplicaTrouble {
 
 /** A mirror, as the service reads it. */
 export interface ReplicaLibrary extends Library {
-  /** Counts what is mirrored, for whoever starts it. */
+  /** Counts the mirrored targets, for the command that starts the replica. */
   readonly totals: () => Promise<ReplicaTotals>;
 }
 
@@ -46,8 +46,8 @@ const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
 const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 
 /**
- * Makes the library of a published mirror. Works beside whoever publishes there, and locks and writes nothing.
- * @param onTrouble is told of what is not as its manifest says; it is given to nobody
+ * Makes the library of a published mirror. Works beside a process that publishes there, and locks and writes nothing.
+ * @param onTrouble receives trees and files that differ from their manifest; no client is given these
  */
 export function createReplicaLibrary(
   port: MirrorPort,
@@ -102,7 +102,7 @@ function rowKey(fullName: string, branch: string): string {
 }
 
 /**
- * A list that lacks something would have whoever mirrors this replica delete it.
+ * A list that lacks something would make a mirror of this replica delete it.
  * @param refusal makes the error
  * @throws RequestError 503
  */
@@ -115,7 +115,7 @@ function wholeScan(scan: Scan, refusal: (message: string) => RequestError = busy
   );
 }
 
-/** Refuses what the disk does not give: that is not to be taken for a fault of this program. @throws RequestError 503 */
+/** Refuses a request when the disk fails, as that is no defect of this program. @throws RequestError 503 */
 async function unlessGone<T>(
   work: () => Promise<T>,
   onTrouble: (trouble: ReplicaTrouble) => void,
@@ -280,7 +280,7 @@ function createManifestMemory(port: MirrorPort) {
   };
 }
 
-/** How long what the daemon remembers is taken for what it remembers, in milliseconds: an age that is told is never too young by it. */
+/** How long the daemon's records are used before they are read again, in milliseconds. No reported age is too young by it. */
 const RECORDS_MS = 5000;
 
 function createRecordMemory(port: MirrorPort): () => Promise<ReadonlyMap<string, TargetRecord>> {

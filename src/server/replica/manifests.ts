@@ -16,8 +16,8 @@ export interface MirrorPort {
   /** Reads a manifest's text; null where it cannot be understood. */
   readonly parseManifest: (text: string) => Manifest | null;
   /**
-   * What the daemon remembers of the targets, by `targetKey`: it verifies what did not change without touching the manifest. None
-   * where it is not there, as in a backup.
+   * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty where
+   * there are no records, as in a backup.
    */
   readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
 }

@@ -57,7 +57,7 @@ export interface PlaceContext {
   /** Which tree was found to be what the manifest says. */
   readonly identity: string;
   readonly verifiedAtMs: Manifest['verifiedAtMs'];
-  /** Is told why an answer could not be brought to its end. */
+  /** Receives the reason why an answer could not be completed. */
   readonly onBroken: (error: TreeChangedError) => void;
 }
 
@@ -106,8 +106,8 @@ function* sourcesOf(
 }
 
 /**
- * Gives what is read from the tree of a target. One that has taken the place of the tree that was checked is checked, too.
- * @throws RequestError 503 for what is not what the manifest says; an answer that has begun is cut by it
+ * Gives the bytes read from the tree of a target. A tree that has replaced the checked one is checked, too.
+ * @throws RequestError 503 for a tree that differs from its manifest; an answer that has begun is cut by it
  */
 async function* fromTree(
   { mirror, target, proofs, identity, onBroken }: PlaceContext,

@@ -88,7 +88,7 @@ export function createProofs() {
       } finally {
         proof.waiting -= 1;
         if (proof.waiting === 0) {
-          // Whoever comes now begins anew.
+          // The next caller begins a new proof.
           if (running.get(key) === proof) running.delete(key);
           proof.stop.abort();
         }

@@ -180,7 +180,7 @@ function areEqual(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((name, index) => name === other[index]);
 }
 
-/** The answer to whoever asks for a list at a moment at which no whole one can be given. */
+/** The answer to a request for a list while no whole list can be given. */
 export function busy(message: string): RequestError {
   return new RequestError(503, 'unavailable', `${message}: ask again`, { 'retry-after': '1' });
 }

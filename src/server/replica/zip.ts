@@ -148,7 +148,7 @@ function factsOf({ name, mode, mtimeMs }: ZipSource): Pick<ZipEntryFacts, 'name'
 async function* deflated(content: Bytes, level: number): Bytes {
   const deflater = createDeflateRaw({ level });
   const fed = feed(content, deflater);
-  // It is awaited below; until then nobody else is told of its failure.
+  // It is awaited below; until then its failure must not count as an unhandled rejection.
   void fed.catch(() => {});
   try {
     yield* deflater as AsyncIterable<Buffer>;

@@ -33,7 +33,7 @@ function tellFailure({ integration, path, versionId, finding }: FailedCheck): vo
   log(`The workbook ${integration}/${path} failed, version ${version}: ${REASONS[finding]}.`, 'warn');
 }
 
-/** Opens what checks the workbooks of a service, and what remembers the findings in its directory. */
+/** Opens the checker of a service's workbooks, and the memory of its findings in the service's directory. */
 export async function openChecks(directory: string): Promise<ServeChecks> {
   const checker = createChecker();
   const findings = await openFindings(join(directory, FINDINGS_NAME));
@@ -46,7 +46,7 @@ export async function openChecks(directory: string): Promise<ServeChecks> {
   };
 }
 
-/** Begins to check what is there, and waits for it for a moment; what cannot be read is told to who asks for it. */
+/** Begins to check all workbooks, and waits a moment for it. Those that cannot be read are reported when they are requested. */
 export async function checkAhead(library: GitLibrary): Promise<void> {
   const checked = library.checkAll().catch(() => undefined);
   await waitAtMost(checked, START_LIMIT_MS);

@@ -93,7 +93,7 @@ export async function refuseMissingServeDirectory(directory: string): Promise<vo
 /** Refuses what is no directory of a mirror. @throws MirrorError `directory.unusable` */
 export async function refuseNoMirror(directory: string): Promise<void> {
   const has = async (folder: string): Promise<boolean> => {
-    // Who may not look into it is told so where it is read.
+    // Missing permission is no refusal here: it is reported where the folder is read.
     const names = await readdir(folder).catch((error: unknown) => {
       const code = systemCode(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') return [];

@@ -50,7 +50,7 @@ export function log(text: string, level: LogLevel = 'info'): void {
   if (isLogged(level)) standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
-/** Writes what nobody can do without, however little is to be logged. @param block lines that stand below it */
+/** Writes a message that is needed at every log level. @param block lines that stand below it */
 export function logAlways(text: string, block: TerminalText): void {
   standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
 }

@@ -57,7 +57,7 @@ function reasonOf(error: unknown): string {
   return withHint({ message: message + inside, hint });
 }
 
-/** Says what became of a fetch, in a line. */
+/** The outcome of a fetch, in a line. */
 export function describeFetch(event: FetchEvent): string {
   const name = event.repository.full_name;
   switch (event.kind) {
@@ -87,7 +87,7 @@ export function describeFetch(event: FetchEvent): string {
   }
 }
 
-/** Tells a person of the service what became of a fetch. */
+/** Reports the outcome of a fetch to the operator of the service. */
 export function tellFetch(event: FetchEvent): void {
   const isGood = event.kind === 'cloned' || event.kind === 'fetched' || event.kind === 'recovered';
   log(describeFetch(event), isGood ? 'info' : 'warn');

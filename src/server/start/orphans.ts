@@ -42,7 +42,7 @@ async function findMarked(mark: string): Promise<number[]> {
   const wanted = `${MARK}=${mark}`;
   const marked = await Promise.all(
     pids.map(async (pid) => {
-      // Those of others cannot be read, and are none of ours; one that has ended has none.
+      // The environments of other users' programs cannot be read, and those are not ours; a program that has ended has none.
       const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
       return environment.split('\0').includes(wanted);
     }),

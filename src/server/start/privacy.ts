@@ -60,9 +60,10 @@ export async function closeToOthers(path: string, mayChange = true): Promise<Clo
 }
 
 /**
- * Closes the directory of a service to other users, from now on: what this process makes, and what was made before. A directory that
- * holds other things as well, or is somebody else's, stays as it is; what the service keeps in it is closed.
- * @param tell is told of what changed, and of what stays open
+ * Closes the directory of a service to other users, from now on: files that this process makes, and those made before. A
+ * directory that holds other things as well, or belongs to somebody else, stays as it is; the service's own files in it are
+ * closed.
+ * @param tell receives messages about changes, and about anything that stays open
  */
 export async function closeServeDirectory(
   directory: string,

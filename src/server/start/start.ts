@@ -94,10 +94,10 @@ export function tellRequest(info: RequestInfo, secrets: readonly string[]): void
   else log(line);
 }
 
-/** How long nothing more is told of connections that cannot be accepted, in milliseconds: there may be thousands. */
+/** The time between two reports of connections that cannot be accepted, in milliseconds: there may be thousands. */
 const TROUBLE_EVERY_MS = 60_000;
 
-/** Makes what tells that a connection could not be accepted. */
+/** Makes a function that reports that a connection could not be accepted. */
 export function createTroubleTeller(): (error: Error) => void {
   let nextMs = -Infinity;
   return (error) => {

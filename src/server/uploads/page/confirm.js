@@ -1,4 +1,4 @@
-/** What came of a commit whose answer was lost. */
+/** Finds out whether a commit was made when its answer was lost. */
 
 import { someAtOnce } from './pool.js';
 import { blobIdAt, listBranches, ServiceError } from './service.js';

@@ -1,4 +1,4 @@
-/** What is to be uploaded: files, where to, and what for. */
+/** The upload that is being prepared: its files, its place and its message. */
 
 import { byId, setText } from '../../../lib/page/dom.js';
 import { Checks } from './check.js';
@@ -28,7 +28,7 @@ export class Draft {
   #view = null;
   #isHeld = false;
   #hasOwnMessage = false;
-  /** What the service has said of the place that the files go to. */
+  /** The service's last answer about the place that the files go to. */
   #known = NOTHING_KNOWN;
   #knownTargetKey = '';
   #checkedKey = '';
@@ -87,11 +87,11 @@ export class Draft {
   }
 
   /**
-   * What stands in the way of an upload before anything is asked; empty when nothing does.
+   * The problem that keeps an upload from starting, found without asking the service; empty when there is none.
    * @param {Target} target
    */
   problemBefore({ isNewBranch, branch }) {
-    // What the service has said may hold no more: it is asked again.
+    // Earlier answers of the service do not count here, as they may be outdated: it is asked again.
     if (this.queue.hasTooLarge()) return BAD_ADVICE;
     if (isNewBranch && branch === '') return 'Give the new branch a name.';
     if (this.fields.message.value.trim() === '')

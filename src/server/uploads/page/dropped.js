@@ -9,7 +9,7 @@
 const NOTHING = { files: [], leftOutCount: 0 };
 
 /**
- * What was dropped: files, and how many folders were left out as no commit can hold them.
+ * A drop: its files, and how many folders were left out because no commit can hold them.
  * @typedef {{ files: Dropped[], leftOutCount: number }} Drop
  */
 

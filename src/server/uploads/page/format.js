@@ -54,7 +54,7 @@ export function crumbsOf(path) {
 }
 
 /**
- * What is looked at.
+ * The place that the page shows.
  * @typedef {object} Place
  * @property {string} repositoryId empty for none
  * @property {string | null} branch null for the default branch

@@ -137,7 +137,7 @@ function enter() {
   return show();
 }
 
-/** Shows another place, and has whoever reads with the keyboard or by ear go on there. */
+/** Shows another place, and moves the focus there for people who read with the keyboard or by ear. */
 async function follow() {
   await show();
   if (document.activeElement === document.body) document.getElementById('repository-title')?.focus();

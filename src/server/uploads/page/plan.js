@@ -71,14 +71,14 @@ export function sortChecked({ problems, replaces }, paths, folder) {
 }
 
 /**
- * What came of a commit whose answer was lost, as the branch tells: `made`, `absent` while the branch is as it was, and
+ * The fate of a commit whose answer was lost, as the branch shows it: `made`, `absent` while the branch is as it was, and
  * `unknown` when the branch cannot be read, or holds something else.
  * @typedef {{ kind: 'made', commitId: string } | { kind: 'absent' } | { kind: 'unknown', isRead: boolean }} Finding
  */
 
 /**
- * Whether a failed request for a commit leaves open if the commit was made: there was no answer, or one by something
- * between the browser and the service, or the service failed in the middle.
+ * Whether the commit may have been made although its request failed: there was no answer, or one from something between
+ * the browser and the service, or the service failed in the middle.
  * @param {number} status HTTP status code; 0 when there was no answer
  * @returns {boolean}
  */
@@ -87,7 +87,7 @@ export function isUnsure(status) {
 }
 
 /**
- * What is said of an upload that failed, and what to do about it.
+ * The text about an upload that failed, with advice.
  * @param {{ code: string, message: string }} error
  * @param {Target} target
  * @param {Finding | null} finding null where no commit can have been made
@@ -109,7 +109,7 @@ export function failureText({ code, message }, target, finding) {
 }
 
 /**
- * What is said of files that take the place of others before anybody has seen that.
+ * The text about files that would replace others, when the person has not seen that yet.
  * @param {number} count
  * @returns {string}
  */
@@ -119,7 +119,7 @@ export function surpriseText(count) {
   return `${what} marked in the list now. Press Upload again to replace ${count === 1 ? 'it' : 'them'}.`;
 }
 
-/** What to do about files that are marked. */
+/** Advice about files that are marked. */
 export const BAD_ADVICE = 'Nothing was sent: leave the marked files out first.';
 
 /**

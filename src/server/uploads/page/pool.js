@@ -1,13 +1,13 @@
 /** Work on many things, some at a time. */
 
 /**
- * Works on every item, no more than some at once. The first failure stops all: nothing new is begun, and what is under way
- * is told by the signal.
+ * Works on every item, at most `limit` at once. The first failure stops all: nothing new is begun, and the signal stops
+ * work that is under way.
  * @template Item
  * @param {readonly Item[]} items
  * @param {{ limit: number, signal: AbortSignal }} options
  * @param {(item: Item, signal: AbortSignal) => Promise<void>} work
- * @throws {unknown} what the first failure was, after everything under way has ended
+ * @throws {unknown} the first failure, after everything under way has ended
  */
 export async function someAtOnce(items, { limit, signal }, work) {
   const inner = new AbortController();

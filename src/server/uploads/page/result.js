@@ -1,4 +1,4 @@
-/** What came of an upload. */
+/** Shows the result of an upload. */
 
 import { byId, element, fill } from '../../../lib/page/dom.js';
 import { filesText, writePlace } from './format.js';

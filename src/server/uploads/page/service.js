@@ -1,4 +1,4 @@
-/** What the page asks the service, and tells it. */
+/** The page's requests to the service. */
 
 import { sentence } from '../../../lib/page/text.js';
 
@@ -21,7 +21,7 @@ import { sentence } from '../../../lib/page/text.js';
 
 const KEY_NAME = 'workbook-api-key';
 
-/** What the service did not do, and why. */
+/** A request that the service refused, could not carry out, or did not receive. */
 export class ServiceError extends Error {
   /**
    * @param {number} status HTTP status code; 0 when the service was not reached

@@ -43,7 +43,7 @@ export class Upload {
   #view = null;
   /** @type {Run | null} */
   #run = null;
-  /** The repository of which an outcome is told. */
+  /** The id of the repository whose outcome is shown; empty for none. */
   #outcomeId = '';
   #hooks;
 
@@ -124,7 +124,7 @@ export class Upload {
     try {
       settle = await this.#outcomeOf(run);
     } finally {
-      // Whoever signs out hears nothing of it any more.
+      // After signing out, no outcome is shown.
       if (this.#run === run) this.#release();
       else settle = () => Promise.resolve();
     }
