@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander';
 
 import { settingDescriptors } from '../config/descriptors.ts';
 
-/** What stands behind a flag, or in the place of an argument. */
+/** The kind of value that a flag or an argument takes. */
 export type Value =
   | { readonly kind: 'file' | 'folder' | 'text' }
   /** Targets that are mirrored, those that the history keeps, or ids of keys of the embedded service. */
@@ -27,7 +27,7 @@ export interface CommandNode {
   readonly path: string;
   readonly summary: string;
   readonly flags: readonly Flag[];
-  /** What its arguments are; null where it takes none. */
+  /** The kind of its arguments; null where it takes none. */
   readonly argument: Value | null;
   readonly children: readonly CommandNode[];
 }

@@ -52,7 +52,7 @@ async function answerLine(command: Command): Promise<readonly Shown[]> {
   return ['words', ...(await namesFor(NAMED[value.kind], command))];
 }
 
-/** What the names of a kind are asked for by. */
+/** The list of names to look up for each kind of value. */
 const NAMED = { target: 'targets', kept: 'history', key: 'keys' } as const;
 
 /** The tree with what `help` explains: its commands, and the topics of the manual. */

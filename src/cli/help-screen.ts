@@ -42,7 +42,7 @@ export function keepForWhole(command: Command, option: Option): void {
   forWhole.set(command, kept.add(option));
 }
 
-/** Has a program, and all commands below it, show their whole help from now on. */
+/** Makes a program, and all commands below it, show their whole help from now on. */
 export function showWhole(program: Command): void {
   whole.add(program);
 }

@@ -154,7 +154,7 @@ export interface Restored {
 /**
  * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
  * root goes on as the owner of the directory.
- * @param onBytes is told of bytes that were read or copied, of so many in all
+ * @param onBytes receives the bytes of each part that was read or copied, and the bytes of all parts
  * @throws MirrorError `target.unknown`, `history.*`, `directory.locked`, `disk.*`
  */
 export async function restoreHistory(

@@ -98,7 +98,7 @@ async function createKey(settings: Settings, kind: KeyKind, name: string): Promi
 }
 
 /**
- * Shows a new key to whoever asked for it; one that cannot be shown must not let anybody in.
+ * Shows a new key to the person who asked for it; a key that cannot be shown must not let anybody in.
  * @throws MirrorError `disk.failed` when it cannot be shown; it is removed then
  */
 async function showKey(settings: Settings, { stored: { id } }: NewKey, text: TerminalText): Promise<void> {

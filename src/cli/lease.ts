@@ -103,14 +103,14 @@ function parseFor(text: string): number {
 /** The longest name of a holder, in characters. */
 const LONGEST_HOLDER = 200;
 
-/** Who takes a lease. @throws MirrorError `usage.invalid` */
+/** The name of the holder of a lease. @throws MirrorError `usage.invalid` */
 function holderOf({ holder }: AcquireFlags, command: readonly string[]): string {
   if (holder === undefined) return defaultHolder(command).slice(0, LONGEST_HOLDER);
   if (holder.length <= LONGEST_HOLDER) return holder;
   throw new MirrorError('usage.invalid', `--holder takes a name of at most ${LONGEST_HOLDER} characters.`);
 }
 
-/** Who takes a lease, if nobody says so. Of the command only its name: its arguments may hold a secret. */
+/** The holder's name where none is given. Of the command only its name is used: its arguments may hold a secret. */
 function defaultHolder(command: readonly string[]): string {
   const who = `${userName()}@${hostname()}`;
   const [program] = command;

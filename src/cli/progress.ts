@@ -42,10 +42,10 @@ interface Counts {
 /** How often the line at the bottom is drawn anew, in milliseconds. */
 const REDRAW_MS = 250;
 
-/** Where nothing can be overwritten, a pull that takes long is told of so often, in milliseconds. */
+/** Where nothing can be overwritten: the time between two reports of a pull that takes long, in milliseconds. */
 const TOLD_EVERY_MS = 30_000;
 
-/** Pulls that are told of at a time, where nothing can be overwritten. */
+/** Where nothing can be overwritten: the most pulls that are reported at a time. */
 const TOLD_PULLS = 4;
 
 /**

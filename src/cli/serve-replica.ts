@@ -32,7 +32,7 @@ export async function serveReplica(stop: Stop, settings: ReplicaSettings): Promi
   const layout = layoutOf(directory);
   await refuseMissing(layout.manifests);
   const library = createReplicaLibrary(mirrorPort(settings, layout), tellTrouble);
-  // A mirror that cannot be listed is said now, and not only to whoever asks.
+  // A mirror that cannot be listed is reported at the start, and not only to clients.
   const totals = await library.totals();
   if (own.directory !== undefined) await refuseMissingServeDirectory(own.directory);
   const { keys, temporary, secrets } = await openServedKeys(own, own.directory ?? null);

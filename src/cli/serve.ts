@@ -110,7 +110,7 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   }
 }
 
-/** Opens the registry with sample repositories in it, and tells what became of them. */
+/** Opens the registry with sample repositories in it; logs a warning when some or all samples were not made. */
 async function registryWithSamples(
   directory: string,
   opening: RegistryOptions,

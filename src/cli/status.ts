@@ -33,7 +33,7 @@ interface StatusReport {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
   readonly lastPass: StoredPass | null;
-  /** Who has, or had, the lock of the directory; null where that cannot be told. */
+  /** The process that has, or had, the lock of the directory; null where it is unknown. */
   readonly holder: LockHolder | null;
   /** Those that publishing waits for. */
   readonly leases: readonly Lease[];

@@ -16,12 +16,12 @@ import {
   type VerifyReport,
 } from '../mirror/store/verify/verify.ts';
 
-/** Differences of a target that are told to a person; `--json` tells all. */
+/** The most differences of a target that are shown to a person; `--json` shows all. */
 const TOLD_DIFFERENCES = 20;
 
 /** Where the progress of a verification is shown. */
 export interface VerifyProgressOptions extends LiveLineOptions {
-  /** Whether the report is shown in the same place: then nothing of what it says is told before. */
+  /** Whether the report is shown in the same place: then nothing that it says is shown before it. */
   readonly isReportBelow: boolean;
 }
 
@@ -167,7 +167,7 @@ function expectation(report: VerifyReport): string {
   return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
 }
 
-/** How a running daemon is told to repair. */
+/** Advice on having a running daemon repair. */
 export function letDaemonRepair(pid: number): string {
   return `The daemon (pid ${pid}) puts right what it has noticed on \`kill -HUP ${pid}\`, and the rest at its next full check.`;
 }

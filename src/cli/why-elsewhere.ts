@@ -30,7 +30,7 @@ export interface Retired {
   };
 }
 
-/** Places that are told to a person; `--json` tells all. */
+/** The most places that are shown to a person; `--json` shows all. */
 const TOLD_PLACES = 20;
 
 /** Finds the published files whose path is a name, or ends with it after a slash. Reads every manifest. */

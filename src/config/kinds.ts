@@ -150,7 +150,7 @@ export function secret() {
   return secretOf(() => undefined, '<secret>');
 }
 
-/** The address of something that is told or asked, as a secret: its path or its user name may be all that protects it. */
+/** The address of a receiver or server, as a secret: its path or its user name may be all that protects it. */
 export function secretAddress() {
   return secretOf(addressProblem, '<url>');
 }

@@ -22,7 +22,7 @@ export interface LoadRequest<T extends readonly Need[]> {
   readonly configFile?: string | undefined;
   /** The parts that the command cannot do without; from a literal list they are typed as present. */
   readonly needs: T;
-  /** Given by whoever runs the schedule; without it only the number of fields is checked. */
+  /** Given by commands that run the schedule; without it only the number of fields is checked. */
   readonly checkSchedule?: CheckSchedule | undefined;
   /** Where relative paths in flags and variables start; the working directory unless given. */
   readonly cwd?: string;
@@ -66,7 +66,7 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
 interface FileChoice {
   /** Absolute. */
   readonly path: string;
-  /** Who named the file; undefined for the default, which may be absent. */
+  /** Where the file was named; undefined for the default, which may be absent. */
   readonly source: SettingSource | undefined;
 }
 

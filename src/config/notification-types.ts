@@ -1,4 +1,4 @@
-/** Everything that a webhook can be told of: part of the contract with its receiver. */
+/** All types of notifications to a webhook: part of the contract with its receiver. */
 export const NOTIFICATION_TYPES = [
   'target.published',
   'target.moved',

@@ -3,7 +3,7 @@ import { type CommandNode, everyNode, type Flag, type Value } from '../command-t
 /** Flags that say where the mirror, or the service, is: a completion of names has to know them. */
 const PLACES = ['--config', '--directory', '--serve-directory'];
 
-/** What may stand at the end of a line. */
+/** The value that may complete the end of a line. */
 export interface Expected {
   readonly value: Value;
   /** Stands before the value in the word: `--publish=`. */

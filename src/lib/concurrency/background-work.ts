@@ -5,7 +5,7 @@ export interface BackgroundWork {
   readonly isBusy: () => boolean;
   /** Waits until nothing is going on. */
   readonly idle: () => Promise<void>;
-  /** Begins nothing more, gives what is going on so long to end, in milliseconds, and then stops it; waits for its end. */
+  /** Begins nothing more, leaves running work this time to end, in milliseconds, and then stops it; waits for its end. */
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export interface Ending {
   readonly stop: AbortSignal;
 }
 
-/** Makes such work. @param onError is told of what the work throws; it is done again when it is asked for again */
+/** Makes background work. @param onError receives errors of the work, which is done again when it is asked for again */
 export function createBackgroundWork(
   work: (ending: Ending) => Promise<void>,
   onError: (error: unknown) => void,

@@ -1,6 +1,6 @@
 /** Pieces of work that are done one after the other. */
 export interface SerialQueue {
-  /** Does a piece of work after all before it, whatever became of those; gives what it gives. */
+  /** Does a piece of work after all before it, even if those failed; resolves or rejects as the work does. */
   readonly run: <Value>(work: () => Promise<Value>) => Promise<Value>;
   /** Waits for all that was given to it so far; never rejects. */
   readonly done: () => Promise<void>;

@@ -8,9 +8,9 @@ interface Round<Value> {
 }
 
 /**
- * Shares work between those who ask for it: who asks within `maxAgeMs` of its beginning gets the same, and it is never done
- * twice at once. Who asks later, while it is still going on, gets the next one, which starts when this one is over; so nobody
- * is told what was true longer ago than `maxAgeMs` before they asked.
+ * Shares work between callers: a call within `maxAgeMs` of its beginning gets the same result, and it is never done twice at
+ * once. A later call, while it is still going on, gets the next one, which starts when this one is over; so no result was
+ * true only longer than `maxAgeMs` before the call.
  * @param maxAgeMs in milliseconds
  * @param now the clock, in milliseconds; one that is set back makes the work be done again
  */

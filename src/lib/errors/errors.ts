@@ -76,7 +76,7 @@ export const ERROR_RULES = {
   'internal.defect': { action: 'exit', exitCode: 70 },
 } as const satisfies Record<string, ErrorRule>;
 
-/** A stable error code: part of the contract with whoever reads logs and `status`. */
+/** A stable error code: part of the contract with readers of logs and `status`. */
 export type ErrorCode = keyof typeof ERROR_RULES;
 
 export interface MirrorErrorOptions {

@@ -102,12 +102,12 @@ function streamOf(name: 'stdout' | 'stderr'): OutputStream {
 /** Data, and the log of `run`. */
 export const standardOutput = streamOf('stdout');
 
-/** What people are told beside the data, and the log of `serve`. */
+/** Messages for people beside the data, and the log of `serve`. */
 export const standardError = streamOf('stderr');
 
 /**
- * Takes it in order when nobody reads the output any longer, as `| head -1` does: what runs on and on is told to stop, the
- * rest ends. Output that cannot be written for another reason, such as a full disk, is an error that a person is told of.
+ * Ends in order when nobody reads the output any longer, as with `| head -1`: a command that runs on and on is told to stop,
+ * any other ends. Output that cannot be written for another reason, such as a full disk, is reported as an error.
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -122,7 +122,7 @@ export function endWithOutput(): void {
 }
 
 /**
- * Writes what is shown only once to standard output, and waits until it is out.
+ * Writes text that is shown only once to standard output, and waits until it is out.
  * @throws what kept it from being written, such as a full disk, or a reader that is gone
  */
 export function printSeen(text: TerminalText): Promise<void> {

@@ -3,7 +3,7 @@ import type { Amount } from '../text/amount.ts';
 /** Speed is that of the last one to two such spans, in milliseconds: steady enough to read, and soon right after a change. */
 const SPAN_MS = 2000;
 
-/** The shortest time of which a speed is told, in milliseconds. */
+/** The shortest time from which a speed is computed, in milliseconds. */
 const LEAST_MS = 200;
 
 interface Mark {
