@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { cp, mkdir, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -11,21 +12,26 @@ const PARTS = ['package.json', 'tsconfig.json', 'README.md', 'LICENSE', 'src', '
 export const DEPENDENCIES = join(ROOT, 'node_modules');
 
 /**
- * Builds the package in a folder of its own, as `npm run build` does, so that the clone's `dist` stays as it is. The folder
- * `node_modules` in it is empty afterwards.
+ * Builds the package apart, as `npm run build` does, so that the clone's `dist` stays as it is, and puts it into a folder. The
+ * folder `node_modules` in it is empty afterwards.
  * @throws Error with what the build says when it fails
  */
 export async function buildPackageIn(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  for (const part of PARTS) await cp(join(ROOT, part), join(folder, part), { recursive: true });
-  const dependencies = join(folder, 'node_modules');
-  await symlink(DEPENDENCIES, dependencies);
-  const { status, stdout, stderr } = spawnSync('npm', ['run', '--silent', 'build'], {
-    cwd: folder,
-    encoding: 'utf8',
-  });
-  if (status !== 0) throw new Error(`the package cannot be built:\n${stdout}${stderr}`);
-  await rm(dependencies);
-  await mkdir(dependencies);
-  await rm(join(folder, 'src'), { recursive: true });
+  // Not in the folder itself: below `node_modules`, TypeScript takes our JavaScript for that of a dependency.
+  const built = await mkdtemp(join(tmpdir(), 'workbook-mirror-build-'));
+  try {
+    for (const part of PARTS) await cp(join(ROOT, part), join(built, part), { recursive: true });
+    await symlink(DEPENDENCIES, join(built, 'node_modules'));
+    const { status, stdout, stderr } = spawnSync('npm', ['run', '--silent', 'build'], {
+      cwd: built,
+      encoding: 'utf8',
+    });
+    if (status !== 0) throw new Error(`the package cannot be built:\n${stdout}${stderr}`);
+    await rm(join(built, 'node_modules'));
+    await rm(join(built, 'src'), { recursive: true });
+    await mkdir(join(folder, 'node_modules'), { recursive: true });
+    await cp(built, folder, { recursive: true });
+  } finally {
+    await rm(built, { recursive: true, force: true });
+  }
 }
