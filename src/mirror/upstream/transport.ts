@@ -19,6 +19,7 @@ import {
   withoutKeys,
 } from './failures.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
+import { redirectTarget } from './redirects.ts';
 import {
   type Continuation,
   extendPause,
@@ -238,13 +239,8 @@ class Asker {
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) return { ...answer, keyPlace: key.place };
       answer.body.destroy();
-      const { location } = answer.headers;
-      const next = location === undefined ? null : URL.parse(location, url.href);
-      // Other redirects may turn a POST into a GET (RFC 9110, section 15.4).
-      const keepsMethod = body === undefined || status === 307 || status === 308;
-      const isAllowed = next !== null && keepsMethod && mayFollow(next, this.#base, generation);
-      if (!isAllowed || redirects === MAX_REDIRECTS) throw redirected(url, status, next, this.#base);
-      url = next;
+      const isPost = body !== undefined;
+      url = redirectTarget(answer, { redirects, isPost, base: this.#base, generation });
     }
   }
 
@@ -276,26 +272,4 @@ function unlessUndone(sent: TransportRequest, isUndone: boolean, error: unknown)
 function abandoned(cause: unknown, thrown: unknown): MirrorError {
   const hint = thrown instanceof UnsureError && thrown.hint !== undefined ? { hint: thrown.hint } : {};
   return new MirrorError('pass.abandoned', 'The request was abandoned.', { cause, ...hint });
-}
-
-const MAX_REDIRECTS = 5;
-
-/** A redirect is followed inside the service's origin, and only to the generation whose credential is on the way. */
-function mayFollow(url: URL, base: URL, generation: Generation): boolean {
-  if (url.origin !== base.origin) return false;
-  const isV1 = url.pathname.startsWith(`${base.pathname.replace(/\/$/, '')}/v1/`);
-  return isV1 === (generation === 'v1');
-}
-
-/** The error for a redirect. Of an address elsewhere only the origin is named: nobody knows what else stands in it. */
-function redirected(url: URL, status: number, next: URL | null, base: URL): MirrorError {
-  const path = next?.origin === base.origin ? next.pathname : '';
-  const where = next === null ? 'to nowhere' : `to ${next.origin}${path}`;
-  return new MirrorError(
-    'service.redirected',
-    `${url.origin}${url.pathname} redirects ${where} (status ${status}), which is not followed with credentials.`,
-    {
-      hint: 'Put the final address into the setting service.baseUrl. A redirect to a login page means that the key is missing or refused.',
-    },
-  );
 }
