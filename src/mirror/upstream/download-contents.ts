@@ -1,7 +1,7 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
-import { Download } from './download.ts';
+import { Download, type DownloadOptions } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
 import { type ExpectedFile, isArchiveStart, isExpectedFile, readStart } from './file-kind.ts';
 import { kindOf } from './json.ts';
@@ -101,29 +101,39 @@ function notFound(
 }
 
 async function downloadArchive(
-  context: ContentsContext,
-  { branch, etag, destination, signal, onArrived }: ContentsRequest,
+  { transport, maxArchiveBytes }: ContentsContext,
+  request: ContentsRequest,
   reference: Reference,
 ): Promise<ContentsAnswer | Absent> {
-  const { transport, maxArchiveBytes: maxBytes } = context;
-  const { limits, bandwidth } = transport;
-  const target = contentsPath(reference.text, undefined, branchParameter(branch));
-  const download = new Download({
+  const { branch, destination } = request;
+  const { etag: knownTag, onArrived, signal } = request;
+  const wanted = {
     destination,
-    knownTag: etag,
+    knownTag,
     what: 'archive',
-    maxBytes,
+    maxBytes: maxArchiveBytes,
     onArrived,
-    limits,
-    bandwidth,
     signal,
-  });
+  } as const;
+  const target = contentsPath(reference.text, undefined, branchParameter(branch));
+  return receive(transport, target, wanted, (answer, download) => readArchive(answer, download, destination));
+}
+
+/** Downloads what a path gives. Its destination stays only where `read` finds there what was asked for. */
+async function receive<Found extends { readonly kind: string }>(
+  transport: Transport,
+  target: string,
+  wanted: Omit<DownloadOptions, 'limits' | 'bandwidth'>,
+  read: (answer: Answer, download: Download) => Promise<Found>,
+): Promise<Found> {
+  const { limits, bandwidth } = transport;
+  const download = new Download({ ...wanted, limits, bandwidth });
   let isKept = false;
   try {
-    const request = { ...CONTENTS, target, continuation: download, signal };
-    const answer = await transport.send(request, (each) => readArchive(each, download, destination));
-    isKept = answer.kind === 'archive';
-    return answer;
+    const request = { ...CONTENTS, target, continuation: download, signal: wanted.signal };
+    const found = await transport.send(request, (answer) => read(answer, download));
+    isKept = found.kind === wanted.what;
+    return found;
   } finally {
     await download.close(isKept);
   }
@@ -167,31 +177,15 @@ export type FileAnswer =
  * @throws MirrorError `contents.*`, `service.*`, `credentials.refused`, `disk.*`
  */
 export async function downloadFile(context: ContentsContext, request: FileRequest): Promise<FileAnswer> {
-  const { repository, branch, path, destination, signal, onArrived } = request;
-  const { transport, maxArchiveBytes } = context;
-  const { limits, bandwidth } = transport;
+  const { repository, branch, path, destination, onArrived, signal } = request;
+  const { maxBytes = context.maxArchiveBytes } = request;
   const reference = bestReference(context, repository);
   if (reference === null) return { kind: 'not-found' };
   const target = contentsPath(reference.text, path, branchParameter(branch));
-  const download = new Download({
-    destination,
-    knownTag: null,
-    what: 'file',
-    maxBytes: request.maxBytes ?? maxArchiveBytes,
-    onArrived,
-    limits,
-    bandwidth,
-    signal,
-  });
-  let isKept = false;
-  try {
-    const sent = { ...CONTENTS, target, continuation: download, signal };
-    const answer = await transport.send(sent, (each) => readFileAnswer(each, download, request));
-    isKept = answer.kind === 'file';
-    return answer;
-  } finally {
-    await download.close(isKept);
-  }
+  const wanted = { destination, knownTag: null, what: 'file', maxBytes, onArrived, signal } as const;
+  return receive(context.transport, target, wanted, (answer, download) =>
+    readFileAnswer(answer, download, request),
+  );
 }
 
 async function readFileAnswer(
