@@ -177,7 +177,8 @@ export interface LocalHeader {
   readonly dataOffset: number;
 }
 
-const LOCAL_BYTES = 30;
+/** The fixed part of a local header (APPNOTE 6.3.10, section 4.3.7). */
+export const LOCAL_HEADER_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
 
 /**
@@ -190,12 +191,12 @@ export async function readLocalHeader(
   headerOffset: number,
   aheadBytes?: number,
 ): Promise<LocalHeader | null> {
-  if (headerOffset + LOCAL_BYTES > bytes.sizeBytes) return null;
-  const header = await bytes.view(headerOffset, LOCAL_BYTES, aheadBytes);
+  if (headerOffset + LOCAL_HEADER_BYTES > bytes.sizeBytes) return null;
+  const header = await bytes.view(headerOffset, LOCAL_HEADER_BYTES, aheadBytes);
   if (header.readUInt32LE(0) !== LOCAL_SIGNATURE) return null;
   const nameLength = header.readUInt16LE(26);
   const restLength = nameLength + header.readUInt16LE(28);
-  const restStart = headerOffset + LOCAL_BYTES;
+  const restStart = headerOffset + LOCAL_HEADER_BYTES;
   const rest = await bytes.view(restStart, Math.min(restLength, bytes.sizeBytes - restStart), aheadBytes);
   return {
     flags: header.readUInt16LE(6),

@@ -4,15 +4,13 @@ import { crc32, createInflateRaw } from 'node:zlib';
 import {
   ENCRYPTION_FLAGS,
   entriesOf,
+  LOCAL_HEADER_BYTES,
   METHODS,
   readLocalHeader,
   type ZipEntry,
 } from '../../lib/zip/directory.ts';
 import { readEnd } from '../../lib/zip/end-record.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
-
-/** The fixed part of a local header, which stands in front of a part's bytes (APPNOTE 6.3.10, section 4.3.7). */
-const LOCAL_HEADER_BYTES = 30;
 
 /** After so many parts of a file that is in memory others have their turn: a million of them take seconds. */
 const ENTRIES_A_TURN = 2000;
