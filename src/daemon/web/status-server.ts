@@ -1,5 +1,6 @@
 import type { ListenAddress } from '../../config/addresses.ts';
 import type { SettingsFor } from '../../config/schema.ts';
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { createMetrics } from '../metrics/metrics.ts';
@@ -93,11 +94,11 @@ function untilDone(
   onFailure: (error: unknown) => void,
   policy: BackOffPolicy,
 ): Trying {
-  let attempts = 0;
+  let failures = 0;
   let told = '';
   let isOver = false;
   let timer: NodeJS.Timeout | undefined;
-  let trying = Promise.resolve();
+  const attempts = createSerialQueue();
   const attempt = async (): Promise<void> => {
     if (isOver) return;
     clearTimeout(timer);
@@ -105,23 +106,20 @@ function untilDone(
       await work();
       isOver = true;
     } catch (error) {
-      attempts += 1;
+      failures += 1;
       const { message } = eventFailure(error);
       if (message !== told) onFailure(error);
       told = message;
-      if (!isOver) timer = setTimeout(() => void tryNow(), backOffDelayMs(policy, attempts, Math.random()));
+      if (!isOver) timer = setTimeout(() => void tryNow(), backOffDelayMs(policy, failures, Math.random()));
     }
   };
-  const tryNow = (): Promise<void> => {
-    trying = trying.then(attempt);
-    return trying;
-  };
+  const tryNow = (): Promise<void> => attempts.run(attempt);
   return {
     tryNow,
     giveUp: async () => {
       isOver = true;
       clearTimeout(timer);
-      await trying;
+      await attempts.done();
     },
   };
 }

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 
 import { Keyv, type KeyvStorageAdapter } from 'keyv';
 
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { Attempt } from './attempt.ts';
@@ -35,7 +36,7 @@ export class RecordStore {
   private readonly targets: Keyv;
   /** Null while it is not known what is kept: no record follows the mark then, and it stays as it is. */
   private contents: Contents | null = null;
-  private last: Promise<unknown> = Promise.resolve();
+  private readonly queue = createSerialQueue();
 
   constructor(store: KeyvStorageAdapter, namespace: string, mark: MarkDocument, attempt: Attempt) {
     this.targets = new Keyv({ store, namespace, serialization: this.texts });
@@ -112,7 +113,7 @@ export class RecordStore {
 
   /** Does one thing after the other, and knows afterwards what is kept. After a failure that is not known any more. */
   private inTurn<Known extends Contents | null>(work: () => Promise<Known>): Promise<Known> {
-    const done = this.last.then(async () => {
+    return this.queue.run(async () => {
       try {
         const contents = await this.attempt(work);
         this.contents = contents;
@@ -122,8 +123,6 @@ export class RecordStore {
         throw error;
       }
     });
-    this.last = done.catch(() => {});
-    return done;
   }
 }
 

@@ -23,7 +23,8 @@ import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
-import { createExclusion, type PublishContext } from './publish/commit.ts';
+import type { PublishContext } from './publish/commit.ts';
+import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { publishStage } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
 import { recover } from './publish/recover.ts';
@@ -239,7 +240,7 @@ async function publishContext(
     keepsReplaced: retention.replaced.kind !== 'off',
     now,
     gate: createGate(layout, native, now, gatePatienceMs),
-    exclusively: createExclusion(),
+    exclusively: createSerialQueue().run,
     unrecovered: new Map(),
     inUse: new Set(),
     activity: createActivity(),

@@ -35,16 +35,6 @@ export interface PublishContext extends IntentContext {
   readonly checkDirectory: () => Promise<void>;
 }
 
-/** Makes a queue for {@link PublishContext.exclusively}. */
-export function createExclusion(): PublishContext['exclusively'] {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const done = last.then(work);
-    last = done.catch(() => {});
-    return done;
-  };
-}
-
 /**
  * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
  * after it the stage stays, to be brought to its end before anything else happens to the target. Only who has passed the

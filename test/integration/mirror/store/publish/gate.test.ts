@@ -19,7 +19,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Lease } from '../../../../../src/mirror/store/leases/lease.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { createGate, GateBlockedError } from '../../../../../src/mirror/store/publish/gate.ts';
-import { createExclusion } from '../../../../../src/mirror/store/publish/commit.ts';
+import { createSerialQueue } from '../../../../../src/lib/concurrency/serial-queue.ts';
 import { pruneHistory, readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { acquireLease, releaseLease } from '../../../../../src/mirror/store/leases/acquire.ts';
@@ -318,7 +318,7 @@ describe('the lock on publishing', () => {
     };
     const policy = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
     const prune = (): ReturnType<typeof pruneHistory> =>
-      pruneHistory({ layout, gate: counting, exclusively: createExclusion() }, policy, Date.now());
+      pruneHistory({ layout, gate: counting, exclusively: createSerialQueue().run }, policy, Date.now());
     await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
     expect(tries).toBe(1);
     native.unlock(blocker.fd);
