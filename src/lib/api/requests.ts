@@ -9,7 +9,7 @@ export const CREDENTIAL_HEADERS: Readonly<Record<Generation, string>> = {
 
 /**
  * The header in which a replica of the service says when its answer was last known to be what the original has, ISO 8601. The service
- * itself never sends it. In the archives of whoever does, the times of the files are those of a mirror, and not those of an archiver.
+ * itself never sends it. In a replica's archives, the times of files are those of the mirror, and not those of the archiver.
  */
 export const LAST_VERIFIED_HEADER = 'last-verified';
 

@@ -74,7 +74,7 @@ const MAX_TEXT_BYTES = 4096;
 const FORM = /^pid (\d{1,10}) on (\S+) since (\S+)\n$/;
 
 /**
- * Reads who took a lock, without a try for it: that would get in the way of whoever starts just now.
+ * Reads who took a lock. Does not try to take it, which could make a program that is just starting fail.
  * @returns null where that cannot be told: the file cannot be read, is another machine's, or is of none yet
  */
 export async function readLockHolder(lockFile: string): Promise<LockHolder | null> {

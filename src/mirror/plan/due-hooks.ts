@@ -127,7 +127,7 @@ export function changedFiles(before: readonly ManifestFile[], after: readonly Ma
 
 /**
  * Two lists of changes, one after the other, as one: each path once. A file that came and went again stays in it as removed,
- * since whoever was given the earlier list may have taken it in before failing.
+ * since the command that received the earlier list may have used it before it failed.
  */
 export function foldChanges(earlier: readonly FileChange[], later: readonly FileChange[]): FileChange[] {
   const folded = new Map(earlier.map((each) => [each.path, each]));

@@ -92,8 +92,8 @@ export class FetchQueue {
   }
 
   /**
-   * Asks for a fetch at once. Whoever asks while one waits gets that one, and whoever asks while one runs gets one more
-   * afterwards, however many ask.
+   * Asks for a fetch at once. Requests that come while one waits share it; those that come while one runs share one more after
+   * it.
    */
   ask(id: string): void {
     const entry = this.entryOf(id);

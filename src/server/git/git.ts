@@ -72,7 +72,7 @@ export class Git {
     return options.isLong === true ? collect() : this.short.run(collect);
   }
 
-  /** As `run`, for a text, which is given without its last line end. Names may end with white space that is not ASCII. */
+  /** As `run`, for a text, which is given without line ends at its end. Names may end with white space that is not ASCII. */
   async text(gitDirectory: string | null, args: readonly string[], options?: RunOptions): Promise<string> {
     return (await this.run(gitDirectory, args, options)).toString('utf8').replace(/\n+$/, '');
   }

@@ -151,7 +151,7 @@ const LOG_ARGUMENTS = [
   '--format=tformat:%H%x00%P%x00%an%x00%ct%x00%B',
 ] as const;
 
-/** So much is read of a message: whoever commits chooses its length, and each workbook of the commit has it in the list. */
+/** The most that is read of a message: its length is the author's choice, and the list repeats it for each workbook of a commit. */
 const LOG_TOKEN_LIMIT_BYTES = 64 * 1024;
 const AUTHOR_LIMIT_BYTES = 1024;
 
