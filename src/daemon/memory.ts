@@ -17,7 +17,7 @@ const GROWTH_SHARE = 0.5;
 
 /**
  * Whether the heap is so much greater than what was in use after the last release that another one is worth its time.
- * @param heapBytes what the heap takes up
+ * @param heapBytes what the heap takes up, with garbage that lies beside it
  * @param usedBytes what was in use then; 0 if there was none
  */
 export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean {
@@ -28,13 +28,18 @@ export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean 
  * Gives memory back while the daemon rests. V8 collects by what is allocated and sizes its heap by the machine: without
  * this, a daemon that does nothing for minutes would keep hundreds of megabytes of garbage until the next pass.
  * @param isWorking whether a pass or a pull is under way
+ * @param letGo lets go of memory beside the heap that is kept for the next work; gives its bytes
  */
-export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
+export function createMemoryRelease(isWorking: () => boolean, letGo: () => number): MemoryRelease {
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
+  let garbageBytes = 0;
   const release = (): void => {
-    if (isWorking() || !isWorthReleasing(process.memoryUsage().heapTotal, usedBytes)) return;
+    if (isWorking()) return;
+    garbageBytes += letGo();
+    if (!isWorthReleasing(process.memoryUsage().heapTotal + garbageBytes, usedBytes)) return;
     collect();
+    garbageBytes = 0;
     usedBytes = process.memoryUsage().heapUsed;
   };
   return {

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import type { ArchiveSource } from '../../src/mirror/archive/archive-destination.ts';
 import type { Archive } from '../../src/mirror/archive/archive.ts';
 
 /** The bytes of an archive's entries, in their order, as they come to files. */
@@ -24,4 +25,12 @@ export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buf
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The bytes of a file as an archive in memory. */
+export async function inMemory(path: string): Promise<ArchiveSource> {
+  const content = await readFile(path);
+  const bytes = new Uint8Array(new SharedArrayBuffer(content.length));
+  bytes.set(content);
+  return { kind: 'memory', bytes };
 }

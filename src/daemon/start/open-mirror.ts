@@ -1,4 +1,5 @@
 import { type ArchiveLimits, openArchive } from '../../mirror/archive/archive.ts';
+import { ArchiveMemory, archiveMemoryBytes } from '../../mirror/archive/archive-memory.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import { digestOf } from '../../config/changes.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -133,6 +134,7 @@ export async function openMirror(
     tellOpened(store, emit);
     const state = await openRecalledState(settings, store, false, emit);
     const notes = await keepNotes(state, monitor, emit);
+    const archiveMemory = new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory()));
     let onPublished: PassContext['onPublished'] = () => {};
     const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
     const lasting = {
@@ -142,6 +144,7 @@ export async function openMirror(
       state,
       emit: notes.emit,
       ...atStart(),
+      archiveMemory,
       scheduler,
       monitor,
     };
@@ -266,7 +269,7 @@ async function setUp(
     memory,
     client,
     policy: policyOf(settings),
-    openArchive: (path) => openArchive(path, archiveLimitsOf(settings)),
+    openArchive: (source) => openArchive(source, archiveLimitsOf(settings)),
     beforePublish: publishGateOf(settings, onProgress),
     rememberInstallation,
     close: async () => {

@@ -1,12 +1,13 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { METHODS } from '../../lib/zip/directory.ts';
 import { readEnd, ZipFault } from '../../lib/zip/end-record.ts';
-import { FileWindow } from '../../lib/zip/zip-bytes.ts';
-import type { Extracted } from '../file-work/tasks.ts';
+import { bytesInMemory, FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
+import type { Extracted, PackedBytes } from '../file-work/tasks.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
+import type { ArchiveSource } from './archive-destination.ts';
 import { type ArchiveEntry, extractAll, type ExtractionOptions, type ExtractionOrder } from './extraction.ts';
 import { locate, type PlacedEntry } from './layout.ts';
 import { type ArchiveLimits, countRefusal } from './limits.ts';
@@ -39,26 +40,52 @@ export interface Archive {
  * @throws MirrorError `archive.damaged` when it is no whole zip archive, `archive.refused` under the entry policy or the
  *   limits, `disk.failed`
  */
-export async function openArchive(path: string, limits: ArchiveLimits): Promise<Archive> {
-  const handle = await onDisk('opening the downloaded archive', () => open(path, 'r'));
+export async function openArchive(source: ArchiveSource, limits: ArchiveLimits): Promise<Archive> {
+  const opened = source.kind === 'memory' ? inMemory(source.bytes) : await inFile(source.path);
   try {
-    const placed = await examine(handle, limits);
+    const placed = await examine(opened.bytes, limits);
     return {
       entries: placed.flatMap(archiveEntry),
       skipped: placed.flatMap(({ entry: { verdict } }) =>
         verdict.kind === 'skip' ? [{ path: verdict.path, reason: verdict.reason }] : [],
       ),
-      extract: (orders, options) => extractAll(handle.fd, orders, options),
-      close: () => handle.close(),
+      extract: (orders, options) => extractAll(opened.packed, orders, options),
+      close: opened.close,
     };
   } catch (error) {
-    await handle.close();
+    await opened.close();
     throw damagedUnlessOurs(error);
   }
 }
 
-async function examine(handle: FileHandle, limits: ArchiveLimits): Promise<readonly PlacedEntry[]> {
-  const bytes = new FileWindow(handle.fd, (await handle.stat()).size);
+/** The bytes of an archive, for the reader of its directory and for the threads that unpack it. */
+interface OpenedArchive {
+  readonly bytes: ZipBytes;
+  readonly packed: PackedBytes;
+  readonly close: () => Promise<void>;
+}
+
+function inMemory(bytes: Uint8Array<SharedArrayBuffer>): OpenedArchive {
+  const { buffer, byteOffset, length } = bytes;
+  return {
+    bytes: bytesInMemory(Buffer.from(buffer, byteOffset, length)),
+    packed: bytes,
+    close: () => Promise.resolve(),
+  };
+}
+
+async function inFile(path: string): Promise<OpenedArchive> {
+  const handle = await onDisk('opening the downloaded archive', () => open(path, 'r'));
+  try {
+    const { size } = await onDisk('opening the downloaded archive', () => handle.stat());
+    return { bytes: new FileWindow(handle.fd, size), packed: handle.fd, close: () => handle.close() };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function examine(bytes: ZipBytes, limits: ArchiveLimits): Promise<readonly PlacedEntry[]> {
   const end = await readEnd(bytes);
   const refusals = new Refusals();
   if (end.isMultiDisk) refusals.add({ message: 'The archive is one part of several.' });

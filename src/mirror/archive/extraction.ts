@@ -2,7 +2,14 @@ import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { DamagedEntryError, StoppedError } from '../file-work/failures.ts';
 import { BULK_THREADS, doInThread, withStopFlag } from '../file-work/pool.ts';
-import type { Extracted, ExtractEntry, ExtractRequest, PackedEntry, Sharing } from '../file-work/tasks.ts';
+import type {
+  Extracted,
+  ExtractEntry,
+  ExtractRequest,
+  PackedBytes,
+  PackedEntry,
+  Sharing,
+} from '../file-work/tasks.ts';
 import { damagedEntry } from './refusals.ts';
 
 /** A file in an archive, and what its bytes are held against. */
@@ -58,10 +65,10 @@ export function* batchesOf<T>(items: readonly T[], bytesOf: (item: T) => number)
 
 /**
  * Brings entries of an open archive to files, as `Archive.extract` says.
- * @param fd stays open
+ * @param packed stays as it is until this ends
  */
 export async function extractAll(
-  fd: number,
+  packed: PackedBytes,
   orders: readonly ExtractionOrder[],
   { sharing, signal, onBytes }: ExtractionOptions,
 ): Promise<readonly Extracted[]> {
@@ -70,7 +77,7 @@ export async function extractAll(
   const extracted: Extracted[] = [];
   await withStopFlag(signal, (stop) =>
     forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
-      const done = await extractBatch({ fd, sharing, entries: items, stop }, onBytes);
+      const done = await extractBatch({ packed, sharing, entries: items, stop }, onBytes);
       done.forEach((each, index) => {
         extracted[start + index] = each;
       });

@@ -44,7 +44,7 @@ async function extractOne(
   if (known?.isSameByChecksum === true && isIntact(known, packed)) return { kind: 'kept', isRead: false };
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
   if (!isSmall) return extractLarge(request, entry, onBytes);
-  const bytes = readWhole(request.fd, packed);
+  const bytes = readWhole(request.packed, packed);
   onBytes(bytes.byteLength);
   const sha256 = hash('sha256', bytes, 'hex');
   const isRewritten = known?.sha256 === sha256;
@@ -99,12 +99,12 @@ async function extractLarge(
 }
 
 async function digestOf(
-  { fd, stop }: ExtractRequest,
-  packed: PackedEntry,
+  { packed, stop }: ExtractRequest,
+  entry: PackedEntry,
   onChunk: (chunk: Uint8Array) => void,
 ): Promise<string> {
   const digest = createHash('sha256');
-  for await (const chunk of stream(fd, packed, stop)) {
+  for await (const chunk of stream(packed, entry, stop)) {
     digest.update(chunk);
     onChunk(chunk);
   }

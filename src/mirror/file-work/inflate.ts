@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 
 import { DoingError, StoppedError } from './failures.ts';
-import type { PackedEntry, StopFlag } from './tasks.ts';
+import type { PackedBytes, PackedEntry, StopFlag } from './tasks.ts';
 
 /** Fits into the cache next to a core, where a piece is hashed and written at once. */
 const CHUNK_BYTES = 256 * 1024;
@@ -20,8 +20,8 @@ export class EntryFault extends Error {}
  * than to fill.
  * @throws EntryFault unless it has the size and CRC-32 that the directory claims; DoingError of the disk
  */
-export function readWhole(fd: number, packed: PackedEntry): Buffer {
-  const stored = readInto(scratchOf(packed.compressedBytes), fd, packed.dataOffset);
+export function readWhole(archive: PackedBytes, packed: PackedEntry): Buffer {
+  const stored = bytesAt(archive, packed.dataOffset, packed.compressedBytes);
   const bytes = packed.isDeflated ? inflate(stored, packed) : stored;
   check(packed, bytes.byteLength, crc32(bytes));
   return bytes;
@@ -31,10 +31,14 @@ export function readWhole(fd: number, packed: PackedEntry): Buffer {
  * Reads an entry in pieces, never more of them than the directory claims; a piece is good until the next is asked for.
  * @throws EntryFault unless it has the size and CRC-32 that the directory claims; StoppedError; DoingError of the disk
  */
-export async function* stream(fd: number, packed: PackedEntry, stop: StopFlag): AsyncGenerator<Uint8Array> {
+export async function* stream(
+  archive: PackedBytes,
+  packed: PackedEntry,
+  stop: StopFlag,
+): AsyncGenerator<Uint8Array> {
   let sizeBytes = 0;
   let checksum = 0;
-  for await (const chunk of piecesOf(fd, packed, stop)) {
+  for await (const chunk of piecesOf(archive, packed, stop)) {
     sizeBytes += chunk.byteLength;
     if (sizeBytes > packed.sizeBytes) break;
     checksum = crc32(chunk, checksum);
@@ -44,26 +48,26 @@ export async function* stream(fd: number, packed: PackedEntry, stop: StopFlag): 
 }
 
 function piecesOf(
-  fd: number,
+  archive: PackedBytes,
   packed: PackedEntry,
   stop: StopFlag,
 ): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
-  if (!packed.isDeflated) return stored(fd, packed, stop);
+  if (!packed.isDeflated) return stored(archive, packed, stop);
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= INFLATED_AT_ONCE_BYTES;
-  return isSmall ? inflatedAtOnce(fd, packed) : inflated(fd, packed, stop);
+  return isSmall ? inflatedAtOnce(archive, packed) : inflated(archive, packed, stop);
 }
 
-function* inflatedAtOnce(fd: number, packed: PackedEntry): Generator<Uint8Array> {
-  const bytes = inflate(readInto(scratchOf(packed.compressedBytes), fd, packed.dataOffset), packed);
+function* inflatedAtOnce(archive: PackedBytes, packed: PackedEntry): Generator<Uint8Array> {
+  const bytes = inflate(bytesAt(archive, packed.dataOffset, packed.compressedBytes), packed);
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
     yield bytes.subarray(start, start + CHUNK_BYTES);
 }
 
-function* stored(fd: number, packed: PackedEntry, stop: StopFlag): Generator<Buffer> {
+function* stored(archive: PackedBytes, packed: PackedEntry, stop: StopFlag): Generator<Buffer> {
   const end = packed.dataOffset + packed.compressedBytes;
   for (let position = packed.dataOffset; position < end; position += CHUNK_BYTES) {
     if (Atomics.load(stop, 0) !== 0) throw new StoppedError('The archive is read no further.');
-    yield readInto(scratchOf(Math.min(CHUNK_BYTES, end - position)), fd, position);
+    yield bytesAt(archive, position, Math.min(CHUNK_BYTES, end - position));
   }
 }
 
@@ -72,8 +76,12 @@ function* copiesOf(pieces: Iterable<Buffer>): Generator<Buffer> {
   for (const piece of pieces) yield Buffer.from(piece);
 }
 
-async function* inflated(fd: number, packed: PackedEntry, stop: StopFlag): AsyncGenerator<Uint8Array> {
-  const source = Readable.from(copiesOf(stored(fd, packed, stop)), { objectMode: false });
+async function* inflated(
+  archive: PackedBytes,
+  packed: PackedEntry,
+  stop: StopFlag,
+): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(copiesOf(stored(archive, packed, stop)), { objectMode: false });
   const inflater = createInflateRaw({ chunkSize: CHUNK_BYTES });
   source.once('error', (error) => inflater.destroy(error));
   source.pipe(inflater);
@@ -132,11 +140,22 @@ function scratchOf(length: number): Buffer {
   return scratch.subarray(0, length);
 }
 
-/** Fills a buffer, or fails: an archive never ends where its own directory says that it goes on. */
+/** Bytes of an archive; good until the next ones are asked for. */
+function bytesAt(archive: PackedBytes, position: number, length: number): Buffer {
+  if (typeof archive === 'number') return readInto(scratchOf(length), archive, position);
+  if (position + length > archive.length) throw cutOff();
+  return Buffer.from(archive.buffer, archive.byteOffset + position, length);
+}
+
+/** An archive never ends where its own directory says that it goes on. */
+function cutOff(): EntryFault {
+  return new EntryFault('is damaged: unexpected end of the file');
+}
+
 function readInto(buffer: Buffer, fd: number, position: number): Buffer {
   for (let done = 0; done < buffer.length;) {
     const bytesRead = readAt(fd, buffer.subarray(done), position + done);
-    if (bytesRead === 0) throw new EntryFault('is damaged: unexpected end of the file');
+    if (bytesRead === 0) throw cutOff();
     done += bytesRead;
   }
   return buffer;

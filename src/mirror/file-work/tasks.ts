@@ -17,6 +17,9 @@ export interface Question<Kind extends keyof Tasks = keyof Tasks> {
 /** Shared with a thread; a number other than 0 asks it to give its work up. */
 export type StopFlag = Int32Array<SharedArrayBuffer>;
 
+/** The bytes of an archive: in shared memory, or in a file that is open for reading in this process. */
+export type PackedBytes = Uint8Array<SharedArrayBuffer> | number;
+
 /** Where the bytes of an archive's entry are, and what they must be. */
 export interface PackedEntry {
   readonly dataOffset: number;
@@ -68,8 +71,7 @@ export interface ExtractEntry {
 
 /** A part of an archive. */
 export interface ExtractRequest {
-  /** The archive, open for reading in this process. */
-  readonly fd: number;
+  readonly packed: PackedBytes;
   readonly sharing: Sharing;
   readonly entries: readonly ExtractEntry[];
   readonly stop: StopFlag;

@@ -1,4 +1,6 @@
 import type { Archive } from '../archive/archive.ts';
+import type { ArchiveSource } from '../archive/archive-destination.ts';
+import type { ArchiveMemory } from '../archive/archive-memory.ts';
 import type { ChangeSpan } from '../plan/due-hooks.ts';
 import type { RowGroups } from '../plan/fingerprint.ts';
 import type { State } from '../state/state.ts';
@@ -31,7 +33,8 @@ export interface PassContext {
   readonly service: PassService;
   readonly store: MirrorStore;
   readonly state: State;
-  readonly openArchive: (path: string) => Promise<Archive>;
+  readonly openArchive: (source: ArchiveSource) => Promise<Archive>;
+  readonly archiveMemory: ArchiveMemory;
   /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
   /** Called with every new state once it is durable and visible, and with its difference from the one before. */

@@ -3,6 +3,8 @@ import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
 import { newVersions } from '../plan/new-versions.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
+import { ArchiveDestination } from '../archive/archive-destination.ts';
+import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Pull } from './execution.ts';
 import type { Stage } from '../store/publish/stage.ts';
@@ -30,23 +32,11 @@ export async function receiveWhole(
   stage: Stage,
   before: PublishedState,
 ): Promise<Received | NotFound> {
-  const { context, action, repository, signal, listedAtMs, meter } = pull;
-  meter.downloads();
-  const answer = await context.service.download({
-    repository,
-    branch: action.target.branch,
-    etag: knownTag(pull, before),
-    destination: stage.archivePath,
-    onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
-    signal,
-  });
-  if (answer.kind === 'not-found') return answer;
+  const { listedAtMs } = pull;
   const whole = { kind: 'received', isWhole: true, comparedAtMs: listedAtMs } as const;
-  if (answer.kind === 'archive') {
-    const { etag, sizeBytes } = answer;
-    const unpacked = await unpackInto(pull, stage, answer, before);
-    return { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
-  }
+  const answer = await receiveArchive(pull, stage, before);
+  if (answer.kind === 'not-found') return answer;
+  if (answer.kind === 'unpacked') return { ...whole, ...answer.received };
   if (before.manifest === null) {
     throw new MirrorError(
       'contents.wrong_kind',
@@ -66,19 +56,42 @@ function knownTag(
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 
-async function unpackInto(
+/** The contents of an archive, as they were unpacked. */
+interface UnpackedAnswer {
+  readonly kind: 'unpacked';
+  readonly received: Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'>;
+}
+
+/** Downloads the whole contents, where they may have changed, and unpacks them into the stage. */
+async function receiveArchive(
   pull: Pull,
   stage: Stage,
-  { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
   before: PublishedState,
-): Promise<Unpacked> {
-  const { context } = pull;
-  const archive = await context.openArchive(stage.archivePath);
+): Promise<UnpackedAnswer | Exclude<ContentsAnswer, { kind: 'archive' }>> {
+  const { context, action, repository, signal, meter } = pull;
+  meter.downloads();
+  const destination = new ArchiveDestination(stage.archivePath, context.archiveMemory);
   try {
-    return await unpack(pull, archive, stage, before, hasFileTimes);
+    const answer = await context.service.download({
+      repository,
+      branch: action.target.branch,
+      etag: knownTag(pull, before),
+      destination,
+      onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
+      signal,
+    });
+    if (answer.kind !== 'archive') return answer;
+    const { etag, sizeBytes, hasFileTimes } = answer;
+    const archive = await context.openArchive(destination.source());
+    try {
+      const unpacked = await unpack(pull, archive, stage, before, hasFileTimes);
+      const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+      return { kind: 'unpacked', received };
+    } finally {
+      await archive.close();
+    }
   } finally {
-    await archive.close();
-    await stage.dropArchive();
+    await destination.discard();
   }
 }
 
@@ -167,7 +180,7 @@ async function receiveFile(
       ...(row.sizeBytes === undefined ? {} : { sizeBytes: row.sizeBytes }),
       ...(row.sha256 === undefined ? {} : { sha256: row.sha256 }),
     },
-    destination: stage.placeOf(path),
+    destination: new FileDestination(stage.placeOf(path)),
     onArrived: (doneBytes) => {
       meter.arrivedMore(doneBytes - arrivedBytes);
       arrivedBytes = doneBytes;

@@ -1,9 +1,10 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Destination } from './destination.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
 import { Download, type DownloadOptions } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
-import { type ExpectedFile, isArchiveStart, isExpectedFile, readStart } from './file-kind.ts';
+import { type ExpectedFile, isArchiveStart, isExpectedFile, START_BYTES } from './file-kind.ts';
 import { kindOf } from './json.ts';
 import {
   bestReference,
@@ -23,9 +24,8 @@ export interface ContentsRequest {
   readonly branch: string;
   /** Entity tag of what is there already: the service may say that it has not changed (RFC 9110, section 13.1.2). */
   readonly etag: string | null;
-  /** Where the archive is written to. */
-  readonly destination: string;
-  /** Receives the bytes on disk, and the bytes in all, null where the answer does not say. */
+  readonly destination: Destination;
+  /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
   readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly signal: AbortSignal;
 }
@@ -135,14 +135,14 @@ async function receive<Found extends { readonly kind: string }>(
     isKept = found.kind === wanted.what;
     return found;
   } finally {
-    await download.close(isKept);
+    await wanted.destination.close(isKept);
   }
 }
 
 async function readArchive(
   answer: Answer,
   download: Download,
-  destination: string,
+  destination: Destination,
 ): Promise<ContentsAnswer | Absent> {
   const { status } = answer;
   if (isAbsent(status)) return { kind: 'absent', status };
@@ -197,7 +197,7 @@ async function readFileAnswer(
   if (!download.isAbout(answer.status)) return unexpected(answer);
   if (!isAnnounced(answer, expected)) return { kind: 'different' };
   const { sizeBytes, headers, sha256, crc32 } = await download.receive(answer);
-  const start = await readStart(destination);
+  const start = await destination.readStart(START_BYTES);
   const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
   return isRight ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
 }
@@ -258,8 +258,8 @@ function unexpected(answer: Answer): never {
 }
 
 /** Recognises an answer that is no archive, such as an error in JSON or a login page with status 200. */
-async function checkIsArchive(answer: Answer, file: string): Promise<void> {
-  const bytes = await readStart(file);
+async function checkIsArchive(answer: Answer, destination: Destination): Promise<void> {
+  const bytes = await destination.readStart(START_BYTES);
   if (isArchiveStart(bytes)) return;
   const start = Buffer.from(bytes).toString('latin1');
   const kind = start.startsWith('PK') ? 'a damaged archive' : kindOf(start, answer.headers['content-type']);

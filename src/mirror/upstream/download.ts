@@ -1,27 +1,32 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 
-import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import type { Bandwidth } from './bandwidth.ts';
 import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
-import { createFileWriter, type FileWriter } from './file-writer.ts';
-import { announcedBytes, type Part, readStep, restHeaders, resumesAtBytes, type Step } from './resume.ts';
+import type { Destination } from './destination.ts';
+import {
+  announcedBytes,
+  type Part,
+  readStep,
+  restHeaders,
+  resumesAtBytes,
+  type Step,
+  wholeBytes,
+} from './resume.ts';
 import type { Continuation } from './retries.ts';
 import type { Answer, AnswerLimits } from './transport.ts';
 
 export interface DownloadOptions {
-  /** The file that is made; one that is there before is removed. */
-  readonly destination: string;
+  readonly destination: Destination;
   /** Entity tag of what is there already: the service may say that it has not changed. */
   readonly knownTag: string | null;
   /** The bytes of a file are digested while they come. */
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  /** Receives the bytes on disk, and the bytes in all, null where the answer does not say. */
+  /** Receives the bytes that are there, and the bytes in all, null where the answer does not say. */
   readonly onArrived: ((doneBytes: number, totalBytes: number | null) => void) | undefined;
   readonly limits: AnswerLimits;
   readonly bandwidth: Bandwidth;
@@ -38,13 +43,12 @@ export interface Downloaded {
 }
 
 /**
- * A download of one thing in as many tries as it takes: what is on disk when one breaks off is kept for the next. Nothing is made on
- * disk before the first bytes come.
+ * A download of one thing in as many tries as it takes: what is there when one breaks off is kept for the next. Nothing is made
+ * before the first bytes come.
  */
 export class Download implements Continuation {
   private readonly options: DownloadOptions;
-  private file: FileHandle | null = null;
-  /** The bytes on disk; null where there are none. */
+  /** What the destination holds; null where that is of no use. */
   private part: Part | null = null;
   /** Headers of the answer that began it. */
   private firstHeaders: Answer['headers'] = {};
@@ -84,22 +88,22 @@ export class Download implements Continuation {
    * @throws MirrorError `contents.interrupted` when another try may do better, `contents.too_large`, `disk.*`
    */
   async receive(answer: Answer): Promise<Downloaded> {
+    const { destination } = this.options;
     const step = readStep(answer.status, answer.headers, this.part);
     if (step.kind === 'unfit') {
-      await this.drop();
+      this.part = null;
       throw interrupted(answer, `the service answered ${step.reason}`);
     }
-    const isContinued = step.kind === 'continues' && this.file !== null;
-    const file = isContinued && this.file !== null ? this.file : await this.begin(answer);
-    const writer = createFileWriter(file, isContinued ? this.resumesAtBytes() : 0);
+    const isContinued = step.kind === 'continues';
+    if (!isContinued) await this.begin(answer);
     try {
-      await this.takeBody(answer, writer, step.origin.totalBytes);
+      await this.takeBody(answer, step.origin.totalBytes);
     } finally {
-      this.note({ ...step.origin, sizeBytes: writer.endBytes() }, isContinued);
+      this.note({ ...step.origin, sizeBytes: destination.sizeBytes }, isContinued);
     }
-    const sizeBytes = writer.endBytes();
+    const { sizeBytes } = destination;
     if (sizeBytes > (endOf(step) ?? sizeBytes)) {
-      await this.drop();
+      this.part = null;
       throw interrupted(answer, 'more bytes came than the service said');
     }
     const { totalBytes } = step.origin;
@@ -113,19 +117,13 @@ export class Download implements Continuation {
     };
   }
 
-  private async begin(answer: Answer): Promise<FileHandle> {
-    await this.drop();
+  private async begin(answer: Answer): Promise<void> {
+    this.part = null;
     if ((announcedBytes(answer.headers) ?? 0) > this.options.maxBytes) throw tooLarge(this.options, answer);
-    this.file ??= await openNew(this.options.destination);
+    await this.options.destination.begin(wholeBytes(answer.headers));
     this.firstHeaders = answer.headers;
     this.hash = createHash('sha256');
     this.checksum = 0;
-    return this.file;
-  }
-
-  private async drop(): Promise<void> {
-    this.part = null;
-    await onDisk('writing the download', async () => this.file?.truncate(0));
   }
 
   /**
@@ -139,8 +137,8 @@ export class Download implements Continuation {
     this.furthestBytes = Math.max(this.furthestBytes, part.sizeBytes);
   }
 
-  private async takeBody(answer: Answer, writer: FileWriter, totalBytes: number | null): Promise<void> {
-    const { what, maxBytes, limits, bandwidth, onArrived, signal } = this.options;
+  private async takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
+    const { destination, what, maxBytes, limits, bandwidth, onArrived, signal } = this.options;
     const meter = watchBody(
       answer.body,
       {
@@ -150,7 +148,7 @@ export class Download implements Continuation {
         tooLarge: () => tooLarge(this.options, answer),
         tooSlow: (durationMs) => hardlyMoved(answer, durationMs),
       },
-      writer.endBytes(),
+      destination.sizeBytes,
     );
     try {
       const pieces: AsyncIterable<unknown> = answer.body;
@@ -158,8 +156,8 @@ export class Download implements Continuation {
         if (!(piece instanceof Uint8Array)) continue;
         meter.came(piece.length);
         if (what === 'file') this.digest(piece);
-        const written = writer.write(piece);
-        onArrived?.(writer.endBytes(), totalBytes);
+        const written = destination.write(piece);
+        onArrived?.(destination.sizeBytes, totalBytes);
         if (written !== null) await meter.excuse(written);
         if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
       }
@@ -175,27 +173,11 @@ export class Download implements Continuation {
     this.hash.update(piece);
     this.checksum = crc32(piece, this.checksum);
   }
-
-  /** To be called when all tries are made. @param isKept whether the file stays */
-  async close(isKept: boolean): Promise<void> {
-    const { file } = this;
-    if (file === null) return;
-    try {
-      await onDisk('writing the download', () => file.close());
-    } finally {
-      if (!isKept) await rm(this.options.destination, { force: true });
-    }
-  }
 }
 
-/** How many bytes there may be on disk after a step; null where nobody said. */
+/** How many bytes there may be after a step; null where nobody said. */
 function endOf(step: Exclude<Step, { kind: 'unfit' }>): number | null {
   return step.kind === 'continues' ? step.endBytes : step.origin.totalBytes;
-}
-
-async function openNew(destination: string): Promise<FileHandle> {
-  await rm(destination, { force: true });
-  return onDisk('writing the download', () => open(destination, 'wx'));
 }
 
 function interrupted(answer: Answer, reason: string, cause?: unknown): MirrorError {

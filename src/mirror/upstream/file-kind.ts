@@ -1,5 +1,3 @@
-import { open } from 'node:fs/promises';
-
 import type { Downloaded } from './download.ts';
 
 /** Facts about a file before it is downloaded. */
@@ -15,23 +13,12 @@ export interface ReceivedFile {
   readonly sizeBytes: number;
   readonly sha256: string;
   readonly headers: Downloaded['headers'];
-  /** As {@link readStart} gives it. */
+  /** Its first {@link START_BYTES}, or all of it where it has fewer. */
   readonly start: Uint8Array;
 }
 
 /** How much of a file tells its kind. */
-const START_BYTES = 512;
-
-/** Reads the first bytes of a file, of which there may be fewer. */
-export async function readStart(file: string): Promise<Uint8Array> {
-  const handle = await open(file, 'r');
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await handle.close();
-  }
-}
+export const START_BYTES = 512;
 
 /** How zip archives begin: with an entry, or, where they are empty, with the end of the directory (APPNOTE 6.3.10, 4.3). */
 const ARCHIVE_STARTS = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0006\u0006'];

@@ -32,7 +32,10 @@ describe('createMemoryRelease', () => {
   }
 
   it('gives garbage back once nothing is at work', () => {
-    const memory = createMemoryRelease(() => false);
+    const memory = createMemoryRelease(
+      () => false,
+      () => 0,
+    );
     const before = litter();
     memory.atRest();
     expect(process.memoryUsage().heapTotal).toBeGreaterThan(before - 32 * MB);
@@ -42,7 +45,10 @@ describe('createMemoryRelease', () => {
 
   it('leaves it while something is, and after the end', () => {
     let isWorking = true;
-    const memory = createMemoryRelease(() => isWorking);
+    const memory = createMemoryRelease(
+      () => isWorking,
+      () => 0,
+    );
     const used = vi.spyOn(process, 'memoryUsage');
     memory.atRest();
     vi.advanceTimersByTime(2000);

@@ -16,7 +16,7 @@ export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'm
 /** A private place on the mirror's file system in which a target's new state is made ready. */
 export interface Stage {
   readonly folder: string;
-  /** Where the archive is downloaded to. */
+  /** Where the archive is downloaded to that does not fit into memory. */
   readonly archivePath: string;
   /** Writes a file of the new tree. */
   readonly write: (
@@ -40,8 +40,6 @@ export interface Stage {
   readonly shared: ReadonlySet<string>;
   /** Gives an adopted file its time. @returns its permission bits */
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
-  /** Removes the archive, of which nothing is needed any more: so it need not be flushed with what came from it. */
-  readonly dropArchive: () => Promise<void>;
   /** See `DedupCandidates`. */
   readonly candidatesOf: DedupCandidates['candidatesOf'];
   readonly sharing: Sharing;
@@ -101,8 +99,6 @@ export async function openStage(
     folder,
     archivePath: join(folder, STAGED.archive),
     ...files,
-    dropArchive: () =>
-      onDisk('removing the archive', () => rm(join(folder, STAGED.archive), { force: true })),
     candidatesOf: candidates.candidatesOf,
     sharing: candidates.sharing,
     linkPublished: links.linkPublished,

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import type { ArchiveSource } from '../../../../src/mirror/archive/archive-destination.ts';
 import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
@@ -16,12 +17,12 @@ import {
 } from '../../../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { bytesOfEntries } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
 
 const corpus = hostileArchives();
 
-async function contentOf(path: string, limits = CORPUS_LIMITS): Promise<Record<string, string>> {
-  const archive = await openArchive(path, limits);
+async function contentOf(source: ArchiveSource, limits = CORPUS_LIMITS): Promise<Record<string, string>> {
+  const archive = await openArchive(source, limits);
   try {
     const files: Record<string, string> = {};
     for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {
@@ -57,11 +58,13 @@ it('no hostile archive is taken by itself', async () => {
   const violations: string[] = [];
   for (const hostile of corpus) {
     await writeFile(path, hostile.bytes);
-    const outcome = await contentOf(path).then(
-      () => 'it was taken',
-      (error: unknown) => faultOf(error, hostile),
-    );
-    if (outcome !== null) violations.push(`${hostile.name}: ${outcome}`);
+    for (const source of [{ kind: 'file', path } as const, await inMemory(path)]) {
+      const outcome = await contentOf(source).then(
+        () => 'it was taken',
+        (error: unknown) => faultOf(error, hostile),
+      );
+      if (outcome !== null) violations.push(`${hostile.name} from ${source.kind}: ${outcome}`);
+    }
   }
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
   report('by themselves', violations);
@@ -71,7 +74,8 @@ describe('an odd archive is taken', () => {
   it.each(oddArchives())('%s', async (_name, bytes, files) => {
     const path = join(await temporaryFolder(), 'archive.zip');
     await writeFile(path, bytes);
-    expect(await contentOf(path)).toStrictEqual(files);
+    expect(await contentOf({ kind: 'file', path })).toStrictEqual(files);
+    expect(await contentOf(await inMemory(path))).toStrictEqual(files);
   });
 });
 
@@ -79,7 +83,7 @@ it('names that differ in case or Unicode form are taken where they are accepted'
   const path = join(await temporaryFolder(), 'archive.zip');
   for (const { bytes, name } of corpus.filter((each) => each.name.includes('that differ in'))) {
     await writeFile(path, bytes);
-    const files = await contentOf(path, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
+    const files = await contentOf({ kind: 'file', path }, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
     expect(Object.keys(files), name).toHaveLength(2);
   }
 });

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import type { ArchiveSource } from '../../../../src/mirror/archive/archive-destination.ts';
 import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
-import { bytesOfEntries } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
 
 async function fileWith(bytes: Buffer): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
@@ -17,9 +18,17 @@ async function fileWith(bytes: Buffer): Promise<string> {
   return path;
 }
 
-/** Opens an archive and reads all of it. */
+/** Opens an archive, from its file and from memory, and reads all of it, which is the same. */
 async function readAll(path: string): Promise<Record<string, Buffer>> {
-  const archive = await openArchive(path, DEFAULT_LIMITS);
+  const sources = [{ kind: 'file', path } as const, await inMemory(path)];
+  const [fromFile, fromMemory] = await Promise.allSettled(sources.map(readFrom));
+  expect(fromMemory).toStrictEqual(fromFile);
+  if (fromFile?.status !== 'fulfilled') throw fromFile?.reason;
+  return fromFile.value;
+}
+
+async function readFrom(source: ArchiveSource): Promise<Record<string, Buffer>> {
+  const archive = await openArchive(source, DEFAULT_LIMITS);
   try {
     const files: Record<string, Buffer> = {};
     for (const [index, bytes] of (await bytesOfEntries(archive)).entries()) {

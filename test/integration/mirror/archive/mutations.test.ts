@@ -6,11 +6,12 @@ import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 
+import type { ArchiveSource } from '../../../../src/mirror/archive/archive-destination.ts';
 import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { buildZip, descriptor, type ZipEntry } from '../../../support/zip-builder.ts';
-import { bytesOfEntries } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
 
 /** More than what an entry of a small archive can need, whatever the archive claims. */
 const MEMORY_BYTES = 300e6;
@@ -90,9 +91,9 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
 );
 
 /** Whatever was read, or the error. */
-async function outcomeOf(path: string): Promise<readonly string[] | MirrorError> {
+async function outcomeOf(source: ArchiveSource): Promise<readonly string[] | MirrorError> {
   try {
-    const archive = await openArchive(path, DEFAULT_LIMITS);
+    const archive = await openArchive(source, DEFAULT_LIMITS);
     try {
       for (const entry of archive.entries) {
         expect(Number.isInteger(entry.modifiedAtMs) && entry.modifiedAtMs >= 0).toBe(true);
@@ -114,7 +115,7 @@ it('a changed archive fails or gives the right bytes, and takes neither long nor
   const path = join(folder, 'archive.zip');
   for (const zip of ARCHIVES) {
     writeFileSync(path, zip);
-    expect(await outcomeOf(path)).toHaveLength(Object.keys(FILES).length);
+    expect(await outcomeOf({ kind: 'file', path })).toHaveLength(Object.keys(FILES).length);
   }
   const before = process.memoryUsage().rss;
   const counts = { tried: 0, taken: 0 };
@@ -127,7 +128,8 @@ it('a changed archive fails or gives the right bytes, and takes neither long nor
           path,
           mutations.reduce((bytes, mutate) => mutate(bytes), zip),
         );
-        const outcome = await outcomeOf(path);
+        const outcome = await outcomeOf({ kind: 'file', path });
+        expect(await outcomeOf(await inMemory(path))).toStrictEqual(outcome);
         counts.tried += 1;
         if (outcome instanceof MirrorError) {
           expect(outcome.code).toMatch(/^archive\.(damaged|refused)$/);

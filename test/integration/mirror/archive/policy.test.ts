@@ -16,7 +16,7 @@ async function opened(entries: readonly RawZipEntry[]): Promise<Archive> {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'archive.zip');
   await writeFile(path, rawZip(entries));
-  const archive = await openArchive(path, DEFAULT_LIMITS);
+  const archive = await openArchive({ kind: 'file', path }, DEFAULT_LIMITS);
   onTestFinished(() => archive.close().catch(() => {}));
   return archive;
 }

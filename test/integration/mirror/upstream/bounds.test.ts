@@ -6,6 +6,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
+import { FileDestination } from '../../../../src/mirror/upstream/destination.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 /** A mirror of two targets, both of which have a new version that is yet to be pulled. */
@@ -126,8 +127,9 @@ describe('a download', () => {
     const { service, mirror } = await withChanges({ SERVICE_RETRIES: '0' });
     const [repository] = service.repositories;
     if (repository === undefined) throw new Error('no repository');
-    const destination = join(mirror.directory, '.workbook-mirror/part');
-    await writeFile(destination, 'of an attempt before');
+    const path = join(mirror.directory, '.workbook-mirror/part');
+    await writeFile(path, 'of an attempt before');
+    const destination = new FileDestination(path);
     service.fault = (path) => (path.includes('/contents') ? { kind: 'cut', after: 50 } : null);
     const { signal } = new AbortController();
     const request = { repository: { ...repository, createdAt: null }, branch: 'main', etag: null };
@@ -137,7 +139,7 @@ describe('a download', () => {
     ).rejects.toMatchObject({
       code: 'contents.interrupted',
     });
-    await expect(readFile(destination)).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('that hardly moves is given up', async () => {

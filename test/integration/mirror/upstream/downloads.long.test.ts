@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
 import { access, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -22,6 +21,9 @@ import {
   type Transport,
   type TransportOptions,
 } from '../../../../src/mirror/upstream/transport.ts';
+import { ArchiveDestination } from '../../../../src/mirror/archive/archive-destination.ts';
+import { ArchiveMemory } from '../../../../src/mirror/archive/archive-memory.ts';
+import { type Destination, FileDestination } from '../../../../src/mirror/upstream/destination.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -47,6 +49,10 @@ let server: Server;
 let transport: Transport;
 let folder = '';
 let destination = '';
+/** What the last download goes to. */
+let into: Destination;
+/** Memory for archives, where they are not to go to a file at once. */
+let memory: ArchiveMemory | null = null;
 /** What the service has now. */
 let state: Buffer = Buffer.alloc(0);
 let moods: Mood[] = [];
@@ -117,10 +123,10 @@ function send(response: ServerResponse, mood: Mood, whole: Buffer, from: number 
   });
 }
 
-/** Cuts a connection when so much is on disk. */
+/** Cuts a connection when so much is kept. */
 function cut(response: ServerResponse, sizeBytes: number): void {
   const timer = setInterval(() => {
-    if (response.destroyed || (statSync(destination, { throwIfNoEntry: false })?.size ?? 0) >= sizeBytes) {
+    if (response.destroyed || into.sizeBytes >= sizeBytes) {
       clearInterval(timer);
       response.destroy();
     }
@@ -157,7 +163,27 @@ function open(options: Partial<TransportOptions> = {}): ContentsContext {
 
 function download(context: ContentsContext, etag: string | null = null): Promise<ContentsAnswer> {
   const { signal } = new AbortController();
-  return downloadContents(context, { repository: REPOSITORY, branch: 'main', etag, destination, signal });
+  into = destinationOf();
+  return downloadContents(context, {
+    repository: REPOSITORY,
+    branch: 'main',
+    etag,
+    destination: into,
+    signal,
+  });
+}
+
+function destinationOf(): Destination {
+  return memory === null ? new FileDestination(destination) : new ArchiveDestination(destination, memory);
+}
+
+/** What a download left. */
+async function kept(): Promise<Buffer> {
+  if (!(into instanceof ArchiveDestination)) return readFile(destination);
+  const source = into.source();
+  const bytes = source.kind === 'file' ? await readFile(source.path) : Buffer.from(source.bytes);
+  await into.discard();
+  return bytes;
 }
 
 function downloadPath(
@@ -168,12 +194,13 @@ function downloadPath(
 ): Promise<FileAnswer> {
   const { signal } = new AbortController();
   const limit = maxBytes === undefined ? {} : { maxBytes };
+  into = new FileDestination(destination);
   return downloadFile(context, {
     repository: REPOSITORY,
     branch: 'main',
     path,
     expected,
-    destination,
+    destination: into,
     signal,
     ...limit,
   });
@@ -189,7 +216,7 @@ async function isThere(): Promise<boolean> {
 beforeEach(async () => {
   folder = await temporaryFolder();
   destination = join(folder, 'download');
-  [moods, asked, bodyBytes, retriedFrom, beforeAnswer] = [[], [], 0, [], () => {}];
+  [moods, asked, bodyBytes, retriedFrom, beforeAnswer, memory] = [[], [], 0, [], () => {}, null];
   server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
@@ -202,14 +229,18 @@ afterEach(async () => {
 
 describe('a download that breaks off', () => {
   it.each([
-    ['with a length', false],
-    ['in chunks', true],
-  ])('goes on where it broke off: %s', async (_what, isChunked) => {
+    ['with a length', false, null],
+    ['in chunks', true, null],
+    ['in memory', false, 4 << 20],
+    ['in memory, in chunks', true, 4 << 20],
+    ['without memory', true, 0],
+  ])('goes on where it broke off: %s', async (_what, isChunked, memoryBytes) => {
+    memory = memoryBytes === null ? null : new ArchiveMemory(memoryBytes);
     state = archive(1_000_000);
     moods = [{ cutAfter: 300_000, isChunked }, { cutAfter: 200_000 }, {}];
     const found = await download(open());
     expect(found).toEqual({ kind: 'archive', sizeBytes: 1_000_000, etag: tagOf(state), hasFileTimes: false });
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ range }) => range)).toEqual([undefined, 'bytes=300000-', 'bytes=500000-']);
     expect(asked.map(({ ifRange }) => ifRange)).toEqual([undefined, tagOf(state), tagOf(state)]);
     expect(retriedFrom).toEqual([300_000, 500_000]);
@@ -220,7 +251,7 @@ describe('a download that breaks off', () => {
     state = archive(400_000);
     moods = [{ cutAfter: 100_000, isStalled: true }];
     await download(open({ stallTimeoutMs: 50 }));
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(retriedFrom).toEqual([100_000]);
   });
 
@@ -228,7 +259,7 @@ describe('a download that breaks off', () => {
     state = archive(1_000_000);
     moods = Array.from({ length: 9 }, () => ({ cutAfter: 100_000 }));
     await download(open({ retries: 1 }));
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked).toHaveLength(10);
   });
 
@@ -255,7 +286,7 @@ describe('a download that breaks off', () => {
     state = archive(300_000);
     moods = [{ ...mood, cutAfter: 200_000 }];
     await download(open());
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
     expect(retriedFrom).toEqual([0]);
   });
@@ -266,7 +297,7 @@ describe('a download that breaks off', () => {
     const coded = { body, headers: { 'content-encoding': 'gzip' } };
     moods = [{ ...coded, cutAfter: 200_000, isHurried: true }, coded];
     await download(open());
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
   });
 
@@ -274,7 +305,7 @@ describe('a download that breaks off', () => {
     state = archive(500_000);
     moods = [{ cutAfter: 300_000 }, { cutAfter: 200_000, ignoresRange: true }, {}];
     await download(open());
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ range }) => range)).toEqual([undefined, 'bytes=300000-', undefined]);
   });
 
@@ -287,7 +318,7 @@ describe('a download that breaks off', () => {
       if (asked.length === 2) state = after;
     };
     expect(await download(open())).toMatchObject({ sizeBytes: 400_000, etag: tagOf(after) });
-    expect(after.equals(await readFile(destination))).toBe(true);
+    expect(after.equals(await kept())).toBe(true);
   });
 
   it('asks whether something has changed only while nothing has come', async () => {
@@ -334,38 +365,47 @@ describe('a download that breaks off', () => {
       changes: fc.boolean(),
       isHurried: fc.boolean(),
     });
+    const kind = fc.constantFrom('file', 'memory', 'no memory left');
     const context = open({ retries: 4 });
     let kinds = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(mood, { maxLength: 6 }), fc.boolean(), async (script, isFile) => {
-        await rm(destination, { force: true });
-        const states = [archive(200_000), archive(200_000), archive(250_000)];
-        state = states[0] ?? state;
-        moods = script.map(({ lie, cut, isHurried }) => ({
-          ...LIES[lie],
-          isHurried,
-          ...(cut === null ? {} : { cutAfter: cut }),
-        }));
-        const changes = script.map((each) => each.changes);
-        beforeAnswer = () => {
-          const next = states[states.indexOf(state) + 1];
-          if (changes.shift() === true && next !== undefined) state = next;
-        };
-        const wanted = states[1] ?? state;
-        const given = isFile ? downloadPath(context, 'a.bin', { sha256: sha256(wanted) }) : download(context);
-        const found = await given.catch(() => null);
-        if (found?.kind === 'archive') {
-          const bytes = await readFile(destination);
-          // A whole that says it is another one is still a whole.
-          expect(states.some((each) => each.equals(bytes))).toBe(true);
-          expect(found.sizeBytes).toBe(bytes.length);
-          kinds += 1;
-        } else if (found?.kind === 'file') {
-          expect(wanted.equals(await readFile(destination))).toBe(true);
-        } else {
-          expect(await isThere()).toBe(false);
-        }
-      }),
+      fc.asyncProperty(
+        fc.array(mood, { maxLength: 6 }),
+        fc.boolean(),
+        kind,
+        async (script, isFile, where) => {
+          await rm(destination, { force: true });
+          memory = where === 'file' ? null : new ArchiveMemory(where === 'memory' ? 1 << 20 : 0);
+          const states = [archive(200_000), archive(200_000), archive(250_000)];
+          state = states[0] ?? state;
+          moods = script.map(({ lie, cut, isHurried }) => ({
+            ...LIES[lie],
+            isHurried,
+            ...(cut === null ? {} : { cutAfter: cut }),
+          }));
+          const changes = script.map((each) => each.changes);
+          beforeAnswer = () => {
+            const next = states[states.indexOf(state) + 1];
+            if (changes.shift() === true && next !== undefined) state = next;
+          };
+          const wanted = states[1] ?? state;
+          const given = isFile
+            ? downloadPath(context, 'a.bin', { sha256: sha256(wanted) })
+            : download(context);
+          const found = await given.catch(() => null);
+          if (found?.kind === 'archive') {
+            const bytes = await kept();
+            // A whole that says it is another one is still a whole.
+            expect(states.some((each) => each.equals(bytes))).toBe(true);
+            expect(found.sizeBytes).toBe(bytes.length);
+            kinds += 1;
+          } else if (found?.kind === 'file') {
+            expect(wanted.equals(await kept())).toBe(true);
+          } else {
+            expect(await isThere()).toBe(false);
+          }
+        },
+      ),
       { numRuns: 150 },
     );
     expect(kinds).toBeGreaterThan(10);
@@ -378,7 +418,7 @@ describe('a single file', () => {
     await writeFile(destination, 'of an attempt before');
     const found = await downloadPath(open(), 'a b/ü.bin', { sizeBytes: 100_000, sha256: sha256(state) });
     expect(found).toEqual({ kind: 'file', sizeBytes: 100_000, sha256: sha256(state), crc32: crc32(state) });
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ path }) => path)).toEqual(['/api/repos/r/contents/a b/ü.bin?branch=main']);
   });
 
@@ -387,7 +427,7 @@ describe('a single file', () => {
     moods = [{ cutAfter: 100_000 }, { cutAfter: 200_000 }, { cutAfter: 100_000, ignoresRange: true }];
     const found = await downloadPath(open(), 'a.bin', { sha256: sha256(state) });
     expect(found).toMatchObject({ kind: 'file', sizeBytes: 500_000, crc32: crc32(state) });
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
   });
 
   it.each([404, 410, 400])('is not found with status %i', async (status) => {
@@ -440,7 +480,7 @@ describe('a single file', () => {
       branch: 'main',
       path: 'a.bin',
       expected: {},
-      destination,
+      destination: (into = new FileDestination(destination)),
       signal,
     };
     const left = downloadFile(open({ onProgress: () => abort.abort() }), request);
@@ -469,7 +509,7 @@ describe('a limited download', () => {
       onProgress: () => progress.push(1),
     });
     expect(await download(context)).toMatchObject({ kind: 'archive', sizeBytes: 100_000 });
-    expect(state.equals(await readFile(destination))).toBe(true);
+    expect(state.equals(await kept())).toBe(true);
     expect(progress.length).toBeGreaterThan(0);
   });
 
@@ -478,7 +518,8 @@ describe('a limited download', () => {
     const abort = new AbortController();
     const { signal } = abort;
     const context = open({ maxBandwidth: 1000, onProgress: () => setImmediate(() => abort.abort()) });
-    const request = { repository: REPOSITORY, branch: 'main', etag: null, destination, signal };
+    into = new FileDestination(destination);
+    const request = { repository: REPOSITORY, branch: 'main', etag: null, destination: into, signal };
     await expect(downloadContents(context, request)).rejects.toMatchObject({ code: 'pass.abandoned' });
     expect(await isThere()).toBe(false);
   });
@@ -495,9 +536,10 @@ describe('connections', () => {
     const context = open({ connections: 1 });
     const request = { repository: REPOSITORY, branch: 'main', etag: null, signal: abort.signal };
     const left = ['a', 'b'].map((name) =>
-      downloadContents(context, { ...request, destination: join(folder, name) }).catch(
-        (error: unknown) => error,
-      ),
+      downloadContents(context, {
+        ...request,
+        destination: (into = new FileDestination(join(folder, name))),
+      }).catch((error: unknown) => error),
     );
     await expect.poll(() => asked.length).toBe(1);
     const listed = await transport.send(

@@ -52,7 +52,7 @@ interface Unpacked {
 async function unpack(archive: Buffer): Promise<Unpacked[]> {
   const file = join(await temporaryFolder(), 'a.zip');
   await writeFile(file, archive);
-  const opened = await openArchive(file, DEFAULT_LIMITS);
+  const opened = await openArchive({ kind: 'file', path: file }, DEFAULT_LIMITS);
   const contents = await bytesOfEntries(opened);
   await opened.close();
   return opened.entries.map(({ path, modifiedAtMs }, index) => {
