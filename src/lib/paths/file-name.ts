@@ -14,8 +14,12 @@ export function nameFault(path: string): string | null {
   return pathFault(path);
 }
 
+/** A path of plain ASCII without any of the faults: most are told by this one look. */
+const PLAIN_PATH = /^(?![A-Za-z]:)(?:(?!\.{1,2}(?:\/|$))[ -.0-[\]-~]{1,255}(?:\/(?!$)|$))+$/;
+
 /** The fault that keeps a path of any length from being one of a file or folder below another folder, or null. */
 function pathFault(path: string): string | null {
+  if (PLAIN_PATH.test(path)) return null;
   if (path === '') return 'has no name';
   if (path.startsWith('/')) return 'has an absolute path';
   if (/\p{Cc}/u.test(path)) return 'has a control character in its name';

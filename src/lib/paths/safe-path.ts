@@ -58,7 +58,12 @@ export function repositoryPath(fullName: string): string {
   return fullName.split('/').map(encodeSegment).join('/');
 }
 
+/** Text that has but one Unicode form, and one lower case. */
+const PLAIN = /^[\0-\x7f]*$/;
+
 /** The form that two names share where a file system without case or with its own Unicode form takes them for one. */
 export function foldName(name: string): string {
-  return name.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
+  return PLAIN.test(name)
+    ? name.toLowerCase()
+    : name.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 }

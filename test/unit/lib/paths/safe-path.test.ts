@@ -175,4 +175,12 @@ describe('what two names have in common', () => {
       }),
     );
   });
+
+  it('is the same for plain ASCII by itself and beside other letters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary-ascii' }), (name) => {
+        expect(foldName(`${name}é`)).toBe(`${foldName(name)}é`);
+      }),
+    );
+  });
 });
