@@ -18,7 +18,8 @@ export interface TreeEntry {
 export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Generator<Refusal> {
   const tree = new Tree(limits);
   for (const entry of entries) {
-    yield* tree.add(entry);
+    const refusals = tree.add(entry);
+    if (refusals !== null) yield* refusals;
     if (!tree.isFull) continue;
     yield countRefusal(`makes more than ${limits.maxEntries} files and folders`, limits);
     return;
@@ -26,75 +27,100 @@ export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveL
 }
 
 const COLLISION_ADVICE = 'Rename one in the service, or set archive.nameTwins to accept';
-const ROOT = 0;
+
+/** A name in a folder, and what it stands for. */
+interface Name {
+  readonly segment: string;
+  readonly kind: TreeEntry['kind'];
+  /** The first name of each form in it; null while there is none. */
+  names: Map<string, Name> | null;
+  /** Other names of its form, by their segments. */
+  twins: Map<string, Name> | null;
+}
 
 /**
- * The names seen so far, and what they stand for. Each has a number, and is known by its folder's number and its own last segment:
- * deep names would take memory and time by the square of their depth if each folder were known by its whole path.
+ * The names seen so far. Each is known in its folder by its own last segment: deep names would take memory and time by the square of
+ * their depth if each folder were known by its whole path.
  */
 class Tree {
   private readonly limits: ArchiveLimits;
-  private readonly numbers = new Map<string, number>();
-  private readonly kinds: TreeEntry['kind'][] = ['folder'];
-  /** The first segment of each folded form in a folder. */
-  private readonly forms = new Map<string, string>();
-  private lastFolder = { path: '', number: ROOT };
+  private readonly root = nameOf('', 'folder');
+  private lastFolder: { readonly path: string; readonly name: Name };
+  private count = 0;
+  /** Of the entry that is added; null while there are none. */
+  private refusals: Refusal[] | null = null;
 
   constructor(limits: ArchiveLimits) {
     this.limits = limits;
+    this.lastFolder = { path: '', name: this.root };
   }
 
   /** Whether there are more names than there may be. */
   get isFull(): boolean {
-    return this.numbers.size > this.limits.maxEntries;
+    return this.count > this.limits.maxEntries;
   }
 
-  *add({ path, kind }: TreeEntry): Generator<Refusal> {
+  /** @returns what is wrong with an entry together with those before it; null where nothing is */
+  add({ path, kind }: TreeEntry): readonly Refusal[] | null {
+    this.refusals = null;
     const start = path.lastIndexOf('/') + 1;
-    const folder = yield* this.folderOf(path, start);
-    if (folder === null) return;
-    const known = this.kindOf(folder, path.slice(start));
-    if (known === null) yield* this.note(folder, path, start, kind);
-    else if (known !== 'folder' || kind !== 'folder') yield clash(path, known, kind);
+    const folder = this.folderOf(path, start);
+    if (folder === null) return this.refusals;
+    const { name, isNew } = this.enter(folder, path, start, kind);
+    if (!isNew && (name.kind !== 'folder' || kind !== 'folder')) this.refuse(clash(path, name.kind, kind));
+    return this.refusals;
   }
 
-  /** The number of the folder that a path lies in; null where there is none, or no room. */
-  private *folderOf(path: string, end: number): Generator<Refusal, number | null> {
+  /** The folder that a path lies in; null where there is none, or no room. */
+  private folderOf(path: string, end: number): Name | null {
     const folderPath = path.slice(0, end);
-    if (this.lastFolder.path === folderPath) return this.lastFolder.number;
-    let number = ROOT;
+    if (this.lastFolder.path === folderPath) return this.lastFolder.name;
+    let folder = this.root;
     for (let start = 0; start < end && !this.isFull;) {
       const slash = path.indexOf('/', start);
-      const segment = path.slice(start, slash);
-      const known = this.kindOf(number, segment);
-      if (known === 'file' || known === 'skip') {
-        yield through(path, path.slice(0, slash), known);
+      const { name } = this.enter(folder, path.slice(0, slash), start, 'folder');
+      if (name.kind !== 'folder') {
+        this.refuse(through(path, path.slice(0, slash), name.kind));
         return null;
       }
-      if (known === null) yield* this.note(number, path.slice(0, slash), start, 'folder');
-      number = this.numbers.get(`${number}/${segment}`) ?? ROOT;
+      folder = name;
       start = slash + 1;
     }
     if (this.isFull) return null;
-    this.lastFolder = { path: folderPath, number };
-    return number;
+    this.lastFolder = { path: folderPath, name: folder };
+    return folder;
   }
 
-  private kindOf(folder: number, segment: string): TreeEntry['kind'] | null {
-    const number = this.numbers.get(`${folder}/${segment}`);
-    return number === undefined ? null : (this.kinds[number] ?? null);
-  }
-
-  private *note(folder: number, path: string, start: number, kind: TreeEntry['kind']): Generator<Refusal> {
+  /** The name that a path has in a folder, which it gets where it is new there. */
+  private enter(
+    folder: Name,
+    path: string,
+    start: number,
+    kind: TreeEntry['kind'],
+  ): { readonly name: Name; readonly isNew: boolean } {
     const segment = path.slice(start);
-    this.numbers.set(`${folder}/${segment}`, this.kinds.length);
-    this.kinds.push(kind);
-    if (this.limits.nameTwins === 'accept') return;
-    const form = `${folder}/${foldName(segment)}`;
-    const other = this.forms.get(form);
-    if (other === undefined) this.forms.set(form, segment);
-    else yield collisionOf(path, path.slice(0, start) + other);
+    const form = this.limits.nameTwins === 'accept' ? segment : foldName(segment);
+    folder.names ??= new Map();
+    const first = folder.names.get(form);
+    const known = first?.segment === segment ? first : first?.twins?.get(segment);
+    if (known !== undefined) return { name: known, isNew: false };
+    const name = nameOf(segment, kind);
+    this.count += 1;
+    if (first === undefined) folder.names.set(form, name);
+    else {
+      this.refuse(collisionOf(path, path.slice(0, start) + first.segment));
+      (first.twins ??= new Map()).set(segment, name);
+    }
+    return { name, isNew: true };
   }
+
+  private refuse(refusal: Refusal): void {
+    (this.refusals ??= []).push(refusal);
+  }
+}
+
+function nameOf(segment: string, kind: TreeEntry['kind']): Name {
+  return { segment, kind, names: null, twins: null };
 }
 
 function clash(path: string, known: TreeEntry['kind'], kind: TreeEntry['kind']): Refusal {
