@@ -1,7 +1,15 @@
-import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from 'yauzl';
+import { isAscii } from 'node:buffer';
+
+import {
+  type Entry,
+  fromRandomAccessReaderPromise,
+  getFileNameLowLevel,
+  RandomAccessReader,
+  type ZipFile,
+} from 'yauzl';
 
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, ZipFault } from './end-record.ts';
-import type { ZipBytes } from './zip-bytes.ts';
+import { viewOf, type ZipBytes } from './zip-bytes.ts';
 
 /** An entry of a zip's central directory: only what is needed, as there may be a million. */
 export interface ZipEntry {
@@ -48,11 +56,17 @@ export class ZipEntryFault extends ZipFault {
 /** The directory holds more entries than its end record counts: one of the two is damaged, whatever the entries are. */
 export class ZipCountFault extends ZipFault {}
 
+/** Entries that are handed on together: a promise for each would take longer than what is done with most of them. */
+const ENTRIES_TOGETHER = 1000;
+
 /**
- * Lists the central directory, which must be as long as its end record says.
- * @throws ZipFault, ZipEntryFault, ZipCountFault; Error where the archive cannot be read
+ * Lists the central directory, which must be as long as its end record says, many entries at a time.
+ * @throws ZipFault, ZipEntryFault, ZipCountFault, once all entries before the fault were given; Error where the archive cannot be read
  */
-export async function* entriesOf(bytes: ZipBytes, place: DirectoryPlace): AsyncGenerator<ZipEntry> {
+export async function* entriesOf(
+  bytes: ZipBytes,
+  place: DirectoryPlace,
+): AsyncGenerator<readonly ZipEntry[]> {
   const zip = await fromRandomAccessReaderPromise(new DirectoryReader(bytes), bytes.sizeBytes, {
     autoClose: false,
     decodeStrings: false,
@@ -60,11 +74,16 @@ export async function* entriesOf(bytes: ZipBytes, place: DirectoryPlace): AsyncG
   });
   let position = place.offset;
   try {
-    for await (const entry of zip.eachEntry()) {
-      position += DIRECTORY_ENTRY_BYTES;
-      position += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength;
+    for await (const entries of yauzlEntries(zip)) {
+      const listed: ZipEntry[] = [];
+      for (const entry of entries) {
+        position += DIRECTORY_ENTRY_BYTES;
+        position += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength;
+        if (position > place.end) break;
+        listed.push(zipEntry(entry));
+      }
+      yield listed;
       if (position > place.end) throw new ZipFault("The archive's directory goes on behind its end.");
-      yield zipEntry(entry);
     }
   } catch (error) {
     throw await faultAt(bytes, position, place.end, error);
@@ -76,6 +95,62 @@ export async function* entriesOf(bytes: ZipBytes, place: DirectoryPlace): AsyncG
   );
 }
 
+/** Asks yauzl for entries by its events: what is at hand it gives before `readEntry` returns, without a promise for each. */
+async function* yauzlEntries(zip: ZipFile): AsyncGenerator<readonly Entry[]> {
+  const events = new EntryEvents(zip);
+  while (!events.isEnded) {
+    const entries: Entry[] = [];
+    while (entries.length < ENTRIES_TOGETHER) {
+      zip.readEntry();
+      const entry = events.take() ?? (await events.next());
+      if (entry === null) break;
+      entries.push(entry);
+    }
+    yield entries;
+  }
+  if (events.error !== null) throw events.error;
+}
+
+/** The events of yauzl's list, one after the other. */
+class EntryEvents {
+  error: Error | null = null;
+  isEnded = false;
+  private entry: Entry | null = null;
+  private wake = (): void => {};
+
+  constructor(zip: ZipFile) {
+    zip.on('entry', (entry: Entry) => {
+      this.entry = entry;
+      this.wake();
+    });
+    zip.once('end', () => this.end(null));
+    zip.once('error', (error: Error) => this.end(error));
+  }
+
+  /** The entry that has come; null where none has. */
+  take(): Entry | null {
+    const { entry } = this;
+    this.entry = null;
+    return entry;
+  }
+
+  /** Waits for the entry that was asked for; null where the list has ended. */
+  async next(): Promise<Entry | null> {
+    if (!this.isEnded) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    return this.take();
+  }
+
+  private end(error: Error | null): void {
+    this.error = error;
+    this.isEnded = true;
+    this.wake();
+  }
+}
+
 class DirectoryReader extends RandomAccessReader {
   private readonly bytes: ZipBytes;
 
@@ -85,13 +160,13 @@ class DirectoryReader extends RandomAccessReader {
   }
 
   override read(...[buffer, offset, length, position, done]: Parameters<RandomAccessReader['read']>): void {
-    const copy = (view: Buffer): void => {
-      view.copy(buffer, offset);
+    const copy = (start: number): void => {
+      this.bytes.atHand.copy(buffer, offset, start, start + length);
       done(null);
     };
-    const view = this.bytes.view(position, length);
-    if (view instanceof Promise) view.then(copy, done);
-    else copy(view);
+    const start = this.bytes.find(position, length);
+    if (typeof start === 'number') copy(start);
+    else start.then(copy, done);
   }
 
   override close(callback: (error: Error | null) => void): void {
@@ -100,15 +175,18 @@ class DirectoryReader extends RandomAccessReader {
 }
 
 function zipEntry(entry: Entry): ZipEntry {
-  const { name, isDecodable } = decodeName(entry.fileNameRaw, entry.generalPurposeBitFlag);
-  const nameBytes = entry.fileNameRaw.toString('latin1');
+  const { fileNameRaw: bytes, generalPurposeBitFlag: flags } = entry;
+  const nameBytes = bytes.toString('latin1');
+  // One text in memory instead of two, for the names that have but ASCII.
+  const { name, isDecodable } = isAscii(bytes)
+    ? { name: nameBytes, isDecodable: true }
+    : decodeName(bytes, flags);
   return {
     name,
     isDecodable,
-    // One text in memory instead of two, for the names that have but ASCII.
-    nameBytes: nameBytes === name ? name : nameBytes,
+    nameBytes,
     unixMode: entry.externalFileAttributes >>> 16,
-    flags: entry.generalPurposeBitFlag,
+    flags,
     compressionMethod: entry.compressionMethod,
     crc32: entry.crc32,
     compressedBytes: entry.compressedSize,
@@ -156,10 +234,11 @@ function decodeName(bytes: Buffer, flags: number): { name: string; isDecodable: 
 async function faultAt(bytes: ZipBytes, position: number, end: number, error: unknown): Promise<unknown> {
   if (!(error instanceof Error) || error instanceof ZipFault || 'code' in error) return error;
   if (position + DIRECTORY_ENTRY_BYTES > end) return error;
-  const fixed = await bytes.view(position, DIRECTORY_ENTRY_BYTES);
+  const fixed = await viewOf(bytes, position, DIRECTORY_ENTRY_BYTES);
+  const [flags, nameLength] = [fixed.readUInt16LE(8), fixed.readUInt16LE(28)];
   const nameStart = position + DIRECTORY_ENTRY_BYTES;
-  const nameBytes = await bytes.view(nameStart, Math.min(fixed.readUInt16LE(28), end - nameStart));
-  return new ZipEntryFault(decodeName(nameBytes, fixed.readUInt16LE(8)).name, error);
+  const nameBytes = await viewOf(bytes, nameStart, Math.min(nameLength, end - nameStart));
+  return new ZipEntryFault(decodeName(nameBytes, flags).name, error);
 }
 
 /** An entry's local header, which stands in front of its content (APPNOTE 6.3.10, section 4.3.7). */
@@ -167,11 +246,12 @@ export interface LocalHeader {
   readonly flags: number;
   readonly compressionMethod: number;
   readonly crc32: number;
-  /** All ones where the extra fields have it. */
+  /** {@link IN_EXTRA} where the extra fields have it. */
   readonly compressedBytes: number;
-  /** All ones where the extra fields have it. */
+  /** {@link IN_EXTRA} where the extra fields have it. */
   readonly sizeBytes: number;
   readonly nameBytes: string;
+  /** The extra fields where a size is in them, good until other bytes are asked for; else nothing. */
   readonly extra: Buffer;
   /** Where the content starts; it may be behind the end of an archive that is cut off. */
   readonly dataOffset: number;
@@ -180,32 +260,44 @@ export interface LocalHeader {
 /** The fixed part of a local header (APPNOTE 6.3.10, section 4.3.7). */
 export const LOCAL_HEADER_BYTES = 30;
 const LOCAL_SIGNATURE = 0x04034b50;
+/** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
+export const IN_EXTRA = 0xffffffff;
+const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads a local header.
+ * Reads a local header: at once where it is at hand.
  * @param aheadBytes how much is read at least
  * @returns null where there is none
  */
-export async function readLocalHeader(
+export function readLocalHeader(
   bytes: ZipBytes,
   headerOffset: number,
   aheadBytes?: number,
-): Promise<LocalHeader | null> {
+): LocalHeader | null | Promise<LocalHeader | null> {
   if (headerOffset + LOCAL_HEADER_BYTES > bytes.sizeBytes) return null;
-  const header = await bytes.view(headerOffset, LOCAL_HEADER_BYTES, aheadBytes);
-  if (header.readUInt32LE(0) !== LOCAL_SIGNATURE) return null;
-  const nameLength = header.readUInt16LE(26);
-  const restLength = nameLength + header.readUInt16LE(28);
-  const restStart = headerOffset + LOCAL_HEADER_BYTES;
-  const rest = await bytes.view(restStart, Math.min(restLength, bytes.sizeBytes - restStart), aheadBytes);
+  const again = (): ReturnType<typeof readLocalHeader> => readLocalHeader(bytes, headerOffset, aheadBytes);
+  const fixed = bytes.find(headerOffset, LOCAL_HEADER_BYTES, aheadBytes);
+  if (typeof fixed !== 'number') return fixed.then(again);
+  if (bytes.atHand.readUInt32LE(fixed) !== LOCAL_SIGNATURE) return null;
+  const nameLength = bytes.atHand.readUInt16LE(fixed + 26);
+  const length = LOCAL_HEADER_BYTES + nameLength + bytes.atHand.readUInt16LE(fixed + 28);
+  const presentLength = Math.min(length, bytes.sizeBytes - headerOffset);
+  const start = bytes.find(headerOffset, presentLength, aheadBytes);
+  if (typeof start !== 'number') return start.then(again);
+  const { atHand } = bytes;
+  const compressedBytes = atHand.readUInt32LE(start + 18);
+  const sizeBytes = atHand.readUInt32LE(start + 22);
+  const nameStart = start + LOCAL_HEADER_BYTES;
+  const nameEnd = Math.min(nameStart + nameLength, start + presentLength);
+  const isInExtra = compressedBytes === IN_EXTRA || sizeBytes === IN_EXTRA;
   return {
-    flags: header.readUInt16LE(6),
-    compressionMethod: header.readUInt16LE(8),
-    crc32: header.readUInt32LE(14),
-    compressedBytes: header.readUInt32LE(18),
-    sizeBytes: header.readUInt32LE(22),
-    nameBytes: rest.toString('latin1', 0, nameLength),
-    extra: rest.subarray(nameLength),
-    dataOffset: restStart + restLength,
+    flags: atHand.readUInt16LE(start + 6),
+    compressionMethod: atHand.readUInt16LE(start + 8),
+    crc32: atHand.readUInt32LE(start + 14),
+    compressedBytes,
+    sizeBytes,
+    nameBytes: atHand.toString('latin1', nameStart, nameEnd),
+    extra: isInExtra ? atHand.subarray(nameEnd, start + presentLength) : NO_BYTES,
+    dataOffset: headerOffset + length,
   };
 }

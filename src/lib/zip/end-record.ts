@@ -1,4 +1,4 @@
-import type { ZipBytes } from './zip-bytes.ts';
+import { viewOf, type ZipBytes } from './zip-bytes.ts';
 
 /** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
 export class ZipFault extends Error {}
@@ -40,7 +40,7 @@ interface EndRecord {
 export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
   const tailBytes = Math.min(bytes.sizeBytes, LOCATOR_BYTES + END_BYTES + MAX_COMMENT_BYTES);
   const tailStart = bytes.sizeBytes - tailBytes;
-  const tail = await bytes.view(tailStart, tailBytes);
+  const tail = await viewOf(bytes, tailStart, tailBytes);
   const at = findEnd(tail);
   const end = parseEnd(tail.subarray(at));
   const locatorAt = at - LOCATOR_BYTES;
@@ -49,13 +49,13 @@ export async function readEnd(bytes: ZipBytes): Promise<DirectoryPlace> {
   const locator = tail.subarray(locatorAt, at);
   const locatorPosition = tailStart + locatorAt;
   const zip64Position = uint64(locator, 8);
+  const isMultiDisk = locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1;
   if (zip64Position + ZIP64_END_BYTES > locatorPosition) throw disagreeing();
-  const record = await bytes.view(zip64Position, ZIP64_END_BYTES);
+  const record = await viewOf(bytes, zip64Position, ZIP64_END_BYTES);
   if (record.readUInt32LE(0) !== ZIP64_END_SIGNATURE) throw disagreeing();
   if (zip64Position + 12 + uint64(record, 4) !== locatorPosition) throw disagreeing();
   const zip64 = parseZip64End(record);
   if (!agree(end, zip64)) throw disagreeing();
-  const isMultiDisk = locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1;
   return placeOf(zip64, zip64Position, isMultiDisk);
 }
 

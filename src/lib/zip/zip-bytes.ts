@@ -7,12 +7,20 @@ const readAt = promisify(readFd);
 export interface ZipBytes {
   /** Of the whole archive. */
   readonly sizeBytes: number;
+  /** The bytes at hand, good until others are asked for: a view of each part would take longer to make than to read. */
+  readonly atHand: Buffer;
   /**
-   * Gives a part of the archive: at once where it is at hand, as a promise costs more than what is done with most parts.
+   * Has a part of the archive at hand: at once where it is, as a promise costs more than what is done with most parts.
    * @param aheadBytes how much is read at least, where that is worth a choice
-   * @returns a promise that rejects where the archive does not have all of it
+   * @returns where the part starts in `atHand`; a promise that rejects where the archive does not have all of it
    */
-  readonly view: (position: number, length: number, aheadBytes?: number) => Buffer | Promise<Buffer>;
+  readonly find: (position: number, length: number, aheadBytes?: number) => number | Promise<number>;
+}
+
+/** A part of an archive, good until another one is asked for. @throws Error where the archive does not have all of it */
+export async function viewOf(bytes: ZipBytes, position: number, length: number): Promise<Buffer> {
+  const start = await bytes.find(position, length);
+  return bytes.atHand.subarray(start, start + length);
 }
 
 /** Enough of a directory for thousands of entries. */
@@ -22,6 +30,8 @@ const AHEAD_BYTES = 1024 * 1024;
 export class FileWindow implements ZipBytes {
   readonly sizeBytes: number;
   private readonly fd: number;
+  /** Is used again: fresh memory for each window would take longer to get than to fill. */
+  private memory = Buffer.alloc(0);
   private window = Buffer.alloc(0);
   private windowStart = 0;
 
@@ -30,20 +40,25 @@ export class FileWindow implements ZipBytes {
     this.sizeBytes = sizeBytes;
   }
 
-  view(position: number, length: number, aheadBytes = AHEAD_BYTES): Buffer | Promise<Buffer> {
-    const from = position - this.windowStart;
-    if (from >= 0 && from + length <= this.window.length) return this.window.subarray(from, from + length);
-    return this.read(position, length, aheadBytes);
+  get atHand(): Buffer {
+    return this.window;
   }
 
-  private async read(position: number, length: number, aheadBytes: number): Promise<Buffer> {
+  find(position: number, length: number, aheadBytes = AHEAD_BYTES): number | Promise<number> {
+    const from = position - this.windowStart;
+    if (from >= 0 && from + length <= this.window.length) return from;
+    return this.read(position, length, Math.max(length, aheadBytes));
+  }
+
+  private async read(position: number, length: number, wantedBytes: number): Promise<number> {
     if (!Number.isSafeInteger(position + length)) throw endedEarly();
-    const window = Buffer.allocUnsafe(Math.max(length, aheadBytes));
-    const { bytesRead } = await readAt(this.fd, window, 0, window.length, position);
-    this.window = window.subarray(0, bytesRead);
+    if (this.memory.length < wantedBytes) this.memory = Buffer.allocUnsafe(wantedBytes);
+    this.window = this.memory.subarray(0, 0);
+    const { bytesRead } = await readAt(this.fd, this.memory, 0, wantedBytes, position);
+    this.window = this.memory.subarray(0, bytesRead);
     this.windowStart = position;
     if (bytesRead < length) throw endedEarly();
-    return this.window.subarray(0, length);
+    return 0;
   }
 }
 
@@ -55,10 +70,10 @@ export function bytesInMemory(end: Buffer, sizeBytes = end.length): ZipBytes {
   const start = sizeBytes - end.length;
   return {
     sizeBytes,
-    view: (position, length) => {
+    atHand: end,
+    find: (position, length) => {
       const from = position - start;
-      if (from < 0 || from + length > end.length) return Promise.reject(endedEarly());
-      return end.subarray(from, from + length);
+      return from < 0 || from + length > end.length ? Promise.reject(endedEarly()) : from;
     },
   };
 }

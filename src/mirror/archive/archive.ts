@@ -46,7 +46,7 @@ export async function openArchive(source: ArchiveSource, limits: ArchiveLimits):
     const placed = await examine(opened.bytes, limits);
     return {
       entries: placed.flatMap(archiveEntry),
-      skipped: placed.flatMap(({ entry: { verdict } }) =>
+      skipped: placed.flatMap(({ verdict }) =>
         verdict.kind === 'skip' ? [{ path: verdict.path, reason: verdict.reason }] : [],
       ),
       extract: (orders, options) => extractAll(opened.packed, orders, options),
@@ -102,8 +102,8 @@ async function examine(bytes: ZipBytes, limits: ArchiveLimits): Promise<readonly
   return placed;
 }
 
-function archiveEntry({ entry, dataOffset }: PlacedEntry): ArchiveEntry[] {
-  const { verdict, compressedBytes, sizeBytes, crc32, modifiedAtMs } = entry;
+function archiveEntry({ entry, verdict, dataOffset }: PlacedEntry): ArchiveEntry[] {
+  const { compressedBytes, sizeBytes, crc32, modifiedAtMs } = entry;
   if (verdict.kind !== 'file') return [];
   // Some programs call an empty file deflated and give no bytes for it.
   const isEmpty = compressedBytes === 0 && sizeBytes === 0;

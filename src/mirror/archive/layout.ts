@@ -1,14 +1,19 @@
 import { parseExtraFields } from 'yauzl';
 
-import { ENCRYPTION_FLAGS, type LocalHeader, readLocalHeader } from '../../lib/zip/directory.ts';
+import {
+  ENCRYPTION_FLAGS,
+  IN_EXTRA,
+  type LocalHeader,
+  readLocalHeader,
+  type ZipEntry,
+} from '../../lib/zip/directory.ts';
 import { type DirectoryPlace, uint64 } from '../../lib/zip/end-record.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
 import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './refusals.ts';
 
 /** An entry and where its content starts. */
-export interface PlacedEntry {
-  readonly entry: ListedEntry;
+export interface PlacedEntry extends ListedEntry {
   readonly dataOffset: number;
 }
 
@@ -20,8 +25,6 @@ const DESCRIPTOR_SIGNATURE = 0x08074b50;
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
 const DESCRIPTOR_FLAG = 0x8;
 const ZIP64_EXTRA = 0x0001;
-/** Stands for a number that is in the zip64 extra field (APPNOTE 6.3.10, section 4.5.3). */
-const IN_ZIP64 = 0xffffffff;
 
 /**
  * Reads the local headers in the order of the file and holds them against the directory. Every byte before the directory
@@ -36,17 +39,14 @@ export async function locate(
   directory: Pick<DirectoryPlace, 'offset'>,
   refusals: Refusals,
 ): Promise<PlacedEntry[]> {
-  const sorted = [...entries].sort((a, b) => a.headerOffset - b.headerOffset);
-  const start = sorted[0]?.headerOffset ?? directory.offset;
-  if (start > 0) throw damaged('The archive does not start with an entry: something is before it.');
-  const last = sorted.at(-1);
-  if (last !== undefined && last.headerOffset >= directory.offset) throw misplaced(last.name);
+  const sorted = inOrder(entries, directory);
   const placed: PlacedEntry[] = [];
-  for (const [index, entry] of sorted.entries()) {
-    const local = await readLocal(bytes, entry);
-    const next = sorted[index + 1];
+  for (const [index, { entry, verdict }] of sorted.entries()) {
+    const next = sorted[index + 1]?.entry;
     const end = Math.min(next?.headerOffset ?? directory.offset, directory.offset);
-    placed.push({ entry, dataOffset: local.dataOffset });
+    const header = readLocalHeader(bytes, entry.headerOffset, aheadFor(entry));
+    const local = placeOf(bytes, entry, header instanceof Promise ? await header : header);
+    placed.push({ entry, verdict, dataOffset: local.dataOffset });
     if (local.nameBytes !== entry.nameBytes) {
       const other = quoted(Buffer.from(local.nameBytes, 'latin1').toString('utf8'));
       refusals.add(entryRefusal(entry.name, `has another name, ${other}, at its content`));
@@ -54,10 +54,27 @@ export async function locate(
       const what = next === undefined ? "the archive's directory" : quoted(next.name);
       refusals.add(entryRefusal(entry.name, `overlaps ${what}`));
     } else {
-      await checkBehind(bytes, entry, local, end);
+      const length = lengthBehind(entry, local, end);
+      if (length === 0) continue;
+      const behind = bytes.find(end - length, length, aheadFor(entry));
+      const at = typeof behind === 'number' ? behind : await behind;
+      if (!isDescriptorOf(entry, bytes.atHand, at, length)) throw contradicted(entry.name);
     }
   }
   return placed;
+}
+
+/** The entries in the order of the file. @throws MirrorError `archive.damaged` unless they start it, and lie before the directory */
+function inOrder(
+  entries: readonly ListedEntry[],
+  directory: Pick<DirectoryPlace, 'offset'>,
+): readonly ListedEntry[] {
+  const sorted = [...entries].sort((a, b) => a.entry.headerOffset - b.entry.headerOffset);
+  const start = sorted[0]?.entry.headerOffset ?? directory.offset;
+  if (start > 0) throw damaged('The archive does not start with an entry: something is before it.');
+  const last = sorted.at(-1)?.entry;
+  if (last !== undefined && last.headerOffset >= directory.offset) throw misplaced(last.name);
+  return sorted;
 }
 
 /** Where an entry's content is, by its local header. */
@@ -69,9 +86,9 @@ interface LocalPlace {
   readonly agrees: boolean;
 }
 
-async function readLocal(bytes: ZipBytes, entry: ListedEntry): Promise<LocalPlace> {
-  const { headerOffset, name } = entry;
-  const header = await readLocalHeader(bytes, headerOffset, aheadFor(entry));
+/** @throws MirrorError `archive.damaged` where it contradicts the directory */
+function placeOf(bytes: ZipBytes, entry: ZipEntry, header: LocalHeader | null): LocalPlace {
+  const { name } = entry;
   if (header === null) throw misplaced(name);
   const { nameBytes, dataOffset, flags } = header;
   if (dataOffset + entry.compressedBytes > bytes.sizeBytes)
@@ -90,7 +107,7 @@ async function readLocal(bytes: ZipBytes, entry: ListedEntry): Promise<LocalPlac
 }
 
 /** Of what follows a great entry nothing is at hand: reading ahead from before it would be in vain. */
-function aheadFor({ compressedBytes }: ListedEntry): number {
+function aheadFor({ compressedBytes }: ZipEntry): number {
   return compressedBytes < AHEAD_BYTES / 4 ? AHEAD_BYTES : HEADER_BYTES;
 }
 
@@ -99,47 +116,46 @@ function sizesOf({ compressedBytes, sizeBytes, extra }: LocalHeader): {
   readonly compressedBytes: number;
   readonly sizeBytes: number;
 } {
-  if (compressedBytes !== IN_ZIP64 && sizeBytes !== IN_ZIP64) return { compressedBytes, sizeBytes };
+  if (compressedBytes !== IN_EXTRA && sizeBytes !== IN_EXTRA) return { compressedBytes, sizeBytes };
   const field = parseExtraFields(extra).find(({ id }) => id === ZIP64_EXTRA)?.data ?? Buffer.alloc(0);
   const numbers = Array.from({ length: Math.floor(field.length / 8) }, (_, index) =>
     uint64(field, index * 8),
   );
-  const realSize = sizeBytes === IN_ZIP64 ? (numbers.shift() ?? sizeBytes) : sizeBytes;
+  const realSize = sizeBytes === IN_EXTRA ? (numbers.shift() ?? sizeBytes) : sizeBytes;
   return {
     sizeBytes: realSize,
-    compressedBytes: compressedBytes === IN_ZIP64 ? (numbers.shift() ?? compressedBytes) : compressedBytes,
+    compressedBytes: compressedBytes === IN_EXTRA ? (numbers.shift() ?? compressedBytes) : compressedBytes,
   };
 }
 
 /** With and without its signature, with sizes of 32 and of 64 bits (APPNOTE 6.3.10, section 4.3.9). */
 const DESCRIPTOR_BYTES: ReadonlySet<number> = new Set([12, 16, 20, 24]);
 
-/** Checks that behind an entry's content there is its data descriptor, if it has one, and nothing else. */
-async function checkBehind(
-  bytes: ZipBytes,
-  entry: ListedEntry,
-  local: LocalPlace,
-  end: number,
-): Promise<void> {
-  const dataEnd = local.dataOffset + entry.compressedBytes;
-  const behindBytes = end - dataEnd;
-  if (behindBytes === 0) {
-    if (!local.agrees) throw contradicted(entry.name);
-    return;
+/**
+ * How many bytes are between an entry's content and `end`: none, or those of its data descriptor.
+ * @throws MirrorError `archive.damaged`
+ */
+function lengthBehind({ name, compressedBytes }: ZipEntry, local: LocalPlace, end: number): number {
+  const length = end - local.dataOffset - compressedBytes;
+  if (length === 0) {
+    if (!local.agrees) throw contradicted(name);
+  } else if (!local.hasDescriptor || !DESCRIPTOR_BYTES.has(length)) {
+    throw damagedEntry(name, 'is followed by bytes that belong to no entry');
   }
-  if (!local.hasDescriptor || !DESCRIPTOR_BYTES.has(behindBytes)) {
-    throw damagedEntry(entry.name, 'is followed by bytes that belong to no entry');
-  }
-  const behind = await bytes.view(dataEnd, behindBytes, aheadFor(entry));
-  if (!isDescriptorOf(entry, behind)) throw contradicted(entry.name);
+  return length;
 }
 
-function isDescriptorOf({ crc32, compressedBytes, sizeBytes }: ListedEntry, bytes: Buffer): boolean {
-  const hasSignature = bytes.length === 16 || bytes.length === 24;
-  const start = hasSignature ? 4 : 0;
-  if (hasSignature && bytes.readUInt32LE(0) !== DESCRIPTOR_SIGNATURE) return false;
+function isDescriptorOf(
+  { crc32, compressedBytes, sizeBytes }: ZipEntry,
+  bytes: Buffer,
+  at: number,
+  length: number,
+): boolean {
+  const hasSignature = length === 16 || length === 24;
+  const start = hasSignature ? at + 4 : at;
+  if (hasSignature && bytes.readUInt32LE(at) !== DESCRIPTOR_SIGNATURE) return false;
   const [compressed, size] =
-    bytes.length - start === 12
+    at + length - start === 12
       ? [bytes.readUInt32LE(start + 4), bytes.readUInt32LE(start + 8)]
       : [uint64(bytes, start + 4), uint64(bytes, start + 12)];
   return bytes.readUInt32LE(start) === crc32 && compressed === compressedBytes && size === sizeBytes;

@@ -6,7 +6,8 @@ import { type ArchiveLimits, maxNameBytes, sizeRefusal } from './limits.ts';
 import { damagedEntry, entryRefusal, type Refusals } from './refusals.ts';
 
 /** An entry that the policy took. */
-export interface ListedEntry extends ZipEntry {
+export interface ListedEntry {
+  readonly entry: ZipEntry;
   readonly verdict: Exclude<EntryVerdict, { kind: 'refuse' }>;
 }
 
@@ -23,23 +24,26 @@ export async function listEntries(
   refusals: Refusals,
 ): Promise<ListedEntry[]> {
   const entries: ListedEntry[] = [];
-  let greatest = { name: '', sizeBytes: -1 };
+  const mostNameBytes = maxNameBytes(limits);
+  let greatest: Pick<ZipEntry, 'name' | 'sizeBytes'> = { name: '', sizeBytes: -1 };
   let totalBytes = 0;
   let nameBytes = 0;
   try {
-    for await (const entry of entriesOf(bytes, place)) {
-      totalBytes += entry.sizeBytes;
-      if (entry.sizeBytes > greatest.sizeBytes) greatest = { name: entry.name, sizeBytes: entry.sizeBytes };
-      const verdict = judgeEntry(entry);
-      if (verdict.kind === 'refuse') {
-        refusals.add(entryRefusal(entry.name, verdict.fault));
-        continue;
-      }
-      const isFirstBeyond = nameBytes <= maxNameBytes(limits);
-      nameBytes += entry.nameBytes.length;
-      if (nameBytes <= maxNameBytes(limits)) entries.push({ ...entry, verdict });
-      else if (isFirstBeyond) {
-        refusals.add(entryRefusal(entry.name, 'and those before it have too many bytes of names together'));
+    for await (const listed of entriesOf(bytes, place)) {
+      for (const entry of listed) {
+        totalBytes += entry.sizeBytes;
+        if (entry.sizeBytes > greatest.sizeBytes) greatest = entry;
+        const verdict = judgeEntry(entry);
+        if (verdict.kind === 'refuse') {
+          refusals.add(entryRefusal(entry.name, verdict.fault));
+          continue;
+        }
+        const isFirstBeyond = nameBytes <= mostNameBytes;
+        nameBytes += entry.nameBytes.length;
+        if (nameBytes <= mostNameBytes) entries.push({ entry, verdict });
+        else if (isFirstBeyond) {
+          refusals.add(entryRefusal(entry.name, 'and those before it have too many bytes of names together'));
+        }
       }
     }
   } catch (error) {

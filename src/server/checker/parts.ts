@@ -10,10 +10,7 @@ import {
   type ZipEntry,
 } from '../../lib/zip/directory.ts';
 import { readEnd } from '../../lib/zip/end-record.ts';
-import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
-
-/** After so many parts of a file that is in memory others have their turn: a million of them take seconds. */
-const ENTRIES_A_TURN = 2000;
+import { viewOf, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
 /**
  * Lists the parts of a package by its directory.
@@ -26,9 +23,11 @@ export async function listParts(bytes: ZipBytes, signal: AbortSignal): Promise<Z
   try {
     const end = await readEnd(bytes);
     if (end.isMultiDisk) return null;
-    for await (const entry of entriesOf(bytes, end)) {
+    for await (const listed of entriesOf(bytes, end)) {
       signal.throwIfAborted();
-      if (entries.push(entry) % ENTRIES_A_TURN === 0) await setImmediate();
+      entries.push(...listed);
+      // Others have their turn: a million parts of a file that is in memory take seconds.
+      await setImmediate();
     }
     return doNotOverlap(entries, end.offset) ? entries : null;
   } catch {
@@ -77,7 +76,7 @@ export async function unpackPart(
   try {
     const local = await readLocalHeader(bytes, entry.headerOffset);
     if (local === null) return null;
-    const packed = await bytes.view(local.dataOffset, entry.compressedBytes);
+    const packed = await viewOf(bytes, local.dataOffset, entry.compressedBytes);
     const pieces = isStored ? [packed] : inflated(packed);
     for await (const piece of pieces) {
       signal.throwIfAborted();

@@ -75,6 +75,14 @@ describe('a sound archive is read', () => {
     expect(await readAll(await fileWith(rawZip([])))).toStrictEqual({});
   });
 
+  it('with more entries than are listed together, in the order of the file', async () => {
+    const names = Array.from({ length: 2500 }, (_, index) => `folder ${index % 7}/${index}`);
+    const path = await fileWith(rawZip(names.map((name) => ({ name, data: name }))));
+    const archive = await openArchive({ kind: 'file', path }, DEFAULT_LIMITS);
+    onTestFinished(() => archive.close());
+    expect(archive.entries.map(({ path }) => path)).toStrictEqual(names);
+  });
+
   it('with a comment', async () => {
     const zip = rawZip([{ name: 'a', data: 'a' }], 'made by a service');
     expect(await readAll(await fileWith(zip))).toStrictEqual({ a: Buffer.from('a') });
@@ -110,6 +118,26 @@ describe('an archive is found damaged', () => {
     const path = await fileWith(rawZip([{ name: 'good', data: 'good' }, entry]));
     await expect(readAll(path)).rejects.toMatchObject({ code: 'archive.damaged', action: 'retry' });
   });
+
+  it.each([0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2499])(
+    'by its entry %i that cannot be listed',
+    async (at) => {
+      const nameOf = (index: number): string => `name-${String(index).padStart(4, '0')}`;
+      const names = Array.from({ length: 2500 }, (_, index) => nameOf(index));
+      const zip = rawZip(names.map((name) => ({ name, data: 'x' })));
+      const place = zip.lastIndexOf(nameOf(at)) - 46;
+      zip.writeUInt8(0, place);
+      const listed = `"${nameOf(at)}" cannot be listed`;
+      await expect(readAll(await fileWith(zip))).rejects.toMatchObject({
+        code: 'archive.damaged',
+        message: expect.stringContaining(listed) as unknown,
+      });
+      if (at === 0) return;
+      // What is refused before it counts first.
+      zip.write('\\', zip.lastIndexOf(nameOf(at - 1)));
+      await expect(readAll(await fileWith(zip))).rejects.toMatchObject({ code: 'archive.refused' });
+    },
+  );
 
   it('where deflated bytes were changed', async () => {
     const zip = rawZip([{ name: 'a', data: LONG, method: 8 }]);
