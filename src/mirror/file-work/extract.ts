@@ -41,14 +41,13 @@ async function extractOne(
   onBytes: (bytes: number) => void,
 ): Promise<Extracted> {
   const { known, packed } = entry;
-  if (known?.isSameByChecksum === true && isIntact(known, packed)) return { kind: 'kept', isRead: false };
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
   if (!isSmall) return extractLarge(request, entry, onBytes);
   const bytes = readWhole(request.packed, packed);
   onBytes(bytes.byteLength);
   const sha256 = hash('sha256', bytes, 'hex');
   const isRewritten = known?.sha256 === sha256;
-  if (isRewritten && isIntact(known, packed)) return { kind: 'kept', isRead: true };
+  if (isRewritten && isIntact(known, packed)) return { kind: 'kept' };
   const shared = share(request, entry, sha256);
   if (shared !== null) return shared;
   const timeMs = isRewritten ? entry.keptTimeMs : entry.mtimeMs;
@@ -80,7 +79,7 @@ async function extractLarge(
   const { packed, known, candidates, destination, mtimeMs, keptTimeMs } = entry;
   if (known !== null || candidates.length > 0) {
     const sha256 = await digestOf(request, packed, (chunk) => onBytes(chunk.byteLength));
-    if (known?.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept', isRead: true };
+    if (known?.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept' };
     const shared = share(request, entry, sha256);
     if (shared !== null) return shared;
   }

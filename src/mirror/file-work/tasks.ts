@@ -40,8 +40,6 @@ export interface KnownFile {
   readonly mtimeMs: number;
   /** Whether it may stay where it has the same bytes. */
   readonly mayStay: boolean;
-  /** Whether the same size and CRC-32 say that it has the same bytes. */
-  readonly isSameByChecksum: boolean;
 }
 
 /** A published file elsewhere that may hold the same bytes. */
@@ -79,8 +77,7 @@ export interface ExtractRequest {
 
 /** The end of an entry: the known file holds it, or a file was made. */
 export type Extracted =
-  /** `isRead`: its bytes were compared, and not just its size and CRC-32. */
-  | { readonly kind: 'kept'; readonly isRead: boolean }
+  | { readonly kind: 'kept' }
   | {
       readonly kind: 'written';
       readonly sha256: string;

@@ -3,7 +3,7 @@ import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
-import type { Extracted } from '../file-work/tasks.ts';
+import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
 import type { Pull } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
@@ -36,14 +36,14 @@ export async function unpack(
   const strip = await leadingFolder(pull, archive);
   const rows = (pull.rows ?? []).filter((row) => row.branch === branch);
   if (archive.entries.length === 0 && rows.length > 0) throw emptyArchive(rows.length);
-  const orders = await ordersFor(archive, strip, {
+  const { kept, orders } = await ordersFor(archive, strip, {
     rows: new Map(rows.map((row) => [row.path, row])),
     stage,
     before,
     hasFileTimes,
     isThorough: action.depth === 'bytes',
   });
-  meter.unpacks(bytesToRead(orders));
+  meter.unpacks(orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0));
   const onBytes = (bytes: number): void => {
     meter.unpacked(bytes);
     context.onProgress();
@@ -52,7 +52,7 @@ export async function unpack(
     orders.map(({ order }) => order),
     { sharing: stage.sharing, signal, onBytes },
   );
-  const files: ManifestFile[] = [];
+  const files: ManifestFile[] = [...kept];
   const rewritten: string[] = [];
   for (const [index, { path, order, previous }] of orders.entries()) {
     const outcome = extracted[index];
@@ -66,16 +66,8 @@ export async function unpack(
     files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
     skipped: archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason })),
     rewritten,
-    isThorough: extracted.every((outcome) => outcome.kind !== 'kept' || outcome.isRead),
+    isThorough: kept.length === 0,
   };
-}
-
-/** The bytes to read from an archive, and to write where they are new: without files that are there already by their checksum. */
-function bytesToRead(orders: readonly FileOrder[]): number {
-  return orders.reduce(
-    (sum, { order }) => sum + (order.known?.isSameByChecksum === true ? 0 : order.entry.sizeBytes),
-    0,
-  );
 }
 
 function emptyArchive(listed: number): MirrorError {
@@ -104,42 +96,77 @@ interface Comparison {
   readonly isThorough: boolean;
 }
 
-async function ordersFor(archive: Archive, strip: string, comparison: Comparison): Promise<FileOrder[]> {
-  const { rows, stage, before, hasFileTimes } = comparison;
-  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
-  const candidates = await stage.candidatesOf(archive.entries);
-  return archive.entries.map((entry, index) => {
-    const path = entry.path.slice(strip.length);
-    const row = rows.get(path);
-    const previous = published.get(path);
-    const mtimeMs = hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs);
-    const known =
-      previous?.sizeBytes === entry.sizeBytes ? knownFile(comparison, entry, previous, row, mtimeMs) : null;
-    const keptTimeMs = hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs);
-    const destination = stage.placeOf(path);
-    const own = stage.publishedPlaceOf(path);
-    const others = (candidates[index] ?? []).filter(({ place }) => place !== own);
-    const order = { entry, destination, mtimeMs, keptTimeMs, known, candidates: others };
-    return { path, order, previous };
-  });
+/** The entries of an archive, as far as is known before any is read. */
+interface Orders {
+  /** The published files that stay, as the same size and CRC-32 prove. */
+  readonly kept: readonly ManifestFile[];
+  readonly orders: readonly FileOrder[];
 }
 
-function knownFile(
-  { stage, before, isThorough, hasFileTimes }: Comparison,
-  entry: ArchiveEntry,
-  previous: ManifestFile,
-  row: WorkbookRow | undefined,
-  mtimeMs: number,
-): ExtractionOrder['known'] {
+async function ordersFor(archive: Archive, strip: string, comparison: Comparison): Promise<Orders> {
+  const { stage, before } = comparison;
+  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
+  const kept: ManifestFile[] = [];
+  const entries: ArchiveEntry[] = [];
+  for (const entry of archive.entries) {
+    const previous = published.get(entry.path.slice(strip.length));
+    if (previous !== undefined && isSameByChecksum(comparison, entry, previous)) kept.push(previous);
+    else entries.push(entry);
+  }
+  const candidates = await stage.candidatesOf(entries);
+  const orders = entries.map((entry, index) => {
+    const path = entry.path.slice(strip.length);
+    return orderFor(comparison, entry, path, published.get(path), candidates[index] ?? []);
+  });
+  return { kept, orders };
+}
+
+/** Whether the published file may stay unread. It was looked at when the pull began. */
+function isSameByChecksum(comparison: Comparison, entry: ArchiveEntry, previous: ManifestFile): boolean {
+  const { rows, isThorough } = comparison;
+  if (isThorough || previous.sizeBytes !== entry.sizeBytes || previous.crc32 !== entry.crc32) return false;
+  const row = rows.get(previous.path);
   const isNewVersion = row !== undefined && row.versionId !== previous.workbook?.versionId;
-  return {
-    place: stage.publishedPlaceOf(previous.path),
-    sha256: previous.sha256,
-    mode: previous.mode,
-    mtimeMs: previous.mtimeMs,
-    mayStay: before.isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs),
-    isSameByChecksum: !isThorough && !isNewVersion && previous.crc32 === entry.crc32,
+  return !isNewVersion && mayStay(comparison, previous, timeIn(comparison, entry, row));
+}
+
+function mayStay({ before, hasFileTimes }: Comparison, previous: ManifestFile, mtimeMs: number): boolean {
+  return before.isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs);
+}
+
+/** The time of an entry's file. Milliseconds since the epoch. */
+function timeIn({ hasFileTimes }: Comparison, entry: ArchiveEntry, row: WorkbookRow | undefined): number {
+  return hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs);
+}
+
+function orderFor(
+  comparison: Comparison,
+  entry: ArchiveEntry,
+  path: string,
+  previous: ManifestFile | undefined,
+  candidates: readonly DedupCandidate[],
+): FileOrder {
+  const { rows, stage, hasFileTimes } = comparison;
+  const mtimeMs = timeIn(comparison, entry, rows.get(path));
+  const own = stage.publishedPlaceOf(path);
+  const order: ExtractionOrder = {
+    entry,
+    destination: stage.placeOf(path),
+    mtimeMs,
+    keptTimeMs: hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs),
+    known:
+      previous?.sizeBytes === entry.sizeBytes
+        ? {
+            place: own,
+            sha256: previous.sha256,
+            mode: previous.mode,
+            mtimeMs: previous.mtimeMs,
+            mayStay: mayStay(comparison, previous, mtimeMs),
+          }
+        : null,
+    candidates: candidates.filter(({ place }) => place !== own),
   };
+  return { path, order, previous };
 }
 
 function fileOf(
