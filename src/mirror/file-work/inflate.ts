@@ -1,16 +1,15 @@
 import { readSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
+import { crc32, createInflateRaw } from 'node:zlib';
 
 import { DoingError, StoppedError } from './failures.ts';
+import { createInflater, type Inflater } from './inflater.ts';
 import type { PackedBytes, PackedEntry, StopFlag } from './tasks.ts';
 
 /** Fits into the cache next to a core, where a piece is hashed and written at once. */
 const CHUNK_BYTES = 256 * 1024;
 /** Deflated entries up to this size, before and after, are inflated at once. */
 const INFLATED_AT_ONCE_BYTES = 8 * 1024 * 1024;
-/** The least that zlib takes (Node.js, "Class: Options"). */
-const LEAST_CHUNK_BYTES = 64;
 
 /** An entry is not as its directory says. The message goes on where its name ends. */
 export class EntryFault extends Error {}
@@ -97,24 +96,18 @@ async function* inflated(
   }
 }
 
+let inflater: Inflater | null = null;
+
 function inflate(deflated: Buffer, { sizeBytes }: PackedEntry): Buffer {
-  let result: unknown;
+  inflater ??= createInflater();
+  let inflated: ReturnType<Inflater['inflate']>;
   try {
-    const maxOutputLength = Math.max(1, sizeBytes);
-    // With room for all of it at once nothing is joined together afterwards.
-    const chunkSize = Math.max(LEAST_CHUNK_BYTES, sizeBytes + 1);
-    result = inflateRawSync(deflated, { maxOutputLength, chunkSize, info: true });
+    inflated = inflater.inflate(deflated, sizeBytes);
   } catch (error) {
     throw zlibFault(error);
   }
-  if (!hasEngine(result)) throw new TypeError('zlib did not say how much it read');
-  if (result.engine.bytesWritten !== deflated.length) throw unused();
-  return result.buffer;
-}
-
-/** The result of zlib with the option `info` (Node.js, "Class: Options"), which its types do not show. */
-function hasEngine(result: unknown): result is { buffer: Buffer; engine: { bytesWritten: number } } {
-  return typeof result === 'object' && result !== null && 'engine' in result && 'buffer' in result;
+  if (inflated.usedBytes !== deflated.length) throw unused();
+  return inflated.bytes;
 }
 
 /** An error of zlib's means that the entry is not whole; others stay. */
