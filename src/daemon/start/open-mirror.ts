@@ -34,6 +34,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
     retireAfterPasses: settings.retire.afterPasses,
     guard: settings.guard,
     content: settings.content,
+    pageCache: settings.pageCache,
     verdictDigest: digestOf([settings.archive, settings.hooks.beforePublish]),
     concurrency: settings.concurrency,
     slowAfterMs: settings.slowAfter,

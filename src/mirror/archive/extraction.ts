@@ -26,6 +26,8 @@ export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: A
 /** How entries are brought to files. */
 export interface ExtractionOptions {
   readonly sharing: Sharing;
+  /** See `ExtractRequest`. */
+  readonly isPastCache: boolean;
   readonly signal: AbortSignal;
   /** Receives the number of bytes as they are read or written. */
   readonly onBytes: (bytes: number) => void;
@@ -70,14 +72,14 @@ export function* batchesOf<T>(items: readonly T[], bytesOf: (item: T) => number)
 export async function extractAll(
   packed: PackedBytes,
   orders: readonly ExtractionOrder[],
-  { sharing, signal, onBytes }: ExtractionOptions,
+  { sharing, isPastCache, signal, onBytes }: ExtractionOptions,
 ): Promise<readonly Extracted[]> {
   const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: entry }));
   const batches = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
   const extracted: Extracted[] = [];
   await withStopFlag(signal, (stop) =>
     forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
-      const done = await extractBatch({ packed, sharing, entries: items, stop }, onBytes);
+      const done = await extractBatch({ packed, sharing, isPastCache, entries: items, stop }, onBytes);
       done.forEach((each, index) => {
         extracted[start + index] = each;
       });

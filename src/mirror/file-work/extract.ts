@@ -1,18 +1,17 @@
 import { createHash, hash } from 'node:crypto';
-import { closeSync, fstatSync, futimesSync, lstatSync, openSync, writeSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 
-import { PERMISSION_BITS } from '../store/manifest.ts';
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
-import { makingFolder, shareContent } from './share.ts';
+import { NEW_MODE, newFile, newFilePastCache } from './new-file.ts';
+import { shareContent } from './share.ts';
 import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
 const WHOLE_ENTRY_BYTES = 512 * 1024;
 
-/** The mode that files are made with, and the rest that the umask leaves of it (manual, "On disk"). */
-const FILE_MODE = 0o644;
-const NEW_MODE = FILE_MODE & ~process.umask();
+/** Of a pull that writes many bytes, entries from this size on go past the page cache. */
+const PAST_CACHE_BYTES = 1024 * 1024;
 
 /**
  * Brings entries of an archive to files, leaving out those whose known file is the same.
@@ -83,17 +82,19 @@ async function extractLarge(
     const shared = share(request, entry, sha256);
     if (shared !== null) return shared;
   }
-  const file = writing(destination, () => newFile(destination));
+  const isPastCache = request.isPastCache && packed.sizeBytes >= PAST_CACHE_BYTES;
+  const make = isPastCache ? newFilePastCache : newFile;
+  const file = writing(destination, () => make(destination));
   try {
     const sha256 = await digestOf(request, packed, (chunk) => {
-      writing(destination, () => writeAll(file, chunk));
+      writing(destination, () => file.write(chunk));
       onBytes(chunk.byteLength);
     });
     const isRewritten = known?.sha256 === sha256;
-    const mode = writing(destination, () => finish(file, isRewritten ? keptTimeMs : mtimeMs));
+    const mode = writing(destination, () => file.finish(isRewritten ? keptTimeMs : mtimeMs));
     return { kind: 'written', sha256, mode, isRewritten, isShared: false };
   } finally {
-    closeSync(file);
+    file.close();
   }
 }
 
@@ -111,27 +112,13 @@ async function digestOf(
 }
 
 function writeNew(destination: string, mtimeMs: number, bytes: Uint8Array): number {
-  const fd = newFile(destination);
+  const file = newFile(destination);
   try {
-    writeAll(fd, bytes);
-    return finish(fd, mtimeMs);
+    file.write(bytes);
+    return file.finish(mtimeMs);
   } finally {
-    closeSync(fd);
+    file.close();
   }
-}
-
-function newFile(destination: string): number {
-  return makingFolder(destination, (path) => openSync(path, 'wx', FILE_MODE));
-}
-
-/** Gives a file its time. @returns its permission bits */
-function finish(fd: number, mtimeMs: number): number {
-  futimesSync(fd, mtimeMs / 1000, mtimeMs / 1000);
-  return fstatSync(fd).mode & PERMISSION_BITS;
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let offset = 0; offset < bytes.byteLength;) offset += writeSync(fd, bytes, offset);
 }
 
 /** Whether a published file still is what its manifest says, as far as `lstat` tells. */

@@ -70,6 +70,8 @@ export interface ExtractEntry {
 /** A part of an archive. */
 export interface ExtractRequest {
   readonly packed: PackedBytes;
+  /** Whether large files are written past the page cache. */
+  readonly isPastCache: boolean;
   readonly sharing: Sharing;
   readonly entries: readonly ExtractEntry[];
   readonly stop: StopFlag;

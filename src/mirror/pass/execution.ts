@@ -32,6 +32,9 @@ export type PullEnd =
   | { readonly kind: 'recorded'; readonly result: EndedResult }
   | { readonly kind: 'gone'; readonly action: PullAction };
 
+/** Whether large new files go past the page cache: always, never, or in pulls that write many bytes. */
+export type PageCachePolicy = 'auto' | 'keep' | 'bypass';
+
 /** How a plan is carried out. */
 export interface ExecutePolicy {
   /** Prompt pulls at once. */
@@ -41,6 +44,7 @@ export interface ExecutePolicy {
   readonly retry: RetryPolicy;
   readonly retireAfterPasses: number;
   readonly guard: GuardPolicy;
+  readonly pageCache: PageCachePolicy;
   /** See `PlanPolicy.verdictDigest`. */
   readonly verdictDigest: string;
 }

@@ -4,7 +4,7 @@ import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/mani
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
 import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
-import type { Pull } from './execution.ts';
+import type { PageCachePolicy, Pull } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
 
@@ -19,6 +19,14 @@ export interface Unpacked {
   readonly isThorough: boolean;
 }
 
+/** A pull that writes so many bytes writes more than its readers soon read. */
+const MANY_BYTES = 256 * 1024 * 1024;
+
+/** Whether large files go past the page cache. @param newBytes what the pull writes in all */
+export function goesPastCache(policy: PageCachePolicy, newBytes: number): boolean {
+  return policy === 'auto' ? newBytes >= MANY_BYTES : policy === 'bypass';
+}
+
 /**
  * Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. The same size and CRC-32
  * prove that, except for workbooks that have a new version; a thorough pull compares every byte.
@@ -31,7 +39,7 @@ export async function unpack(
   before: PublishedState,
   hasFileTimes: boolean,
 ): Promise<Unpacked> {
-  const { context, action, meter, signal } = pull;
+  const { context, policy, action, meter, signal } = pull;
   const { branch } = action.target;
   const strip = await leadingFolder(pull, archive);
   const rows = (pull.rows ?? []).filter((row) => row.branch === branch);
@@ -43,14 +51,15 @@ export async function unpack(
     hasFileTimes,
     isThorough: action.depth === 'bytes',
   });
-  meter.unpacks(orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0));
+  const newBytes = orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0);
+  meter.unpacks(newBytes);
   const onBytes = (bytes: number): void => {
     meter.unpacked(bytes);
     context.onProgress();
   };
   const extracted = await archive.extract(
     orders.map(({ order }) => order),
-    { sharing: stage.sharing, signal, onBytes },
+    { sharing: stage.sharing, isPastCache: goesPastCache(policy.pageCache, newBytes), signal, onBytes },
   );
   const files: ManifestFile[] = [...kept];
   const rewritten: string[] = [];

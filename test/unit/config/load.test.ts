@@ -81,6 +81,7 @@ describe('the parsed settings', () => {
       content: 'auto',
       dedup: 'auto',
       publish: 'auto',
+      pageCache: 'auto',
       fullCheck: 86_400_000,
       readerGrace: 120_000,
       processingPatience: 900_000,
