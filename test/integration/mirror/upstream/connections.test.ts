@@ -1,12 +1,7 @@
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer as createHttpServer, request as httpRequest, type RequestListener } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { connect, createServer, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -14,9 +9,8 @@ import { neverArrived, transportError } from '../../../../src/mirror/upstream/fa
 import { createPoster } from '../../../../src/mirror/upstream/post.ts';
 import { createTransport } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
+import { listen, makeCertificate } from '../../../support/listen.ts';
 
-const run = promisify(execFile);
 const PASSWORD = 'password-of-the-proxy';
 
 beforeEach(() => {
@@ -27,40 +21,15 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-/** The address at which a server listens, until the running test is finished. */
-async function listen(server: Server): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return `localhost:${(server.address() as AddressInfo).port}`;
-}
-
 const answers: RequestListener = (_request, response) => {
   response.end('{}');
 };
 
-/** A server with TLS whose certificate, by an authority of its own, has the names. */
+/** A server with TLS whose certificate, by an authority of its own, has the name. */
 async function listenWithTls(name: string): Promise<{ address: string; certificate: string } | null> {
-  const cwd = await temporaryFolder();
-  const made = await run(
-    'openssl',
-    (
-      `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=${name}` +
-      ` -addext subjectAltName=DNS:${name} -keyout key.pem -out cert.pem`
-    ).split(' '),
-    { cwd },
-  ).catch(() => null);
+  const made = await makeCertificate(name);
   if (made === null) return null;
-  const [key, cert] = await Promise.all(
-    ['key.pem', 'cert.pem'].map((file) => readFile(join(cwd, file), 'utf8')),
-  );
-  const server = createHttpsServer({ key, cert }, answers);
-  return { address: await listen(server), certificate: join(cwd, 'cert.pem') };
+  return { address: await listen(createHttpsServer(made, answers)), certificate: made.cert };
 }
 
 /** A proxy that does what it is asked for, or refuses it with a status. */
@@ -161,7 +130,7 @@ describe('a service', () => {
     const server = await listenWithTls('other.test');
     if (server === null) return skip('openssl cannot make a certificate');
     const before = getCACertificates();
-    setDefaultCACertificates([await readFile(server.certificate, 'utf8')]);
+    setDefaultCACertificates([server.certificate]);
     onTestFinished(() => setDefaultCACertificates(before));
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toContain('is for other names: DNS:other.test');

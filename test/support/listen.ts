@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { onTestFinished } from 'vitest';
+
+import { temporaryFolder } from './temporary.ts';
+
+const run = promisify(execFile);
+
+/** The address at which a server listens, until the running test is finished. */
+export async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `localhost:${(server.address() as AddressInfo).port}`;
+}
+
+/** A certificate for a name, by an authority of its own. */
+export interface TestCertificate {
+  readonly key: string;
+  readonly cert: string;
+}
+
+/** Makes a certificate; null where openssl cannot. */
+export async function makeCertificate(name: string): Promise<TestCertificate | null> {
+  const cwd = await temporaryFolder();
+  const made = await run(
+    'openssl',
+    (
+      `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=${name}` +
+      ` -addext subjectAltName=DNS:${name} -keyout key.pem -out cert.pem`
+    ).split(' '),
+    { cwd },
+  ).catch(() => null);
+  if (made === null) return null;
+  const [key, cert] = await Promise.all([
+    readFile(join(cwd, 'key.pem'), 'utf8'),
+    readFile(join(cwd, 'cert.pem'), 'utf8'),
+  ]);
+  return { key, cert };
+}
