@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream';
 
-import { request } from 'undici';
-
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { decoded } from './decoding.ts';
+import { exchange, type WireRequest } from './exchange.ts';
 import { transportError } from './failures.ts';
 import { createWays } from './proxies.ts';
 
@@ -19,20 +18,13 @@ export interface ConnectionOptions {
   readonly bufferBytes: number;
 }
 
-/** A request as it goes over the wire. */
-export interface WireRequest {
-  readonly headers: Readonly<Record<string, string>>;
-  /** The body of a POST; undefined for GET. */
-  readonly body: string | undefined;
-  readonly signal: AbortSignal;
-}
-
 /** An answer whose body is still to be read, once, decoded. */
 export interface WireAnswer {
   readonly status: number;
   /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly url: URL;
+  /** Its pieces are as they came. */
   readonly body: Readable;
 }
 
@@ -43,8 +35,12 @@ export interface Connections {
   readonly close: () => Promise<void>;
 }
 
+/** Most bytes of one read. */
+const READ_BYTES = 64 * 1024;
+
 /** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
+  const mostPieces = Math.ceil(options.bufferBytes / READ_BYTES);
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
   const ways = createWays({
     allowH2: false,
@@ -54,22 +50,15 @@ export function createConnections(origin: string, options: ConnectionOptions): C
     bodyTimeout: options.stallTimeoutMs,
   });
   return {
-    send: async (url, { headers, body, signal }) => {
+    send: async (url, request) => {
       if (url.origin !== origin) {
         throw new MirrorError('internal.defect', `No credential may go to ${url.origin}.`);
       }
       const { dispatcher, proxy } = ways.to(url);
       try {
-        const response = await request(url, {
-          dispatcher,
-          headers,
-          ...(body === undefined ? {} : { method: 'POST', body }),
-          signal,
-          highWaterMark: options.bufferBytes,
-        });
-        // A body can fail before its reader has come, or when nobody reads it: that must not end the program.
-        response.body.on('error', () => {});
-        return wireAnswer(response, url);
+        const { status, headers, body } = await exchange(dispatcher, url, request, mostPieces);
+        const single = singleHeaders(headers);
+        return { status, headers: single, url, body: decodedBody(body, single, url) };
       } catch (error) {
         throw transportError(error, url, proxy);
       }
@@ -78,19 +67,20 @@ export function createConnections(origin: string, options: ConnectionOptions): C
   };
 }
 
-function wireAnswer(response: Awaited<ReturnType<typeof request>>, url: URL): WireAnswer {
-  const headers = Object.fromEntries(
-    Object.entries(response.headers).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(', ') : value,
-    ]),
+function singleHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): WireAnswer['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
+}
+
+function decodedBody(body: Readable, headers: WireAnswer['headers'], url: URL): Readable {
   try {
-    const body = decoded(response.body, headers['content-encoding'], url);
-    body.on('error', () => {});
-    return { status: response.statusCode, headers, url, body };
+    // A decoder can fail as a body can.
+    return decoded(body, headers['content-encoding'], url).on('error', () => {});
   } catch (error) {
-    response.body.destroy();
+    body.destroy();
     throw error;
   }
 }
