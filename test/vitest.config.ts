@@ -2,8 +2,11 @@ import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
 
-/** Where a law is to be tried with the same inputs every time: PROPERTY_SEED. */
-const PROPERTY_SEED = [join(import.meta.dirname, 'support/property-seed.ts')];
+const SETUP = [
+  // Where a law is to be tried with the same inputs every time: PROPERTY_SEED.
+  'support/property-seed.ts',
+  'support/poison-pieces.ts',
+].map((file) => join(import.meta.dirname, file));
 
 /** The attacks are bounded run by run; all of them together take hours. */
 const ATTACK_TIMEOUT_MS = 12 * 3_600_000;
@@ -14,13 +17,13 @@ export default defineConfig({
     root: import.meta.dirname,
     reporters: ['default', join(import.meta.dirname, 'support/skipped-reporter.ts')],
     projects: [
-      { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: PROPERTY_SEED } },
+      { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: SETUP } },
       {
         test: {
           name: 'integration',
           include: ['integration/**/*.test.ts'],
           exclude: ['**/*.long.test.ts'],
-          setupFiles: PROPERTY_SEED,
+          setupFiles: SETUP,
           testTimeout: 60_000,
         },
       },
@@ -28,7 +31,7 @@ export default defineConfig({
         test: {
           name: 'long',
           include: ['integration/**/*.long.test.ts'],
-          setupFiles: PROPERTY_SEED,
+          setupFiles: SETUP,
           testTimeout: 60_000,
         },
       },

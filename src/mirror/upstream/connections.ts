@@ -5,6 +5,7 @@ import { decoded } from './decoding.ts';
 import { exchange, type WireRequest } from './exchange.ts';
 import { transportError } from './failures.ts';
 import { createWays } from './proxies.ts';
+import { ReceiveBuffers } from './receive-buffers.ts';
 
 /** How connections are made and kept. Durations in milliseconds. */
 export interface ConnectionOptions {
@@ -24,8 +25,10 @@ export interface WireAnswer {
   /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly url: URL;
-  /** Its pieces are as they came. */
+  /** Its pieces are as they came, and are the reader's until they are given back. */
   readonly body: Readable;
+  /** Takes back a piece of the body that its reader is done with: its memory is used for what comes next. */
+  readonly giveBack: (piece: Uint8Array) => void;
 }
 
 /** Pooled connections to one origin. */
@@ -36,16 +39,19 @@ export interface Connections {
 }
 
 /** Most bytes of one read. */
-const READ_BYTES = 64 * 1024;
+const READ_BYTES = 128 * 1024;
 
 /** Makes a pool. Proxies are taken from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
-  const mostPieces = Math.ceil(options.bufferBytes / READ_BYTES);
+  const readBytes = Math.min(READ_BYTES, options.bufferBytes);
+  const buffers = new ReceiveBuffers(readBytes);
+  const mostPieces = Math.ceil(options.bufferBytes / readBytes);
   // HTTP/2 is off: its flow-control windows in this library cap all downloads together far below one plain connection.
   const ways = createWays({
     allowH2: false,
     connections: options.connections,
     connectTimeoutMs: options.connectTimeoutMs,
+    buffers,
     headersTimeout: options.headersTimeoutMs,
     bodyTimeout: options.stallTimeoutMs,
   });
@@ -56,9 +62,10 @@ export function createConnections(origin: string, options: ConnectionOptions): C
       }
       const { dispatcher, proxy } = ways.to(url);
       try {
-        const { status, headers, body } = await exchange(dispatcher, url, request, mostPieces);
+        const { status, headers, body } = await exchange(dispatcher, url, request, buffers, mostPieces);
         const single = singleHeaders(headers);
-        return { status, headers: single, url, body: decodedBody(body, single, url) };
+        const giveBack = (piece: Uint8Array): void => buffers.giveBack(piece);
+        return { status, headers: single, url, body: decodedBody(body, single, url), giveBack };
       } catch (error) {
         throw transportError(error, url, proxy);
       }

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream';
 
 import { type Dispatcher, errors } from 'undici';
 
+import type { ReceiveBuffers } from './receive-buffers.ts';
+
 /** A request as it goes over the wire. */
 export interface WireRequest {
   readonly headers: Readonly<Record<string, string>>;
@@ -20,13 +22,15 @@ interface Exchanged {
 
 /**
  * Sends a request once, and resolves when the headers of the answer have come.
- * @param mostPieces how many pieces of the body may wait for their reader
+ * @param buffers are told of each piece of the body
+ * @param mostPieces how many of them may wait for their reader
  * @throws errors of undici; what the signal was aborted with
  */
 export function exchange(
   dispatcher: Dispatcher,
   url: URL,
   { headers, body, signal }: WireRequest,
+  buffers: ReceiveBuffers,
   mostPieces: number,
 ): Promise<Exchanged> {
   return new Promise((resolve, reject) => {
@@ -54,7 +58,9 @@ export function exchange(
           resolve({ status, headers: answerHeaders, body: received });
         },
         onResponseData: (answered, piece) => {
-          if (piece.length > 0 && received?.push(piece) === false) answered.pause();
+          if (piece.length === 0) return;
+          buffers.handOut(piece);
+          if (received?.push(piece) === false) answered.pause();
         },
         onResponseEnd: () => {
           received?.push(null);

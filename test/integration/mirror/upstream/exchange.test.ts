@@ -6,6 +6,7 @@ import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { exchange } from '../../../../src/mirror/upstream/exchange.ts';
+import { ReceiveBuffers } from '../../../../src/mirror/upstream/receive-buffers.ts';
 import { listen } from '../../../support/listen.ts';
 
 const MOST_PIECES = 4;
@@ -20,7 +21,7 @@ async function ask(
   const agent = new Agent({ allowH2: false, connections: 1 });
   onTestFinished(() => agent.destroy());
   const url = new URL(`http://${address}/a/b?c=d`);
-  return exchange(agent, url, { headers: { x: 'y' }, body, signal }, MOST_PIECES);
+  return exchange(agent, url, { headers: { x: 'y' }, body, signal }, new ReceiveBuffers(1024), MOST_PIECES);
 }
 
 async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {

@@ -20,7 +20,8 @@ function bounds(fields: Partial<BodyBounds> = {}): BodyBounds {
 
 /** Takes a body as that of an answer in JSON is taken. */
 async function takeWhole(body: Readable, maxAnswerBytes: number): Promise<number> {
-  const answer = { status: 200, headers: {}, url: URL_OF_LIST, body, keyPlace: 'first' } as const;
+  const giveBack = (): void => {};
+  const answer = { status: 200, headers: {}, url: URL_OF_LIST, body, giveBack, keyPlace: 'first' } as const;
   const pieces = await readWhole(answer, { maxAnswerBytes, stallTimeoutMs: 1000 });
   return Buffer.concat(pieces).length;
 }

@@ -42,7 +42,8 @@ function transportTo(
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const place = placesNow().get(href);
     const url = new URL(href);
-    const common = { url, keyPlace: 'first', headers: {}, body: 'nothing' } as const;
+    const giveBack = (): void => {};
+    const common = { url, keyPlace: 'first', headers: {}, body: 'nothing', giveBack } as const;
     if (place === undefined) return { ...common, status: 404 };
     const tag = place.etag === undefined ? {} : { etag: place.etag };
     if (place.etag !== undefined && headers?.['if-none-match'] === place.etag) {
