@@ -159,6 +159,7 @@ export class Download implements Continuation {
         const written = destination.write(piece);
         onArrived?.(destination.sizeBytes, totalBytes);
         if (written !== null) await meter.excuse(written);
+        answer.giveBack(piece);
         if (bandwidth.isLimited) await meter.excuse(bandwidth.take(piece.length, signal));
       }
     } catch (cause) {
