@@ -47,10 +47,10 @@ export async function ensureFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder with its parents and gives those that are new. Node's own recursive mkdir never returns where a parent
+ * Makes a folder with its parents and gives those that are new; flushes nothing. Node's own recursive mkdir never returns where a parent
  * exists and still says that it does not, as `/proc` does.
  */
-async function makeFolders(path: string): Promise<string[]> {
+export async function makeFolders(path: string): Promise<string[]> {
   try {
     await mkdir(path);
     return [path];
@@ -75,16 +75,6 @@ export async function replaceFile(path: string, data: string, scratchDirectory: 
     throw error;
   }
   await syncDirectory(dirname(path));
-}
-
-/** Renames where the source exists, making the destination's folders, and flushes both directories. */
-export async function renameIfThere(from: string, to: string): Promise<boolean> {
-  await ensureFolder(dirname(to));
-  const done = await unlessMissing(rename(from, to).then(() => true));
-  if (done === null) return false;
-  await syncDirectory(dirname(to));
-  if (dirname(from) !== dirname(to)) await syncDirectory(dirname(from));
-  return true;
 }
 
 /**

@@ -14,6 +14,8 @@ export interface DirectoryLock {
    * @throws MirrorError `directory.replaced`
    */
   readonly check: () => Promise<void>;
+  /** The open lock file, by which its file system can be flushed. */
+  readonly fd: number;
   readonly release: () => Promise<void>;
 }
 
@@ -40,6 +42,7 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
       const present = await unlessMissing(stat(lockFile));
       if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
     },
+    fd: handle.fd,
     release: () => handle.close(),
   };
 }

@@ -22,6 +22,7 @@ import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
 import { readManifest } from './manifest-file.ts';
+import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
 import type { PublishContext } from './publish/commit.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
@@ -102,6 +103,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
           removeLinked: (remove) => removeLinked(context.gate, remove),
           candidates: unlessLeased(context),
           inUse: context.inUse,
+          flushMark: context.flush.mark(),
         });
       },
       show: (...args) => showStage(context.gate, ...args),
@@ -237,6 +239,7 @@ async function publishContext(
     native,
     mode: publish,
     canExchange,
+    flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
     keepsReplaced: retention.replaced.kind !== 'off',
     now,
     gate: createGate(layout, native, now, gatePatienceMs),

@@ -2,8 +2,8 @@ import { access, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { ensureFolder, removeEmptyFolders, renameIfThere, syncDirectory } from '../../../lib/disk/durable.ts';
-import { type Intent, STAGED } from './intent.ts';
+import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
+import { type Intent, isRepeated, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -18,13 +18,13 @@ export interface IntentContext {
   readonly trashUntilMs: () => number;
 }
 
-/** Takes an intent's decisive step: before it nothing is visible, after it everything is. */
+/** Takes an intent's decisive step: before it nothing is visible, after it everything is. Flushes nothing. */
 export async function applyIntent(context: IntentContext, stage: string, intent: Intent): Promise<void> {
   const published = treePath(context.layout, intent.path);
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
     case 'first':
-      await ensureFolder(dirname(published));
+      await makeFolders(dirname(published));
       return rename(staged, published);
     case 'exchange':
       return context.native.exchange(staged, published);
@@ -38,38 +38,82 @@ export async function applyIntent(context: IntentContext, stage: string, intent:
   }
 }
 
-/** Whether an intent's decisive step was taken before the program was cut off. */
+/**
+ * Whether an intent that was found may have changed anything already, so that it must be brought to its end. If not, its stage may
+ * be torn.
+ */
 export async function isApplied(context: IntentContext, stage: string, intent: Intent): Promise<boolean> {
-  const published = treePath(context.layout, intent.path);
+  return (
+    isRepeated(intent) ||
+    (await isManifestInPlace(context, intent)) ||
+    (await isStepTaken(context, stage, intent))
+  );
+}
+
+async function isManifestInPlace({ layout }: IntentContext, intent: Intent): Promise<boolean> {
+  if (!('manifestInode' in intent) || intent.manifestInode === undefined) return false;
+  return (await inodeOf(manifestPath(layout, intent.path))) === intent.manifestInode;
+}
+
+async function isStepTaken({ layout }: IntentContext, stage: string, intent: Intent): Promise<boolean> {
+  const published = treePath(layout, intent.path);
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
     case 'first':
-      return !(await exists(staged)) && exists(published);
+      if (intent.stagedInode === undefined) return !(await exists(staged)) && exists(published);
+      return (await inodeOf(published)) === intent.stagedInode;
     case 'exchange':
-      return (await unlessMissing(lstat(published)))?.ino === intent.stagedInode;
-    case 'in-place':
-      return !(await exists(intent.isRemoval ? join(published, intent.file) : join(staged, intent.file)));
-    case 'rename':
+      return (await inodeOf(published)) === intent.stagedInode;
+    case 'in-place': {
+      const [place, source] = [join(published, intent.file), join(staged, intent.file)];
+      if (intent.manifestInode === undefined) return !(await exists(intent.isRemoval ? place : source));
+      const isDone = intent.isRemoval
+        ? !(await exists(place))
+        : (await inodeOf(place)) === intent.stagedInode;
+      // Somebody else may have removed the file, or linked it to the staged one: then the manifest may be torn.
+      return isDone && (await readManifest(join(stage, STAGED.manifest))) !== null;
+    }
     case 'manifest':
+    case 'rename':
     case 'relocate':
-      return true;
+      return false;
   }
 }
 
-/** Does the work that follows the decisive step. Can be repeated after it was cut off anywhere. */
-export async function finishIntent(context: IntentContext, stage: string, intent: Intent): Promise<void> {
-  const { layout } = context;
+/** Brings an intent to its end that is applied, wherever it was cut off. Flushes nothing, and leaves the stage. */
+export async function completeIntent(context: IntentContext, stage: string, intent: Intent): Promise<void> {
+  // A file system that does not keep the order of renames may have the manifest in its place and the tree in the stage.
+  if (await isStepOpen(stage, intent)) await applyIntent(context, stage, intent);
+  await finishIntent(context, stage, intent);
+}
+
+/** Whether a stage still holds what the decisive step of its intent takes from there. */
+async function isStepOpen(stage: string, intent: Intent): Promise<boolean> {
+  if (!('stagedInode' in intent) || intent.stagedInode === undefined) return false;
+  const staged = join(stage, STAGED.tree, intent.how === 'in-place' ? intent.file : '');
+  return (await inodeOf(staged)) === intent.stagedInode;
+}
+
+/**
+ * Does the work that follows the decisive step. Can be repeated after it was cut off anywhere. Flushes nothing, and leaves the
+ * stage, which may go once all this is durable.
+ */
+export async function finishIntent(
+  { layout }: Pick<IntentContext, 'layout'>,
+  stage: string,
+  intent: Intent,
+): Promise<void> {
   const published = treePath(layout, intent.path);
   const stagedManifest = join(stage, STAGED.manifest);
   if (intent.how === 'relocate') {
     await relocate(layout, stage, intent);
   } else {
     if (intent.how === 'rename') await renameFiles(join(stage, STAGED.tree), published, intent.removed);
-    if (await exists(published)) await syncDirectory(dirname(published));
-    if (intent.how === 'in-place') await syncDirectory(dirname(join(published, intent.file)));
-    if (intent.how === 'exchange' && intent.displacedTo !== null && (await exists(stagedManifest))) {
+    if (intent.how === 'exchange' && intent.displacedTo !== null) {
       const displacedTo = join(layout.root, intent.displacedTo);
-      await renameIfThere(manifestPath(layout, intent.path), `${displacedTo}.json`);
+      // Once the new manifest is in its place, it is the one that stands there.
+      if (await exists(stagedManifest))
+        await renameIfThere(manifestPath(layout, intent.path), `${displacedTo}.json`);
       await renameIfThere(join(stage, STAGED.tree), displacedTo);
     }
     if (intent.how === 'rename' && intent.keptTo !== null) {
@@ -79,7 +123,6 @@ export async function finishIntent(context: IntentContext, stage: string, intent
     }
     await renameIfThere(stagedManifest, manifestPath(layout, intent.path));
   }
-  await removeStage(context, stage);
 }
 
 async function relocate(
@@ -105,22 +148,23 @@ async function relocate(
 
 /** Brings a published tree to its new state file by file. What is already done is passed over. */
 async function renameFiles(staged: string, published: string, removed: readonly string[]): Promise<void> {
-  const folders = new Set<string>();
   for (const file of removed) {
-    const folder = dirname(join(published, file));
     await unlink(join(published, file)).catch(ignoreDone);
     await removeEmptyFolders(join(published, file), published);
-    folders.add(folder);
   }
   const entries = await unlessMissing(readdir(staged, { recursive: true, withFileTypes: true }));
   for (const entry of entries ?? []) {
     if (!entry.isFile()) continue;
     const folder = join(published, relative(staged, entry.parentPath));
-    await ensureFolder(folder);
+    await makeFolders(folder);
     await takePlace(join(entry.parentPath, entry.name), join(folder, entry.name));
-    folders.add(folder);
   }
-  for (const folder of folders) if (await exists(folder)) await syncDirectory(folder);
+}
+
+/** Renames where the source exists, making the destination's folders. */
+async function renameIfThere(from: string, to: string): Promise<boolean> {
+  await makeFolders(dirname(to));
+  return (await unlessMissing(rename(from, to).then(() => true))) ?? false;
 }
 
 /** Renames a file to where someone may have put a folder. */
@@ -140,13 +184,17 @@ function ignoreDone(error: unknown): void {
   if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error;
 }
 
-/** Removes a stage's remains; a replaced tree in it stays whole for a while, for readers that entered it. */
-async function removeStage(context: IntentContext, stage: string): Promise<void> {
+/** Removes what remains of a stage with its intent; a replaced tree in it stays whole for a while, for readers that entered it. */
+export async function removeStage(context: IntentContext, stage: string): Promise<void> {
   if (await exists(join(stage, STAGED.tree))) {
     await rename(stage, join(context.layout.trash, `${context.trashUntilMs()}-${basename(stage)}`));
   } else {
     await rm(stage, { recursive: true, force: true });
   }
+}
+
+async function inodeOf(path: string): Promise<number | undefined> {
+  return (await unlessMissing(lstat(path)))?.ino;
 }
 
 async function exists(path: string): Promise<boolean> {

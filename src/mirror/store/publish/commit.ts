@@ -1,4 +1,4 @@
-import { lstat, open } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -7,17 +7,21 @@ import { LeasedError } from '../leases/lease.ts';
 import type { PublishMode } from './publishing.ts';
 import type { HistoryKind } from '../../plan/retention.ts';
 import type { PublishActivity } from './activity.ts';
-import { type Intent, removeIntent, touchedBy, writeIntent } from './intent.ts';
+import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, writeIntent } from './intent.ts';
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';
 import type { DedupCandidates } from './dedup.ts';
-import { applyIntent, finishIntent, type IntentContext, isApplied } from './apply-intent.ts';
+import { applyIntent, finishIntent, type IntentContext, isApplied, removeStage } from './apply-intent.ts';
+import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
+import type { Stage } from './stage.ts';
 
 /** Everything that publishing needs besides the staged tree. */
 export interface PublishContext extends IntentContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
+  /** Flushes the file system of the directory. */
+  readonly flush: SharedFlush;
   /** Whether the history keeps trees that a newer state replaces. */
   readonly keepsReplaced: boolean;
   /** Milliseconds since the epoch. */
@@ -36,37 +40,48 @@ export interface PublishContext extends IntentContext {
 }
 
 /**
- * Makes the stage durable, writes the intent, and carries it out. An error before the decisive step takes the intent back;
- * after it the stage stays, to be brought to its end before anything else happens to the target. Only who has passed the
- * gate may call this.
+ * Makes the stage durable with its intent, takes the steps of the intent, makes these durable, and removes the stage. An error before
+ * the first step takes the intent back; after it the stage stays, to be brought to its end before anything else happens to the target.
+ * Many may do this at once: they share the flushes. Only who has passed the gate may call this.
  * @throws MirrorError `directory.replaced`, `disk.*`
  */
-export async function commit(context: PublishContext, stage: string, intent: Intent): Promise<void> {
-  const folder = await open(stage, 'r');
-  try {
-    await context.native.syncFileSystem(folder.fd);
-  } finally {
-    await folder.close();
-  }
+export async function commit(
+  context: PublishContext,
+  { folder, flushMark }: Pick<Stage, 'folder' | 'flushMark'>,
+  wanted: Intent,
+): Promise<void> {
+  const touched = touchedBy(wanted);
+  const intent = { ...wanted, ...(await proofOf(folder, wanted)) };
+  if (isRepeated(intent)) await context.flush.since(flushMark);
   await context.checkDirectory();
-  await refuseLinks(context.layout, foldersOfIntent(intent));
-  await writeIntent(stage, intent);
-  await context.exclusively(async () => {
-    const touched = touchedBy(intent);
-    const end = context.activity.begin(touched);
-    try {
+  const progress = { isBegun: false };
+  const end = context.activity.begin(touched);
+  try {
+    await writeIntent(folder, intent);
+    await context.flush.since(flushMark);
+    await context.exclusively(async () => {
       await context.checkDirectory();
-      await applyIntent(context, stage, intent);
-      await finishIntent(context, stage, intent);
-    } catch (error) {
-      const isTaken = await isApplied(context, stage, intent).catch(() => true);
-      if (isTaken) for (const path of touched) context.unrecovered.set(path, error);
-      else await removeIntent(stage);
-      throw error;
-    } finally {
-      end();
-    }
-  });
+      await refuseLinks(context.layout, foldersOfIntent(intent));
+      progress.isBegun = true;
+      await applyIntent(context, folder, intent);
+      await finishIntent(context, folder, intent);
+    });
+    await context.flush.since(flushMark);
+    await removeStage(context, folder);
+  } catch (error) {
+    const isTaken = progress.isBegun && (await isApplied(context, folder, intent).catch(() => true));
+    if (isTaken) for (const path of touched) context.unrecovered.set(path, error);
+    else await removeIntent(folder);
+    throw error;
+  } finally {
+    end();
+  }
+}
+
+/** The inode of the staged manifest, by which its intent is proven once it is in its place. */
+async function proofOf(stage: string, { how }: Intent): Promise<{ manifestInode?: number }> {
+  if (how === 'rename' || how === 'relocate') return {};
+  return { manifestInode: (await lstat(join(stage, STAGED.manifest))).ino };
 }
 
 /** A target whose last publish is still to be completed takes no other one. */

@@ -1,11 +1,10 @@
-import { access, unlink } from 'node:fs/promises';
+import { access, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { z } from 'zod';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath, leadsBelow, nameFault } from '../../../lib/paths/file-name.ts';
-import { syncDirectory, writeNewFile } from '../../../lib/disk/durable.ts';
 import { parseHistoryName } from '../layout.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
 
@@ -29,23 +28,39 @@ function isHistoryPlace(path: string): boolean {
   return isBelow && parseHistoryName(basename(path)) !== null;
 }
 
+/** An inode of the stage. An intent of an earlier version may have none: that was written once all it speaks of was durable. */
+const inode = z.number().optional();
+
 /**
  * The change that a stage is about to make to the published trees, written down before it begins. After a crash it tells
  * whether the one decisive step was taken: if so, the rest is done; otherwise the stage is thrown away. Every path leads where
  * the program itself would have made it lead.
+ *
+ * An intent is flushed together with the stage, so after a power cut it may stand beside a torn tree or manifest, and alone proves
+ * nothing. `stagedInode` and `manifestInode` prove it: nothing of the stage is renamed into its place before that flush, so what is
+ * found there with its inode was whole before, in whatever order the file system writes names. Only an intent without a decisive
+ * step, {@link isRepeated}, is written after the flush of what it speaks of and flushed by itself: it stands for itself.
  */
 const intentSchema = z.discriminatedUnion('how', [
   /** The staged tree takes a place that is free. */
-  z.object({ how: z.literal('first'), path: target }),
+  z.object({ how: z.literal('first'), path: target, stagedInode: inode, manifestInode: inode }),
   /** The staged tree changes places with the published one. `displacedTo`: the replaced tree's place in the history. */
   z.object({
     how: z.literal('exchange'),
     path: target,
     stagedInode: z.number(),
     displacedTo: historyPlace.nullable(),
+    manifestInode: inode,
   }),
   /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
-  z.object({ how: z.literal('in-place'), path: target, file, isRemoval: z.boolean() }),
+  z.object({
+    how: z.literal('in-place'),
+    path: target,
+    file,
+    isRemoval: z.boolean(),
+    stagedInode: inode,
+    manifestInode: inode,
+  }),
   /** File after file, for file systems without exchange. */
   z.object({
     how: z.literal('rename'),
@@ -56,7 +71,7 @@ const intentSchema = z.discriminatedUnion('how', [
     keptTo: historyPlace.nullable().default(null),
   }),
   /** Only the manifest changes. */
-  z.object({ how: z.literal('manifest'), path: target }),
+  z.object({ how: z.literal('manifest'), path: target, manifestInode: inode }),
   /** A tree and its manifest go elsewhere: to the history, or to the path of a renamed repository. */
   z
     .object({
@@ -81,6 +96,12 @@ export function touchedBy(intent: Intent): string[] {
   return [intent.path, intent.treeTo.slice(MIRROR.length)];
 }
 
+/** Whether an intent has no decisive step: once it is written, its steps are taken, and taken again, until all are. */
+export function isRepeated(intent: Intent): boolean {
+  if (intent.how === 'manifest') return intent.manifestInode === undefined;
+  return intent.how === 'rename' || intent.how === 'relocate';
+}
+
 const INTENT_FILE = 'intent.json';
 
 /** Room for the names of all the files that a publish in mode `rename` removes. */
@@ -98,15 +119,14 @@ export const STAGED = {
   view: 'view',
 } as const;
 
-/** Writes a stage's intent, flushed. All that it vouches for must be durable before. One that nobody could read is a defect. */
+/** Writes a stage's intent, and does not flush it. One that nobody could read is a defect. */
 export async function writeIntent(stage: string, intent: Intent): Promise<void> {
-  await writeNewFile(join(stage, INTENT_FILE), JSON.stringify(intentSchema.parse(intent)));
-  await syncDirectory(stage);
+  await writeFile(join(stage, INTENT_FILE), JSON.stringify(intentSchema.parse(intent)), { flag: 'wx' });
 }
 
-/** Takes an intent back whose decisive step was not taken. */
+/** Takes an intent back that changed nothing, whole or not. */
 export async function removeIntent(stage: string): Promise<void> {
-  await unlink(join(stage, INTENT_FILE));
+  await rm(join(stage, INTENT_FILE), { force: true });
 }
 
 /** Whether a stage has an intent, whole or not: then recovery alone may touch it. */

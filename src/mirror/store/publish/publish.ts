@@ -1,4 +1,4 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -7,7 +7,6 @@ import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
-import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { examinePublished, examineTree } from '../verify/examine.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
@@ -74,8 +73,8 @@ export async function publishStage(
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
     if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
     else await refuseChangedShares(stage, path, manifest);
-    await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
-    await commit(context, stage.folder, intent);
+    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
+    await commit(context, stage, intent);
     context.candidates.note(path, manifest);
     return { method: method.kind };
   });
@@ -195,7 +194,7 @@ async function prepareStage(
   }
   if (method.kind === 'rename' && keptTo !== null && present !== null) {
     await stage.keepPublished(present.files.map((file) => file.path));
-    await writeNewFile(join(stage.folder, STAGED.keptManifest), formatManifest(present));
+    await writeFile(join(stage.folder, STAGED.keptManifest), formatManifest(present), { flag: 'wx' });
   }
 }
 
@@ -217,15 +216,21 @@ async function intentFor(
 ): Promise<Intent> {
   switch (method.kind) {
     case 'manifest':
+      return { how: 'manifest', path };
     case 'first':
-      return { how: method.kind, path };
-    case 'in-place':
-      return { how: 'in-place', path, file: method.file, isRemoval: method.isRemoval };
-    case 'exchange': {
-      const { ino } = await lstat(join(stage.folder, STAGED.tree));
-      return { how: 'exchange', path, stagedInode: ino, displacedTo: keptTo };
+      return { how: 'first', path, stagedInode: await inodeOf(stage.placeOf('')) };
+    case 'in-place': {
+      const { file, isRemoval } = method;
+      const staged = isRemoval ? {} : { stagedInode: await inodeOf(stage.placeOf(file)) };
+      return { how: 'in-place', path, file, isRemoval, ...staged };
     }
+    case 'exchange':
+      return { how: 'exchange', path, stagedInode: await inodeOf(stage.placeOf('')), displacedTo: keptTo };
     case 'rename':
       return { how: 'rename', path, removed, keptTo };
   }
+}
+
+async function inodeOf(staged: string): Promise<number> {
+  return (await lstat(staged)).ino;
 }

@@ -1,11 +1,12 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
+import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { finishIntent, type IntentContext, isApplied } from './apply-intent.ts';
+import { completeIntent, type IntentContext, isApplied, removeStage } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { tryToPass } from './gate.ts';
-import { readIntent, STAGED, touchedBy } from './intent.ts';
+import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';
 
 /**
@@ -25,9 +26,8 @@ export function recover(context: PublishContext, signal?: AbortSignal): Promise<
 }
 
 async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
-  const { gate, exclusively } = context;
   if ((await stagesLeft(context)).length === 0) return { completed: [], unrecovered: new Map() };
-  const recovered = await tryToPass(gate, () => exclusively(() => recoverStages(context)), signal);
+  const recovered = await tryToPass(context.gate, () => recoverStages(context), signal);
   if ('done' in recovered) return recovered.done;
   const paths = await interruptedPublishes(context);
   return { completed: [], unrecovered: new Map(paths.map((path) => [path, recovered.obstacle])) };
@@ -43,21 +43,18 @@ interface Recovered {
 
 /**
  * Brings to its end, or takes back, whatever a crash or an error interrupted. What cannot be finished now stays for the
- * next time, and stops nothing else. To be called only while nobody else makes and removes folders that targets share.
+ * next time, and stops nothing else.
  */
-async function recoverStages(context: IntentContext): Promise<Recovered> {
+async function recoverStages(context: PublishContext): Promise<Recovered> {
+  const mark = context.flush.mark();
   const completed: string[] = [];
   const unrecovered = new Map<string, unknown>();
-  for (const name of await stagesLeft(context)) {
+  const left = (await stagesLeft(context)).map(async (name) => {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
     try {
       if (intent !== null && (await isApplied(context, stage, intent))) {
-        await refuseLinks(context.layout, [
-          ...foldersOfIntent(intent),
-          relative(context.layout.root, join(stage, STAGED.tree)),
-        ]);
-        await finishIntent(context, stage, intent);
+        await complete(context, stage, intent, mark);
         completed.push(intent.path);
       } else {
         await rm(stage, { recursive: true, force: true });
@@ -65,8 +62,28 @@ async function recoverStages(context: IntentContext): Promise<Recovered> {
     } catch (error) {
       for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);
     }
-  }
+  });
+  // They share the flushes.
+  await Promise.all(left);
   return { completed, unrecovered };
+}
+
+/** Brings a stage to its end whose intent is applied. */
+async function complete(
+  context: PublishContext,
+  stage: string,
+  intent: Intent,
+  mark: FlushMark,
+): Promise<void> {
+  const { layout, flush, exclusively } = context;
+  // After a kill the intent may not be on the disk yet, where the next start must find it if the power fails between two steps.
+  await flush.since(mark);
+  await exclusively(async () => {
+    await refuseLinks(layout, [...foldersOfIntent(intent), relative(layout.root, join(stage, STAGED.tree))]);
+    await completeIntent(context, stage, intent);
+  });
+  await flush.since(mark);
+  await removeStage(context, stage);
 }
 
 /** The names of the stages that were left behind. */

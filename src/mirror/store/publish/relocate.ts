@@ -1,10 +1,9 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import type { Manifest } from '../manifest.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
-import { writeNewFile } from '../../../lib/disk/durable.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
@@ -65,12 +64,13 @@ async function commitAlone(
 ): Promise<void> {
   await context.checkDirectory();
   await onDisk(`moving ${intent.path}`, async () => {
-    const stage = await openStage(context.layout, intent.path, { inUse: context.inUse });
+    const { layout, inUse, flush } = context;
+    const stage = await openStage(layout, intent.path, { inUse, flushMark: flush.mark() });
     try {
       if (manifest !== null) {
-        await writeNewFile(join(stage.folder, STAGED.manifest), formatManifest(manifest));
+        await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
       }
-      await commit(context, stage.folder, intent);
+      await commit(context, stage, intent);
     } finally {
       await stage.discard();
     }

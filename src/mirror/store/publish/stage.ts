@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import type { Sharing } from '../../file-work/tasks.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -16,6 +17,8 @@ export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'm
 /** A private place on the mirror's file system in which a target's new state is made ready. */
 export interface Stage {
   readonly folder: string;
+  /** Taken before anything was written to it. */
+  readonly flushMark: FlushMark;
   /** Where the archive is downloaded to that does not fit into memory. */
   readonly archivePath: string;
   /** Writes a file of the new tree. */
@@ -57,13 +60,14 @@ export interface Stage {
 
 /** The parts of the store that a stage uses. */
 export interface StageSurroundings {
+  readonly flushMark: FlushMark;
   /** Called whenever bytes were written, or a link was made. */
   readonly onProgress?: () => void;
   /** Runs the removal of links to published files when that is allowed; a removal that it does not run is left for recovery. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
   readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */
-  readonly inUse?: Set<string>;
+  readonly inUse: Set<string>;
 }
 
 const NO_TWINS: Pick<DedupCandidates, 'candidatesOf' | 'sharing'> = {
@@ -79,11 +83,12 @@ export async function openStage(
   layout: DirectoryLayout,
   currentPath: string,
   {
+    flushMark,
+    inUse,
     onProgress = () => {},
     removeLinked = (remove) => remove(),
-    inUse = new Set(),
     candidates = NO_TWINS,
-  }: StageSurroundings = {},
+  }: StageSurroundings,
 ): Promise<Stage> {
   const name = randomUUID();
   const folder = join(layout.staging, name);
@@ -97,6 +102,7 @@ export async function openStage(
   const links = linkedTrees({ folder, published, staged, onProgress });
   return {
     folder,
+    flushMark,
     archivePath: join(folder, STAGED.archive),
     ...files,
     candidatesOf: candidates.candidatesOf,

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+
+import { SharedFlush } from '../../../../src/lib/disk/shared-flush.ts';
+
+/** A file system whose flushes end when they are told to. */
+function fileSystem(): { flush: SharedFlush; rounds: PromiseWithResolvers<void>[] } {
+  const rounds: PromiseWithResolvers<void>[] = [];
+  const flush = new SharedFlush(() => {
+    const round = Promise.withResolvers<void>();
+    rounds.push(round);
+    return round.promise;
+  });
+  return { flush, rounds };
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+const LOST = Object.assign(new Error('EIO: syncfs failed'), { code: 'EIO' });
+
+describe('a shared flush', () => {
+  it('is shared by all who come while the one before goes on, and never by who comes during it', async () => {
+    const { flush, rounds } = fileSystem();
+    const ended: string[] = [];
+    const ask = (name: string): void => void flush.since(flush.mark()).then(() => ended.push(name));
+    ask('first');
+    ask('second');
+    ask('third');
+    await settled();
+    expect(rounds).toHaveLength(1);
+    rounds[0]?.resolve();
+    await settled();
+    expect(ended).toEqual(['first']);
+    expect(rounds).toHaveLength(2);
+    ask('fourth');
+    rounds[1]?.resolve();
+    await settled();
+    expect(ended).toEqual(['first', 'second', 'third']);
+    expect(rounds).toHaveLength(3);
+    rounds[2]?.resolve();
+    await settled();
+    expect(ended).toEqual(['first', 'second', 'third', 'fourth']);
+  });
+
+  it('fails for all who share it', async () => {
+    const { flush, rounds } = fileSystem();
+    const mark = flush.mark();
+    const first = flush.since(mark);
+    const sharers = [flush.since(mark), flush.since(mark)];
+    rounds[0]?.resolve();
+    await first;
+    await settled();
+    rounds[1]?.reject(LOST);
+    expect(await Promise.allSettled(sharers)).toEqual([
+      { status: 'rejected', reason: LOST },
+      { status: 'rejected', reason: LOST },
+    ]);
+  });
+
+  it('fails also for who had begun to write before a failure that somebody else was told of', async () => {
+    const { flush, rounds } = fileSystem();
+    const writesAlready = flush.mark();
+    const other = flush.since(flush.mark());
+    rounds[0]?.reject(LOST);
+    await expect(other).rejects.toBe(LOST);
+    const late = flush.since(writesAlready);
+    await settled();
+    rounds[1]?.resolve();
+    await expect(late).rejects.toBe(LOST);
+  });
+
+  it('fails for who waits for the next one while one fails, and not for who begins to write after it', async () => {
+    const { flush, rounds } = fileSystem();
+    const mark = flush.mark();
+    const first = flush.since(mark);
+    const next = flush.since(mark);
+    rounds[0]?.reject(LOST);
+    await expect(first).rejects.toBe(LOST);
+    await settled();
+    const anew = flush.since(flush.mark());
+    rounds[1]?.resolve();
+    await expect(next).rejects.toBe(LOST);
+    await settled();
+    rounds[2]?.resolve();
+    await expect(anew).resolves.toBeUndefined();
+  });
+});
