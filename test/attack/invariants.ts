@@ -83,6 +83,9 @@ export interface Reader {
   readonly stop: () => Promise<string[]>;
 }
 
+/** Long enough that the reader does not take the processor from the program. */
+const READER_PAUSE_MS = 20;
+
 /** Starts a reader beside the program. */
 export function startReader(directory: string, expectation: Expectation): Reader {
   const seen = new Set<string>();
@@ -90,7 +93,7 @@ export function startReader(directory: string, expectation: Expectation): Reader
   const reading = (async () => {
     while (!over.signal.aborted) {
       for (const fault of await treeFaults(directory, expectation)) seen.add(`a reader saw: ${fault}`);
-      await sleep(2);
+      await sleep(READER_PAUSE_MS);
     }
   })();
   return {

@@ -36,11 +36,21 @@ export const JOURNALED = {
   xfs: { make: ['mkfs.xfs', '-q', '-f'], options: 'loop', sizeBytes: 320 * 1024 * 1024 },
 } as const;
 
+/** One of {@link JOURNALED}. */
+export type JournaledKind = keyof typeof JOURNALED;
+
 /** What of a power cut's file system gets to its disk: its journal but no data, or nothing more at all. */
 export const CUTS = { 'journal-flushed': 'shutdown -f', 'nothing-flushed': 'shutdown' } as const;
 
 /** One of {@link CUTS}. */
 export type Cut = keyof typeof CUTS;
+
+/** The file system of a lane. */
+export function ofLane<Mount>(mounts: readonly Mount[], lane: number): Mount {
+  const mounted = mounts[lane];
+  if (mounted === undefined) throw new Error('no file system for this lane');
+  return mounted;
+}
 
 function command(name: string, ...args: string[]): void {
   const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
@@ -52,7 +62,7 @@ function unmount(folder: string): void {
 }
 
 /** Mounts a file system of a kind on a new image. */
-export function mountJournaled(kind: keyof typeof JOURNALED): Journaled {
+export function mountJournaled(kind: JournaledKind): Journaled {
   const root = mkdtempSync(join(tmpdir(), 'workbook-mirror-power-'));
   const [image, folder] = [join(root, 'image'), join(root, 'mounted')];
   const { make, options, sizeBytes } = JOURNALED[kind];
@@ -92,6 +102,8 @@ export function mountLimited(): Limited {
     `size=${blocks * BLOCK_BYTES},nr_inodes=${inodes}`;
   try {
     command('mount', '-t', 'tmpfs', '-o', options(AMPLE.blocks, AMPLE.inodes), 'tmpfs', folder);
+    // With nothing in use no room would be a size of 0, which means that there is no limit (tmpfs(5)).
+    writeFileSync(join(folder, 'ballast'), Buffer.alloc(BLOCK_BYTES));
   } catch (error) {
     rmSync(root, { recursive: true, force: true });
     throw error;
@@ -127,7 +139,7 @@ export const canMount = ((): boolean => {
 })();
 
 /** Whether a kind of file system can be made and mounted here, and its power be cut. */
-export function canCutPower(kind: keyof typeof JOURNALED): boolean {
+export function canCutPower(kind: JournaledKind): boolean {
   let mounted: Journaled | null = null;
   try {
     mounted = mountJournaled(kind);

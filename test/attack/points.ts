@@ -1,17 +1,33 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { type Injection, type RunEnded, runInjected, runNode, type TracedCall } from '../support/strace.ts';
-import type { Attacked, AttackPoint } from '../support/sweep.ts';
+import type { RunEnded } from '../support/launcher.ts';
+import type { Injection, TracedCall } from '../support/strace.ts';
+import type { Attacked } from '../support/sweep.ts';
 import { lostTrees, startReader, strayFiles, treeFaults } from './invariants.ts';
 import type { Prepared } from './prepare.ts';
 import { type Place, placeAt } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
 
+/** A kind of attack, and what it needs while it goes on. */
+export interface Attacker {
+  /** The attacks that a scenario offers. */
+  readonly namesOn: (prepared: Prepared) => readonly string[];
+  /** @param lane attacks of one lane never overlap */
+  readonly attack: (prepared: Prepared, name: string, lane: number) => Promise<Attacked>;
+  readonly close: () => Promise<void>;
+}
+
+/** Makes what a kind of attack needs. @param folder where lanes have their places */
+export type Opening = (folder: string, lanes: number) => Attacker;
+
 /** Which errors a call can be made to fail with: those that a disk, a quota, a mount or a limit gives it. */
 const ERRORS: Readonly<Record<string, readonly string[]>> = {
   openat: ['EIO', 'EMFILE', 'EACCES', 'ENOSPC', 'EROFS'],
   getdents64: ['EIO'],
+  read: ['EIO'],
+  pread64: ['EIO'],
+  write: ['EIO', 'ENOSPC', 'EDQUOT'],
   fsync: ['EIO', 'ENOSPC', 'EDQUOT'],
   fdatasync: ['EIO', 'ENOSPC', 'EDQUOT'],
   syncfs: ['EIO', 'ENOSPC', 'EDQUOT'],
@@ -30,7 +46,7 @@ const ERRORS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Calls that change nothing: being killed before one is the same as being killed before the next. */
-const READING = new Set(['getdents64', 'flock']);
+const READING = new Set(['getdents64', 'flock', 'read', 'pread64']);
 
 /** The kills before every call of a run. */
 export function killsOf({ calls }: Pick<Prepared, 'calls'>): Injection[] {
@@ -52,42 +68,39 @@ function errorsFor(call: TracedCall['call'], args: string): readonly string[] {
   return isReading ? errors.filter((error) => error !== 'ENOSPC' && error !== 'EROFS') : errors;
 }
 
-/** Makes points of injections; where the program fails without any, that is the only one. */
-export function pointsOf(
-  prepared: readonly Prepared[],
-  injectionsOf: (prepared: Prepared) => readonly Injection[],
-  pointOf: (prepared: Prepared, injection: Injection, id: string) => AttackPoint,
-): AttackPoint[] {
-  return prepared.flatMap((each) =>
-    each.flaws.length > 0
-      ? [flawOf(each)]
-      : injectionsOf(each).map((injection) => pointOf(each, injection, idOf(each, injection))),
-  );
+/** Names an injection among those of a scenario in a mode. */
+export function nameOf({ thread, call, ordinal, fault }: Injection): string {
+  return `${thread}/${call}/${ordinal}/${fault}`;
 }
 
-function idOf({ cell }: Prepared, { thread, call, ordinal, fault }: Injection): string {
-  return `${cell.id}/${thread}/${call}/${ordinal}/${fault}`;
+/** The injection of a name. */
+export function injectionOf(name: string): Injection {
+  const [thread = '', call = '', ordinal = '', fault = ''] = name.split('/');
+  return { thread, call, ordinal: Number(ordinal), fault };
 }
 
-function flawOf({ cell, flaws }: Prepared): AttackPoint {
-  const attacked = { isReached: true, violations: flaws };
-  return { id: `${cell.id}/no-attack`, stratum: cell.id, attack: () => Promise.resolve(attacked) };
+/** Attacks that strike while a reader reads. */
+export function striking(injectionsOf: (prepared: Prepared) => readonly Injection[]): Opening {
+  return (folder) => ({
+    namesOn: (prepared) => injectionsOf(prepared).map(nameOf),
+    attack: (prepared, name, lane) => strike(prepared, injectionOf(name), join(folder, `lane-${lane}`)),
+    close: () => Promise.resolve(),
+  });
 }
 
-/** Points that strike while a reader reads. @param folder where lanes have their places */
-export function strikesOf(
-  prepared: readonly Prepared[],
-  injectionsOf: (prepared: Prepared) => readonly Injection[],
-  folder: string,
-): AttackPoint[] {
-  return pointsOf(prepared, injectionsOf, (each, injection, id) => ({
-    id,
-    stratum: each.cell.id,
-    attack: (lane) => strike(each, injection, join(folder, `lane-${lane}`)),
-  }));
-}
+/** How often a call is struck at until it is the one that is meant. */
+const TRIES = 4;
 
 async function strike(prepared: Prepared, injection: Injection, root: string): Promise<Attacked> {
+  for (let tried = 1; tried <= TRIES; tried += 1) {
+    const attacked = await strikeOnce(prepared, injection, root);
+    if (attacked !== null) return attacked;
+  }
+  return { isReached: false, violations: [] };
+}
+
+/** @returns null where another call was struck instead */
+async function strikeOnce(prepared: Prepared, injection: Injection, root: string): Promise<Attacked | null> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
   const place = await placeAt(join(root, 'place'));
@@ -95,11 +108,9 @@ async function strike(prepared: Prepared, injection: Injection, root: string): P
   const reader = startReader(place.directory, prepared.expectation);
   const violations: string[] = [];
   try {
-    const { ended, isReached } = await runInjected(
-      prepared.program(place),
-      injection,
-      join(root, `trace-${injection.call}`),
-    );
+    const trace = join(root, `trace-${injection.call}`);
+    const { ended, isReached, isStray } = await prepared.runInjected(place, injection, trace);
+    if (isStray) return null;
     if (!isReached || injection.fault !== 'KILL')
       violations.push(...(await endingFaults(prepared, place, ended)));
     violations.push(...(await momentFaults(prepared, place)), ...(await recoveryFaults(prepared, place)));
@@ -141,7 +152,7 @@ export async function endingFaults(
 
 /** What is wrong with the run after an attack, and with what it leaves. */
 export async function recoveryFaults(prepared: Prepared, place: Place): Promise<string[]> {
-  const ended = await runNode(prepared.program(place));
+  const ended = await prepared.run(place);
   const faults = await prepared.endFaults(place);
   const isSame = ended.exitCode === prepared.exitCode;
   const exit = isSame

@@ -3,12 +3,11 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
+import type { Launcher, NodeProgram, RunEnded } from '../support/launcher.ts';
 import {
+  type InjectedRun,
   type Injection,
-  type NodeProgram,
-  type RunEnded,
   runInjected,
-  runNode,
   traceCalls,
   type TracedCall,
 } from '../support/strace.ts';
@@ -38,12 +37,15 @@ const CALLS = [
   'syncfs',
   'ftruncate',
   'fallocate',
+  'read',
+  'pread64',
   'write',
   'writev',
   'pwrite64',
   'pwritev',
   'copy_file_range',
   'sendfile',
+  'ioctl',
   'utimensat',
   'chmod',
   'fchmod',
@@ -51,6 +53,15 @@ const CALLS = [
   'fchown',
   'flock',
 ];
+
+/** What attacks need beside scenarios. */
+export interface Bench {
+  /** The compiled program's main file. */
+  readonly main: string;
+  readonly launcher: Launcher;
+  /** Holds what is made for the attacks. */
+  readonly folder: string;
+}
 
 /** A scenario in a mode, ready to be attacked as often as one likes. */
 export interface Prepared {
@@ -66,7 +77,10 @@ export interface Prepared {
   readonly expected: ReadonlyMap<string, Tree>;
   /** Puts the state before the attack into an empty place. */
   readonly restore: (place: Place) => Promise<void>;
-  readonly program: (place: Place) => NodeProgram;
+  /** Runs the program in a place. */
+  readonly run: (place: Place) => Promise<RunEnded>;
+  /** Runs it, and meddles with one of its calls. */
+  readonly runInjected: (place: Place, injection: Injection, traceFile: string) => Promise<InjectedRun>;
   /** What is not as it must be after a pass that ended well. */
   readonly endFaults: (place: Place) => Promise<string[]>;
   readonly close: () => Promise<void>;
@@ -79,19 +93,20 @@ export function copyFolder(from: string, to: string): void {
 }
 
 /** Prepares cells, some at once. */
-export function prepareAll(cells: readonly Cell[], folder: string): Promise<Prepared[]> {
-  return inLanes(cells, (cell) => prepare(cell, folder));
+export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepared[]> {
+  return inLanes(cells, (cell) => prepare(cell, bench));
 }
 
 /** Makes the old state of a scenario in a mode, and watches a run that nothing befalls. */
-async function prepare(cell: Cell, folder: string): Promise<Prepared> {
+export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
   const { scenario, mode } = cell;
+  const { launcher, folder } = bench;
   const service = await FakeService.start();
   fillFor(scenario, service);
   const before = await placeAt(join(folder, cell.id, 'before'));
   const program = (place: Place): NodeProgram =>
-    syncIn(place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
-  if (!scenario.startsEmpty) expectOk(await runNode(program(before)), `preparing ${cell.id}`);
+    syncIn(bench.main, place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
+  if (!scenario.startsEmpty) expectOk(await launcher.run(program(before)), `preparing ${cell.id}`);
   const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
   if (!scenario.startsEmpty) await scenario.tamper(before.directory);
@@ -111,12 +126,17 @@ async function prepare(cell: Cell, folder: string): Promise<Prepared> {
     }
     return faults;
   };
-  const trial = join(folder, cell.id, 'trial');
-  const first = await watch(trial, program, restoreOld, endFaults);
+  const trial = { launcher, root: join(folder, cell.id, 'trial'), program, endFaults };
+  const first = await watch(trial, restoreOld);
   const restore = scenario.isInterrupted
-    ? restoreKilled(restoreOld, program, interruptionOf(first.calls, cell))
+    ? await restoreKilled(
+        await placeAt(join(folder, cell.id, 'killed')),
+        restoreOld,
+        trial,
+        interruptionOf(first.calls, cell),
+      )
     : restoreOld;
-  const watched = scenario.isInterrupted ? await watch(trial, program, restore, endFaults) : first;
+  const watched = scenario.isInterrupted ? await watch(trial, restore) : first;
   return {
     cell,
     ...watched,
@@ -127,9 +147,14 @@ async function prepare(cell: Cell, folder: string): Promise<Prepared> {
       preserved: preservedOf(scenario),
     },
     restore,
-    program,
+    run: (place) => launcher.run(program(place)),
+    runInjected: (place, injection, traceFile) =>
+      runInjected(launcher, program(place), injection, place.directory, traceFile),
     endFaults,
-    close: () => service.close(),
+    close: async () => {
+      await service.close();
+      await rm(join(folder, cell.id), { recursive: true, force: true });
+    },
   };
 }
 
@@ -149,19 +174,25 @@ async function readTrees(directory: string, targets: readonly string[]): Promise
 /** What a run without an attack did. */
 type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
 
+/** What it takes to watch a run. */
+interface Trial {
+  readonly launcher: Launcher;
+  readonly root: string;
+  readonly program: (place: Place) => NodeProgram;
+  readonly endFaults: (place: Place) => Promise<string[]>;
+}
+
 /** Runs the program without an attack. */
 async function watch(
-  root: string,
-  program: (place: Place) => NodeProgram,
+  { launcher, root, program, endFaults }: Trial,
   restore: (place: Place) => Promise<void>,
-  endFaults: (place: Place) => Promise<string[]>,
 ): Promise<Watched> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
   const place = await placeAt(join(root, 'place'));
   await restore(place);
   const trace = join(root, 'trace');
-  const { ended, traced } = await traceCalls(program(place), CALLS, place.directory, trace);
+  const { ended, traced } = await traceCalls(launcher, program(place), CALLS, place.directory, trace);
   const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
   const flaws = [...ending, ...(await endFaults(place))];
   await rm(root, { recursive: true, force: true });
@@ -180,16 +211,23 @@ function interruptionOf(calls: readonly TracedCall[], cell: Cell): Injection {
   return { ...next, fault: 'KILL' };
 }
 
-function restoreKilled(
+/** Kills a run once; what it left is what attacks begin with. */
+async function restoreKilled(
+  place: Place,
   restore: (place: Place) => Promise<void>,
-  program: (place: Place) => NodeProgram,
+  { launcher, program }: Trial,
   injection: Injection,
-): (place: Place) => Promise<void> {
-  return async (place) => {
-    await restore(place);
-    const { isReached } = await runInjected(program(place), injection, join(place.root, '../killed'));
-    if (!isReached) throw new Error('the run that was to be interrupted was not');
-  };
+): Promise<(place: Place) => Promise<void>> {
+  await restore(place);
+  const { isReached } = await runInjected(
+    launcher,
+    program(place),
+    injection,
+    place.directory,
+    join(place.root, 'trace'),
+  );
+  if (!isReached) throw new Error('the run that was to be interrupted was not');
+  return async (other) => copyFolder(place.directory, other.directory);
 }
 
 function allowedOf(

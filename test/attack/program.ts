@@ -1,9 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { inject } from 'vitest';
-
-import type { NodeProgram } from '../support/strace.ts';
+import type { NodeProgram } from '../support/launcher.ts';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
 
 /** Where a mirror under attack lies: a folder that holds nothing else but what the program needs to run. */
@@ -26,13 +24,17 @@ export async function placeAt(root: string): Promise<Place> {
   return place;
 }
 
-/** `sync` in a place, on a service. @param settings further ones, as variables without the prefix */
+function codeCacheOf(main: string): string {
+  return join(dirname(main), '../code');
+}
+
+/** `sync` in a place, on a service. @param main the compiled program @param settings further ones, as variables without the prefix */
 export function syncIn(
+  main: string,
   place: Place,
   baseUrl: string,
   settings: Readonly<Record<string, string>>,
 ): NodeProgram {
-  const main = inject('attackedProgram');
   const all = {
     SERVICE_BASE_URL: baseUrl,
     SERVICE_API_KEY: API_KEY,
@@ -50,7 +52,7 @@ export function syncIn(
       HOME: place.scratch,
       TMPDIR: place.scratch,
       NO_COLOR: '1',
-      NODE_COMPILE_CACHE: join(dirname(main), '../code'),
+      NODE_COMPILE_CACHE: codeCacheOf(main),
       ...(Object.fromEntries(named) as Record<string, string>),
     },
     timeoutMs: TIMEOUT_MS,

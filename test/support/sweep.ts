@@ -91,13 +91,17 @@ export function chosenPoints<Point extends Pick<AttackPoint, 'id' | 'stratum'>>(
   return asked === 'all' ? points : sampleOf(points, askedSize ?? sampleSize, seed);
 }
 
-/** The cells whose points are looked at now: that of the one point that was asked for, all, or a sample. */
+/** The cells of a sweep whose points are looked at now: that of the one point that was asked for, all, or a sample. */
 export function chosenCells<Cell extends { readonly id: string }>(
+  sweepName: string,
   cells: readonly Cell[],
   sampleSize: number,
 ): readonly Cell[] {
   if (onlyPoint !== undefined)
-    return cells.filter(({ id }) => onlyPoint.startsWith(`${id}/`) || `${id}/`.startsWith(onlyPoint));
+    return cells.filter(({ id }) => {
+      const begin = `${sweepName}/${id}/`;
+      return onlyPoint.startsWith(begin) || begin.startsWith(onlyPoint);
+    });
   return isWhole ? cells : shuffled(cells, randomOf(seed)).slice(0, sampleSize);
 }
 
@@ -147,11 +151,12 @@ export async function sweep(
   if (failures.length === 0) return;
   throw new Error(
     `${failures.length} of ${chosen.length} attacks succeeded:\n  ${failures.join('\n  ')}\n` +
-      `Repeat one with ATTACK_POINT=<its first line> npm run test:attack`,
+      `Repeat one with ATTACK_POINT=<its first line> npx vitest run --config test/vitest.config.ts <this file>`,
   );
 }
 
-async function attempt(point: AttackPoint, lane: number): Promise<Attacked> {
+/** Attacks; an attack that cannot be made counts as violated. */
+async function attempt(point: Pick<AttackPoint, 'attack'>, lane: number): Promise<Attacked> {
   try {
     return await point.attack(lane);
   } catch (error) {

@@ -1,0 +1,86 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+
+import { freshNode } from '../support/launcher.ts';
+import { hasStrace } from '../support/strace.ts';
+import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
+import { canMount, mountLimited } from './mounts.ts';
+import { type Attacker, recoveryFaults } from './points.ts';
+import { type Bench, prepare, prepareAll, type Prepared } from './prepare.ts';
+import { placeAt } from './program.ts';
+import { CELLS } from './scenarios.ts';
+import { namesOn, pointOf, SWEEPS } from './sweeps.ts';
+
+/** How much is tried in the run of all tests: of kills and errors more, as they need nothing mounted. */
+const SAMPLE = { cells: 6, points: 48 };
+const MOUNTED_SAMPLE = { cells: 3, points: 12 };
+
+const withBench = async <T>(work: (bench: Bench) => Promise<T>): Promise<T> => {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
+  try {
+    return await work({ main: inject('attackedProgram'), launcher: freshNode, folder });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};
+
+for (const each of SWEEPS) {
+  const isPossible = each.isPossible();
+  if (!isPossible) say(`attacks: the sweep ${each.name} is not possible here and skipped`);
+  const sample = ['kills', 'errors'].includes(each.name) ? SAMPLE : MOUNTED_SAMPLE;
+
+  describe.skipIf(!isPossible)(`a program under the attacks of ${each.name}`, () => {
+    let folder = '';
+    let attacker: Attacker | null = null;
+    let prepared: readonly Prepared[] = [];
+
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
+      const bench = { main: inject('attackedProgram'), launcher: freshNode, folder };
+      attacker = each.open(folder, LANES);
+      prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
+    });
+
+    afterAll(async () => {
+      await attacker?.close();
+      for (const one of prepared) await one.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+
+    it('leaves whole trees and what was reported, says why it fails, and the next run completes it', async () => {
+      const opened = attacker;
+      if (opened === null) throw new Error('the sweep was not opened');
+      const points = prepared.flatMap((one) =>
+        namesOn(opened, one).map((name) => pointOf(each, opened, one, name)),
+      );
+      await sweep(each.name, points, sample.points);
+    });
+  });
+}
+
+describe.skipIf(!hasStrace || !canMount)('a file system that is mounted read-only', () => {
+  it('is refused by its name', async () => {
+    const mounted = mountLimited();
+    try {
+      await withBench(async (bench) => {
+        const cell = CELLS.find(({ scenario }) => !scenario.startsEmpty);
+        if (cell === undefined) throw new Error('no scenario begins with a mirror');
+        const prepared = await prepare(cell, bench);
+        const place = await placeAt(join(mounted.folder, 'read-only'));
+        await prepared.restore(place);
+        mounted.setReadOnly(true);
+        const ended = await prepared.run(place);
+        mounted.setReadOnly(false);
+        expect(ended.stderr).toContain('mounted read-only');
+        expect(ended.exitCode).toBe(2);
+        expect(await recoveryFaults(prepared, place)).toEqual([]);
+        await prepared.close();
+      });
+    } finally {
+      await mounted.remove();
+    }
+  });
+});

@@ -1,0 +1,64 @@
+import { hasStrace } from '../support/strace.ts';
+import type { AttackPoint } from '../support/sweep.ts';
+import { filling } from './full.ts';
+import { canCutPower, canMount, JOURNALED, type JournaledKind } from './mounts.ts';
+import { type Attacker, errorsOf, killsOf, type Opening, striking } from './points.ts';
+import { cuttingPower } from './power.ts';
+import type { Prepared } from './prepare.ts';
+import { type Cell, CELLS } from './scenarios.ts';
+
+/** One kind of attack at each of its points, on all scenarios. */
+export interface Sweep {
+  /** Begins the names of all its points. */
+  readonly name: string;
+  readonly cells: readonly Cell[];
+  readonly open: Opening;
+  readonly isPossible: () => boolean;
+}
+
+const POWER_SCENARIOS = new Set(['first', 'mixed', 'one-file', 'retire', 'move']);
+
+const FROM_REST = CELLS.filter(({ scenario }) => !scenario.isInterrupted);
+
+const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep => ({
+  name: `power-${kind}`,
+  cells: CELLS.filter(({ scenario }) => POWER_SCENARIOS.has(scenario.name)),
+  open: cuttingPower(kind),
+  isPossible: () => hasStrace && canCutPower(kind),
+}));
+
+/** All sweeps. */
+export const SWEEPS: readonly Sweep[] = [
+  { name: 'kills', cells: CELLS, open: striking(killsOf), isPossible: () => hasStrace },
+  { name: 'errors', cells: CELLS, open: striking(errorsOf), isPossible: () => hasStrace },
+  { name: 'full', cells: FROM_REST, open: filling, isPossible: () => hasStrace && canMount },
+  ...powerCuts,
+];
+
+/** The name of the only point where a program fails without an attack. */
+const NO_ATTACK = 'no-attack';
+
+/** The names of a sweep's points on a scenario, without what they begin with. */
+export function namesOn(attacker: Attacker, prepared: Prepared): readonly string[] {
+  return prepared.flaws.length > 0 ? [NO_ATTACK] : attacker.namesOn(prepared);
+}
+
+/** What the names of a sweep's points on a scenario begin with. */
+function beginOf(sweep: Pick<Sweep, 'name'>, cell: Pick<Cell, 'id'>): string {
+  return `${sweep.name}/${cell.id}/`;
+}
+
+/** A point of a sweep. @param name without what it begins with */
+export function pointOf(
+  sweep: Pick<Sweep, 'name'>,
+  attacker: Attacker,
+  prepared: Prepared,
+  name: string,
+): AttackPoint {
+  const { cell, flaws } = prepared;
+  const attack: AttackPoint['attack'] =
+    name === NO_ATTACK
+      ? () => Promise.resolve({ isReached: true, violations: flaws })
+      : (lane) => attacker.attack(prepared, name, lane);
+  return { id: `${beginOf(sweep, cell)}${name}`, stratum: `${cell.id} ${name.split('/')[0]}`, attack };
+}

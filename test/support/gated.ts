@@ -1,0 +1,5 @@
+import { passGate, useOneThread } from './gate.ts';
+
+// Loaded before a program that is to be traced.
+useOneThread();
+await passGate(0);
