@@ -14,7 +14,7 @@ import {
 import { inLanes } from '../support/sweep.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
 import { type Place, placeAt, syncIn } from './program.ts';
-import { type Cell, fillFor, type Scenario } from './scenarios.ts';
+import type { Cell, Scenario } from './scenarios.ts';
 import { readTree, type Tree, treeOf } from './trees.ts';
 
 /** The calls that change files or flush them, and those that open or list them. */
@@ -102,7 +102,7 @@ export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
   const { scenario, mode } = cell;
   const { launcher, folder } = bench;
   const service = await FakeService.start();
-  fillFor(scenario, service);
+  scenario.fill(service);
   const before = await placeAt(join(folder, cell.id, 'before'));
   const program = (place: Place): NodeProgram =>
     syncIn(bench.main, place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });

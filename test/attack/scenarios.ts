@@ -8,6 +8,8 @@ export interface Scenario {
   readonly name: string;
   /** Settings beside those of every attack, as variables without the prefix. */
   readonly settings: Readonly<Record<string, string>>;
+  /** Puts into the service what is mirrored at first. */
+  readonly fill: (service: FakeService) => void;
   /** Whether nothing is mirrored yet. */
   readonly startsEmpty: boolean;
   /** Makes of the service what it is when the program is attacked. */
@@ -26,6 +28,7 @@ export interface Scenario {
 
 const QUIET: Omit<Scenario, 'name'> = {
   settings: {},
+  fill: fillService,
   startsEmpty: false,
   change: () => {},
   tamper: async () => {},
@@ -36,7 +39,7 @@ const QUIET: Omit<Scenario, 'name'> = {
 };
 
 /** Puts into a service what every scenario starts from. */
-export function fillService(service: FakeService): void {
+function fillService(service: FakeService): void {
   service.addRepository('Accounting', {
     'Budget.xlsx': 'budget 1',
     'Forecast.xlsx': 'forecast 1',
@@ -97,8 +100,9 @@ async function damage(directory: string): Promise<void> {
   }
 }
 
-/** Further repositories: one of many is little enough to be retired without asking. */
-function withCompany(service: FakeService): void {
+/** With further repositories: one of many is little enough to be retired without asking. */
+function fillWithCompany(service: FakeService): void {
+  fillService(service);
   for (const name of ['One', 'Two', 'Three']) service.addRepository(name, { 'Only.xlsx': name });
 }
 
@@ -108,6 +112,7 @@ const FIRST: Scenario = { ...QUIET, name: 'first', startsEmpty: true };
 const RETIRE: Scenario = {
   ...QUIET,
   name: 'retire',
+  fill: fillWithCompany,
   settings: { RETIRE_AFTER_PASSES: '1' },
   change: (service) => service.removeRepository(find(service, 'Sales')),
   retired: 'Sales/main',
@@ -131,6 +136,26 @@ const KEEP: Scenario = {
 };
 const REPAIR: Scenario = { ...QUIET, name: 'repair', tamper: damage };
 
+const TEAMS = ['Team-1', 'Team-2', 'Team-3', 'Team-4', 'Team-5', 'Team-6'];
+
+/** Many targets of a few files, several of which are published at once. */
+function fillMany(service: FakeService): void {
+  for (const name of TEAMS)
+    service.addRepository(name, { 'Plan.xlsx': `plan of ${name}`, 'Notes/Today.txt': `notes of ${name}` });
+}
+
+/** Changes every target: of half of them two files, of the others one. */
+function changeMany(service: FakeService): void {
+  for (const [index, name] of TEAMS.entries()) {
+    service.write(find(service, name), 'main', 'Plan.xlsx', `second plan of ${name}`);
+    if (index % 2 === 0) service.write(find(service, name), 'main', 'New/Risks.xlsx', `risks of ${name}`);
+  }
+}
+
+const MANY: Scenario = { ...QUIET, name: 'many', settings: { CONCURRENCY: '4' }, fill: fillMany };
+const MANY_FIRST: Scenario = { ...MANY, name: 'many-first', startsEmpty: true };
+const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany };
+
 function interrupted(scenario: Scenario): Scenario {
   return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
 }
@@ -144,6 +169,8 @@ export const SCENARIOS: readonly Scenario[] = [
   MOVE,
   KEEP,
   REPAIR,
+  MANY_FIRST,
+  MANY_CHANGED,
   interrupted(FIRST),
   interrupted(MIXED),
   interrupted(ONE_FILE),
@@ -170,9 +197,3 @@ export interface Cell {
 export const CELLS: readonly Cell[] = SCENARIOS.flatMap((scenario) =>
   MODES.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` })),
 );
-
-/** What the service holds before a scenario's change. */
-export function fillFor(scenario: Scenario, service: FakeService): void {
-  fillService(service);
-  if (scenario.retired !== null) withCompany(service);
-}

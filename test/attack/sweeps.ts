@@ -16,7 +16,15 @@ export interface Sweep {
   readonly isPossible: () => boolean;
 }
 
-const POWER_SCENARIOS = new Set(['first', 'mixed', 'one-file', 'retire', 'move']);
+const POWER_SCENARIOS = new Set([
+  'first',
+  'mixed',
+  'one-file',
+  'retire',
+  'move',
+  'many-first',
+  'many-changed',
+]);
 
 const FROM_REST = CELLS.filter(({ scenario }) => !scenario.isInterrupted);
 
