@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, globSync } from 'node:fs';
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { TestProject } from 'vitest/node';
@@ -14,12 +15,18 @@ declare module 'vitest' {
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/**
- * Compiles the program once for all attacks: thousands of runs start it, and it starts faster so. Below `node_modules`, so
- * that its imports resolve; in a folder of this run, so that two runs do not meet.
- */
+/** Where programs are compiled to: below `node_modules`, so that their imports resolve. */
+const COMPILED = join(ROOT, 'node_modules/.cache');
+
+/** Compiles the program once for all attacks; in a folder of this run, so that two runs do not meet. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = join(ROOT, 'node_modules/.cache', `workbook-mirror-attack-${process.pid}`);
+  const folder = join(COMPILED, `workbook-mirror-attack-${process.pid}`);
+  project.provide('attackedProgram', await compileProgram(folder));
+  return () => rm(folder, { recursive: true, force: true });
+}
+
+/** Compiles the program into a folder: thousands of runs start it, and it starts faster so. @returns its main file */
+async function compileProgram(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'));
   const compiler = join(ROOT, 'node_modules/.bin/tsc');
@@ -33,6 +40,35 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   );
   if (!existsSync(main)) throw new Error(`the program does not compile:\n${stdout}`);
   await writeFile(main, (await readFile(main, 'utf8')).replace(/^#!.*\n/, ''));
-  project.provide('attackedProgram', main);
-  return () => rm(folder, { recursive: true, force: true });
+  return main;
+}
+
+/** A compiled program, and what tells it from others. */
+export interface Build {
+  readonly main: string;
+  /** A digest of the sources that `sync` consists of. */
+  readonly digest: string;
+}
+
+/** Compiles the program unless that was done for the same sources; several processes may do so at once. */
+export async function compileOnce(): Promise<Build> {
+  const digest = await digestOf(SOURCES);
+  const folder = join(COMPILED, `workbook-mirror-attack-${digest}`);
+  if (!existsSync(folder)) {
+    const made = `${folder}-${process.pid}`;
+    await compileProgram(made);
+    await rename(made, folder).catch(() => rm(made, { recursive: true, force: true }));
+  }
+  return { main: join(folder, 'dist/main.js'), digest };
+}
+
+const SOURCES = 'src/{main.ts,{lib,config,mirror,cli}/**/*.ts}';
+
+/** A digest of files of the project, in a few characters. @param pattern as `glob` takes it */
+export async function digestOf(pattern: string): Promise<string> {
+  const digest = createHash('sha256');
+  for (const file of globSync(pattern, { cwd: ROOT }).sort()) {
+    digest.update(`${file}\0`).update(await readFile(join(ROOT, file)));
+  }
+  return digest.digest('hex').slice(0, 10);
 }

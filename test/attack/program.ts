@@ -24,7 +24,8 @@ export async function placeAt(root: string): Promise<Place> {
   return place;
 }
 
-function codeCacheOf(main: string): string {
+/** Where Node keeps the compiled code of a program. */
+export function codeCacheOf(main: string): string {
   return join(dirname(main), '../code');
 }
 

@@ -52,7 +52,7 @@ export function namesOn(attacker: Attacker, prepared: Prepared): readonly string
 }
 
 /** What the names of a sweep's points on a scenario begin with. */
-function beginOf(sweep: Pick<Sweep, 'name'>, cell: Pick<Cell, 'id'>): string {
+export function beginOf(sweep: Pick<Sweep, 'name'>, cell: Pick<Cell, 'id'>): string {
   return `${sweep.name}/${cell.id}/`;
 }
 

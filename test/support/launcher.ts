@@ -58,13 +58,13 @@ export const freshNode: Launcher = {
 };
 
 /** The harness's end of the gates. */
-interface Gates {
+export interface Gates {
   /** Waits for what has begun at the gates. @throws what went wrong there */
   readonly idle: () => Promise<void>;
 }
 
 /** Lets threads through their gates, each once what is asked for is done. @param onGateOf gives null for a run that is over */
-function openGates(channel: Duplex, onGateOf: (thread: AtGate) => OnGate | null): Gates {
+export function openGates(channel: Duplex, onGateOf: (thread: AtGate) => OnGate | null): Gates {
   const passing: Promise<void>[] = [];
   channel.on('error', () => {});
   onLines(channel, (line) => {
@@ -83,7 +83,7 @@ function openGates(channel: Duplex, onGateOf: (thread: AtGate) => OnGate | null)
 }
 
 /** Calls for every line of a stream. */
-function onLines(stream: Readable, onLine: (line: string) => void): void {
+export function onLines(stream: Readable, onLine: (line: string) => void): void {
   let rest = '';
   stream.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n');

@@ -156,7 +156,7 @@ export async function sweep(
 }
 
 /** Attacks; an attack that cannot be made counts as violated. */
-async function attempt(point: Pick<AttackPoint, 'attack'>, lane: number): Promise<Attacked> {
+export async function attempt(point: Pick<AttackPoint, 'attack'>, lane: number): Promise<Attacked> {
   try {
     return await point.attack(lane);
   } catch (error) {

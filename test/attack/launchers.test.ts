@@ -1,0 +1,114 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { forkedNode } from '../support/forked-node.ts';
+import { freshNode, type Launcher, type NodeProgram } from '../support/launcher.ts';
+import { hasStrace, runInjected, traceCalls } from '../support/strace.ts';
+
+const PROGRAM = `
+import { mkdirSync, promises, writeSync } from 'node:fs';
+import { isMainThread, Worker } from 'node:worker_threads';
+const folder = process.env.FOLDER;
+if (isMainThread) {
+  const tried = await promises.mkdir(folder + '/of-pool').then(() => 'made', (error) => error.code);
+  const worker = new Worker(new URL(import.meta.url), { execArgv: [] });
+  worker.once('message', (made) => {
+    process.stderr.write(tried + ' ' + made + ' in ' + process.argv.at(-1));
+    process.exitCode = 3;
+  });
+} else {
+  const { parentPort } = await import('node:worker_threads');
+  let made = 'made';
+  try { mkdirSync(folder + '/of-thread'); } catch (error) { made = error.code; }
+  parentPort.postMessage(made);
+}
+`;
+
+const LAUNCHERS = { fresh: () => freshNode, forked: forkedNode };
+
+describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is started %s', (_name, make) => {
+  let folder = '';
+  let launcher: Launcher = freshNode;
+  const programIn = (name: string): NodeProgram => {
+    mkdirSync(join(folder, name));
+    const env = { PATH: process.env['PATH'], FOLDER: join(folder, name) };
+    return { args: [join(folder, 'main.mjs'), name], env, timeoutMs: 30_000 };
+  };
+  const trace = (): string => join(folder, 'trace');
+
+  beforeAll(() => {
+    folder = realpathSync(mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-')));
+    writeFileSync(join(folder, 'main.mjs'), PROGRAM);
+    launcher = make(join(folder, 'main.mjs'), folder, join(folder, 'code'));
+  });
+
+  afterAll(async () => {
+    await launcher.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('ends as it says, with its own environment and arguments', async () => {
+    for (const name of ['one', 'other']) {
+      const ended = await launcher.run(programIn(name));
+      expect(ended).toEqual({ exitCode: 3, signal: null, stderr: `made made in ${name}`, isHung: false });
+    }
+  });
+
+  it('shows the calls of its threads by their names, and the same ones again', async () => {
+    const traced = async (name: string): Promise<string[]> => {
+      const program = programIn(name);
+      const { traced } = await traceCalls(launcher, program, ['mkdir'], join(folder, name), trace());
+      return traced.map(({ thread, call, ordinal }) => `${thread}/${call}/${ordinal}`);
+    };
+    expect(await traced('traced')).toEqual(['pool/mkdir/1', 'thread-1/mkdir/1']);
+    expect(await traced('again')).toEqual(await traced('once-more'));
+  });
+
+  it('is struck at the one call that is meant, in whichever thread', async () => {
+    const strike = { call: 'mkdir', ordinal: 1, fault: 'EROFS' };
+    const pool = await runInjected(
+      launcher,
+      programIn('pool'),
+      { ...strike, thread: 'pool' },
+      folder,
+      trace(),
+    );
+    expect(pool).toMatchObject({ isReached: true, ended: { stderr: 'EROFS made in pool' } });
+    const thread = await runInjected(
+      launcher,
+      programIn('thread'),
+      { ...strike, thread: 'thread-1' },
+      folder,
+      trace(),
+    );
+    expect(thread).toMatchObject({ isReached: true, ended: { stderr: 'made EROFS in thread' } });
+    const never = await runInjected(
+      launcher,
+      programIn('never'),
+      { ...strike, thread: 'thread-9' },
+      folder,
+      trace(),
+    );
+    expect(never).toMatchObject({ isReached: false, isStray: false, ended: { exitCode: 3 } });
+    const elsewhere = join(folder, 'elsewhere');
+    const other = await runInjected(
+      launcher,
+      programIn('other-path'),
+      { ...strike, thread: 'pool' },
+      elsewhere,
+      trace(),
+    );
+    expect(other).toMatchObject({ isReached: false, isStray: true });
+  });
+
+  it('is killed by a strike, and counts as hung when it takes too long', async () => {
+    const kill = { thread: 'thread-1', call: 'mkdir', ordinal: 1, fault: 'KILL' };
+    const killed = await runInjected(launcher, programIn('killed'), kill, folder, trace());
+    expect(killed).toMatchObject({ isReached: true, ended: { signal: 'SIGKILL', isHung: false } });
+    const hung = await launcher.run({ ...programIn('hung'), timeoutMs: 1 });
+    expect(hung).toMatchObject({ signal: 'SIGKILL', isHung: true });
+  });
+});

@@ -1,0 +1,172 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { forkedNode } from '../support/forked-node.ts';
+import { freshNode, type Launcher } from '../support/launcher.ts';
+import { attempt, say, shuffled } from '../support/sweep.ts';
+import { compileOnce, digestOf } from './build.ts';
+import { Journal } from './journal.ts';
+import { type Bench, prepare } from './prepare.ts';
+import { codeCacheOf } from './program.ts';
+import type { Cell } from './scenarios.ts';
+import { beginOf, namesOn, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
+
+/** Tries every point of every sweep once, in pieces: test/attack/README.md. */
+const { values: options } = parseArgs({
+  options: {
+    minutes: { type: 'string' },
+    only: { type: 'string', multiple: true },
+    with: { type: 'string', default: '' },
+    point: { type: 'string' },
+    again: { type: 'boolean', default: false },
+    figures: { type: 'boolean', default: false },
+    journal: { type: 'string' },
+  },
+});
+
+/** What scenarios and their points come from. */
+const POINT_SOURCES =
+  'test/{attack/{scenarios,prepare,points,full,power}.ts,support/{strace,gate,fake-service}.ts}';
+const ROOT = join(import.meta.dirname, '../..');
+const LANE = 0;
+/** So many points of a scenario are tried before the next one's turn, so that a short time tries some of each. */
+const POINTS_AT_A_TIME = 50;
+
+interface Unit {
+  readonly sweep: Sweep;
+  readonly cell: Cell;
+  /** What the ids of its points begin with. */
+  readonly begin: string;
+}
+
+const ALL_UNITS = SWEEPS.flatMap((sweep) =>
+  sweep.cells.map((cell): Unit => ({ sweep, cell, begin: beginOf(sweep, cell) })),
+);
+
+const only = options.only ?? [''];
+const units = only.flatMap((prefix) => ALL_UNITS.filter(({ begin }) => begin.startsWith(prefix)));
+
+const build = await compileOnce();
+const deadlineMs = options.minutes === undefined ? Infinity : Date.now() + Number(options.minutes) * 60_000;
+let isStopped = false;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true));
+const isOver = (): boolean => isStopped || Date.now() >= deadlineMs;
+
+if (options.point !== undefined) process.exitCode = await tryOne(options.point);
+else {
+  const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
+  const journal = new Journal(folder, await digestOf(POINT_SOURCES));
+  if (!options.figures)
+    await inBench((folder) => forkedNode(build.main, folder, codeCacheOf(build.main)), tryAll(journal));
+  journal.refresh();
+  process.exitCode = tellFigures(journal);
+}
+
+/** Tries one point by its id, by a Node of its own each time, and says all that it found. */
+async function tryOne(id: string): Promise<number> {
+  const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
+  if (unit === undefined) throw new Error(`there is no point ${id}`);
+  return inBench(
+    () => freshNode,
+    async (bench) => {
+      const attacker = unit.sweep.open(bench.folder, 1);
+      const prepared = await prepare(unit.cell, bench);
+      const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
+      const { isReached, violations } = await attempt(point, LANE);
+      await attacker.close();
+      await prepared.close();
+      say(
+        `${id}: ${isReached ? 'reached' : 'not reached'}, ${violations.length === 0 ? 'holds' : violations.join('\n  ')}`,
+      );
+      return violations.length === 0 ? 0 : 1;
+    },
+  );
+}
+
+async function inBench<T>(
+  launcherIn: (folder: string) => Launcher,
+  work: (bench: Bench) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
+  const launcher = launcherIn(folder);
+  try {
+    return await work({ main: build.main, launcher, folder });
+  } finally {
+    await launcher.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function tryAll(journal: Journal): (bench: Bench) => Promise<void> {
+  return async (bench) => {
+    let waiting = shuffled(units, Math.random);
+    while (waiting.length > 0) {
+      const left: Unit[] = [];
+      for (const unit of waiting) {
+        if (isOver()) return;
+        if (!journal.claim(unit.begin)) continue;
+        journal.refresh();
+        try {
+          if (await tryUnit(unit, journal, bench)) left.push(unit);
+        } catch (error) {
+          say(`${unit.begin}: cannot be tried: ${error instanceof Error ? error.stack : String(error)}`);
+        } finally {
+          journal.release(unit.begin);
+        }
+      }
+      waiting = left;
+    }
+  };
+}
+
+/** Tries some points of a unit. @returns whether some are left */
+async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal, bench: Bench): Promise<boolean> {
+  const isLeft = (name: string): boolean => {
+    if (!name.includes(options.with)) return false;
+    const result = journal.result(`${begin}${name}`);
+    return result === undefined || (options.again && result.violations.length > 0);
+  };
+  if (journal.names(begin)?.some(isLeft) === false || !sweep.isPossible()) return false;
+  const attacker = sweep.open(bench.folder, 1);
+  const prepared = await prepare(cell, bench);
+  try {
+    const names = journal.names(begin) ?? namesOn(attacker, prepared);
+    journal.keepNames(begin, names);
+    const left = shuffled(names.filter(isLeft), Math.random);
+    for (const name of left.slice(0, POINTS_AT_A_TIME)) {
+      if (isOver()) return true;
+      const point = pointOf(sweep, attacker, prepared, name);
+      const attacked = await point.attack(LANE);
+      journal.record(point.id, attacked);
+      if (attacked.violations.length > 0)
+        say(`violated: ${point.id}\n    ${attacked.violations.join('\n    ')}`);
+    }
+    return left.length > POINTS_AT_A_TIME;
+  } finally {
+    await attacker.close();
+    await prepared.close();
+  }
+}
+
+/** Says how much was tried of this build. @returns the exit code: 1 where something was violated */
+function tellFigures(journal: Journal): number {
+  say(`build ${build.digest}, journal ${journal.folder}`);
+  let isViolated = false;
+  for (const sweep of SWEEPS) {
+    const figures = sweep.cells.map((cell) => journal.figures(beginOf(sweep, cell)));
+    const found = figures.filter((each) => each !== null);
+    const sum = (of: 'exist' | 'tried' | 'reached'): number =>
+      found.reduce((total, each) => total + each[of], 0);
+    const violated = found.flatMap((each) => each.violated);
+    const unknown = figures.length - found.length;
+    say(
+      `${sweep.name}: ${sum('exist')} points exist${unknown === 0 ? '' : ` in ${found.length} of ${figures.length} scenarios`}, ` +
+        `${sum('tried')} tried (${sum('reached')} reached), ${sum('exist') - sum('tried')} left, ${violated.length} violated`,
+    );
+    for (const { id } of violated) say(`  node test/attack/main.ts --point ${id}`);
+    isViolated ||= violated.length > 0;
+  }
+  return isViolated ? 1 : 0;
+}

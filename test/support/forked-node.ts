@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+
+import type { Order, Told } from './fork-server.ts';
+import {
+  type Launcher,
+  type NodeProgram,
+  onLines,
+  type OnGate,
+  openGates,
+  type RunEnded,
+} from './launcher.ts';
+
+const SERVER = join(import.meta.dirname, 'fork-server.ts');
+
+interface Running {
+  readonly run: number;
+  readonly onGate: OnGate | null;
+  readonly onTold: (told: Told) => void;
+}
+
+/**
+ * Runs the program in forks of a process that has loaded it already, one at a time.
+ * @param folder where a run's output goes meanwhile
+ * @param codeCache where Node keeps compiled code
+ */
+export function forkedNode(main: string, folder: string, codeCache: string): Launcher {
+  const server = spawn(process.execPath, ['--single-threaded', '--no-flush-bytecode', SERVER, main], {
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: codeCache },
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe', 'pipe'],
+  });
+  const [gateChannel, orders, told] = server.stdio.slice(3) as Duplex[];
+  if (gateChannel === undefined || orders === undefined || told === undefined)
+    throw new Error('the fork server has no channels');
+  let running: Running | null = null;
+  let runs = 0;
+  const gates = openGates(gateChannel, ({ run }) => (run === running?.run ? running.onGate : null));
+  onLines(told, (line) => running?.onTold(JSON.parse(line) as Told));
+  const closed = once(server, 'close');
+  const ended = closed.then(([code, signal]) =>
+    Promise.reject(new Error(`the fork server ended: ${String(code ?? signal)}`)),
+  );
+  ended.catch(() => {});
+
+  const runOne = async (program: NodeProgram, onGate: OnGate | null): Promise<RunEnded> => {
+    const run = (runs += 1);
+    const stderrFile = join(folder, `stderr-${server.pid}`);
+    await writeFile(stderrFile, '');
+    const over = Promise.withResolvers<Extract<Told, { kind: 'ended' }>>();
+    let timer: NodeJS.Timeout | undefined;
+    let isHung = false;
+    const onTold = (told: Told): void => {
+      if (told.kind === 'ended') over.resolve(told);
+      else
+        timer = setTimeout(() => {
+          isHung = true;
+          process.kill(told.pid, 'SIGKILL');
+        }, program.timeoutMs);
+    };
+    running = { run, onGate, onTold };
+    const order: Order = { run, args: program.args, env: program.env, stderrFile, isGated: onGate !== null };
+    orders.write(`${JSON.stringify(order)}\n`);
+    try {
+      const { exitCode, signal } = await Promise.race([over.promise, ended]);
+      await gates.idle();
+      const stderr = await readFile(stderrFile, 'utf8');
+      await rm(stderrFile);
+      return { exitCode, signal: signalOf(signal), stderr, isHung };
+    } finally {
+      clearTimeout(timer);
+      running = null;
+    }
+  };
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    run: (program, onGate) => {
+      const next = last.then(() => runOne(program, onGate ?? null));
+      last = next.catch(() => {});
+      return next;
+    },
+    close: async () => {
+      orders.end();
+      await closed;
+    },
+  };
+}
+
+function signalOf(number: number): NodeJS.Signals | null {
+  const found = Object.entries(constants.signals).find(([, value]) => value === number);
+  return (found?.[0] as NodeJS.Signals | undefined) ?? null;
+}
