@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-const README = new URL('../../README.md', import.meta.url);
+import { PROGRAM_FOLDER } from '../lib/process/program-folder.ts';
 
-/** Where the chapters lie, beside the program's files, as sources and when compiled. */
-export const CHAPTERS_FOLDER = new URL('./', import.meta.url);
+const README = new URL('../README.md', PROGRAM_FOLDER);
+
+export const CHAPTERS_FOLDER = new URL('manual/', PROGRAM_FOLDER);
 
 /** The chapters of the manual, in their order; each is a file of that name. */
 export const CHAPTERS = [

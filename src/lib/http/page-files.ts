@@ -1,7 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { MirrorError } from '../errors/errors.ts';
+import { PROGRAM_FOLDER } from '../process/program-folder.ts';
 import { type BufferedBody, packableBody } from './buffered-body.ts';
 import type { ReplyHeaders } from './reply.ts';
 
@@ -29,9 +31,6 @@ export const PAGE_HEADERS: ReplyHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Where the program's files lie, as sources and when compiled. */
-const PROGRAM = join(import.meta.dirname, '../..');
-
 /** The folder of what the pages share, below the program's. */
 const SHARED_FOLDER = 'lib/page';
 
@@ -48,7 +47,7 @@ export async function loadPage(
   folder: string,
   name: string,
   hint = 'Install workbook-mirror again.',
-  program = PROGRAM,
+  program = fileURLToPath(PROGRAM_FOLDER),
 ): Promise<PageFiles> {
   try {
     const files = await Promise.all([folder, SHARED_FOLDER].map((each) => loadFolder(program, each)));

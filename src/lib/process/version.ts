@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-const packageFile = new URL('../../../package.json', import.meta.url);
+import { PROGRAM_FOLDER } from './program-folder.ts';
+
+const packageFile = new URL('../package.json', PROGRAM_FOLDER);
 
 /** The version of this package. */
 export function packageVersion(): string {
