@@ -6,7 +6,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY . .
-RUN npm run build && find dist -name "*.map" -delete
+RUN npm run build
 
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /build
@@ -25,7 +25,7 @@ RUN ln -s ../lib/node_modules/workbook-mirror/dist/main.js /usr/local/bin/workbo
 # Where `npm install --global` would put it, so that this finds what is installed like that beside it.
 WORKDIR /usr/local/lib/node_modules/workbook-mirror
 COPY --from=dependencies /build/node_modules node_modules
-# `help` reads the first steps in the README; the chapters are in dist.
+# `help` reads the first steps in the README; the chapters are in dist, as all but the native library is.
 COPY --chmod=644 package.json README.md LICENSE ./
 COPY --from=build /build/dist dist
 

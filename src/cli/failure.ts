@@ -1,4 +1,5 @@
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
+import { sourceLines } from '../lib/errors/source-lines.ts';
 import { oneLine } from '../lib/text/humanize.ts';
 import { joinLines } from '../lib/text/terminal-text.ts';
 import { printJson, tell } from './output.ts';
@@ -74,5 +75,6 @@ function tellError(error: MirrorError): void {
 function stackOf({ stack = '', message }: Error): string[] {
   const at = stack.indexOf(message);
   const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
-  return end === -1 ? [oneLine(stack)] : [oneLine(stack.slice(0, end)), ...stack.slice(end + 1).split('\n')];
+  if (end === -1) return [oneLine(stack)];
+  return [oneLine(stack.slice(0, end)), ...sourceLines(stack.slice(end + 1)).split('\n')];
 }

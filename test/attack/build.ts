@@ -29,16 +29,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 async function compileProgram(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'));
-  const compiler = join(ROOT, 'node_modules/.bin/tsc');
   const main = join(folder, 'dist/main.js');
-  const { stdout } = spawnSync(
-    compiler,
-    ['-p', join(ROOT, 'src/tsconfig.json'), '--outDir', join(folder, 'dist')],
-    {
-      encoding: 'utf8',
-    },
-  );
-  if (!existsSync(main)) throw new Error(`the program does not compile:\n${stdout}`);
+  const { stderr } = spawnSync(process.execPath, [join(ROOT, 'build.ts'), join(folder, 'dist')], {
+    encoding: 'utf8',
+  });
+  if (!existsSync(main)) throw new Error(`the program cannot be built:\n${stderr}`);
   await writeFile(main, (await readFile(main, 'utf8')).replace(/^#!.*\n/, ''));
   return main;
 }

@@ -120,8 +120,7 @@ async function programAt(path: string): Promise<string> {
 function compile(folder: string, say: (text: string) => void): string {
   say('compiling the program');
   const script = `set -e
-node_modules/.bin/tsc -p src/tsconfig.json --outDir "$1/dist"
-for page in daemon/page lib/page server/uploads/page; do mkdir -p "$1/dist/$page" && cp -r "src/$page/." "$1/dist/$page/"; done
+node build.ts "$1/dist"
 cp package.json "$1/"
 ln -s "$PWD/node_modules" "$1/node_modules"`;
   const { status, stdout } = spawnSync('sh', ['-c', script, 'compile', folder], {

@@ -16,6 +16,7 @@ const SOURCES = [
   'README.md',
   'LICENSE',
   'package.json',
+  'build.ts',
   'tsconfig.json',
   '.npmrc',
 ];
@@ -124,7 +125,8 @@ describe('the package', () => {
       'systemd',
     ]);
     expect(names).toEqual(expect.arrayContaining(['dist/main.js', 'dist/workbook-mirror.1']));
-    expect(names.filter((name) => /\.(?:ts|map|test\.js)$/.test(name))).toEqual([]);
+    expect(names).toEqual(expect.arrayContaining(['dist/third-party.txt', 'dist/third-party.cdx.json']));
+    expect(names.filter((name) => /\.(?:ts|test\.js)$/.test(name))).toEqual([]);
     // The release publishes no package with another one.
     expect(names.filter((name) => name.endsWith('package.json'))).toEqual(['package.json']);
   });

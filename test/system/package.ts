@@ -6,7 +6,16 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 
 /** What the build reads, and what goes into the package beside its result. */
-const PARTS = ['package.json', 'tsconfig.json', 'README.md', 'LICENSE', 'src', 'config', 'systemd'];
+const PARTS = [
+  'package.json',
+  'build.ts',
+  'tsconfig.json',
+  'README.md',
+  'LICENSE',
+  'src',
+  'config',
+  'systemd',
+];
 
 /** The folder with the dependencies of this clone. */
 export const DEPENDENCIES = join(ROOT, 'node_modules');
@@ -28,7 +37,7 @@ export async function buildPackageIn(folder: string): Promise<void> {
     });
     if (status !== 0) throw new Error(`the package cannot be built:\n${stdout}${stderr}`);
     await rm(join(built, 'node_modules'));
-    await rm(join(built, 'src'), { recursive: true });
+    for (const part of ['src', 'build.ts']) await rm(join(built, part), { recursive: true });
     await mkdir(join(folder, 'node_modules'), { recursive: true });
     await cp(built, folder, { recursive: true });
   } finally {

@@ -1,0 +1,98 @@
+import { chmodSync, cpSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { type OutputChunk, rolldown } from 'rolldown';
+import { z } from 'zod';
+
+/** Makes the program that is installed: `node build.ts [FOLDER]`, `dist` unless told otherwise. */
+
+const ROOT = import.meta.dirname;
+
+/** The native library, and what whoever wants it installs beside the program. All else becomes part of the program. */
+const INSTALLED = [/^koffi$/, /^@keyv\//];
+
+/** What is read while the program runs, by its path below `src`. */
+const FILES = ['{daemon,lib,server/uploads}/page/*.{html,css,js,svg}', 'manual/*.md'];
+
+const packageFile = z.object({ name: z.string(), version: z.string(), license: z.string() });
+
+interface Package extends z.infer<typeof packageFile> {
+  /** The texts of its terms. */
+  readonly notices: readonly string[];
+}
+
+const folder = process.argv[2] ?? join(ROOT, 'dist');
+rmSync(folder, { recursive: true, force: true });
+const packages = packagesOf(await bundle());
+for (const path of globSync(FILES, { cwd: join(ROOT, 'src') }))
+  cpSync(join(ROOT, 'src', path), join(folder, path));
+writeFileSync(join(folder, 'third-party.txt'), packages.map(noticeOf).join('\n'));
+writeFileSync(join(folder, 'third-party.cdx.json'), billOf(packages));
+chmodSync(join(folder, 'main.js'), 0o755);
+
+/**
+ * Bundles the sources with the packages that they use, as reading a few files takes less time and memory than reading hundreds. What is
+ * imported when it is needed stays a file of its own. All lie side by side, as `src/lib/process/program-folder.ts` says.
+ */
+async function bundle(): Promise<readonly OutputChunk[]> {
+  const build = await rolldown({
+    cwd: ROOT,
+    input: { main: 'src/main.ts', thread: 'src/mirror/file-work/thread.ts' },
+    external: INSTALLED,
+    platform: 'node',
+    transform: { target: 'es2024' },
+  });
+  const { output } = await build.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    // Stacks of defects are told in lines of the sources: src/lib/errors/source-lines.ts.
+    sourcemap: 'hidden',
+    sourcemapExcludeSources: true,
+  });
+  return output.filter((each) => each.type === 'chunk');
+}
+
+/** The packages that have become part of the program. */
+function packagesOf(chunks: readonly OutputChunk[]): Package[] {
+  const paths = chunks.flatMap(({ moduleIds }) => moduleIds);
+  const folders = paths.flatMap((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []);
+  return [...new Set(folders)].sort().map(packageIn);
+}
+
+function packageIn(path: string): Package {
+  const files = readdirSync(path).filter((file) => /^(?:licen[cs]e|notice|copying)/i.test(file));
+  return { ...factsIn(path), notices: files.map((file) => readFileSync(join(path, file), 'utf8')) };
+}
+
+function factsIn(path: string): z.infer<typeof packageFile> {
+  return packageFile.parse(JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')));
+}
+
+/** The terms of a package, which whoever passes it on has to hand over with it. */
+function noticeOf({ name, version, license, notices }: Package): string {
+  return [`==== ${name} ${version} (${license})`, ...notices.map((text) => text.trim()), ''].join('\n\n');
+}
+
+/** The list of packages that scanners for known weaknesses read (CycloneDX 1.6). */
+function billOf(all: readonly Package[]): string {
+  const bill = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: { type: 'application', ...componentOf(factsIn(ROOT)) } },
+    components: all.map((each) => ({
+      type: 'library',
+      ...componentOf(each),
+      licenses: [{ license: { id: each.license } }],
+    })),
+  };
+  return `${JSON.stringify(bill, null, 2)}\n`;
+}
+
+/** A package URL writes the sign before a scope as `%40` (purl-spec, npm). */
+function componentOf({ name, version }: Pick<Package, 'name' | 'version'>): Record<string, string> {
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+  return { 'bom-ref': purl, name, version, purl };
+}
