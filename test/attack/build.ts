@@ -30,7 +30,7 @@ async function compileProgram(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'));
   const main = join(folder, 'dist/main.js');
-  const { stderr } = spawnSync(process.execPath, [join(ROOT, 'build.ts'), join(folder, 'dist')], {
+  const { stderr } = spawnSync(process.execPath, [join(ROOT, '.ci/build.ts'), join(folder, 'dist')], {
     encoding: 'utf8',
   });
   if (!existsSync(main)) throw new Error(`the program cannot be built:\n${stderr}`);

@@ -120,7 +120,7 @@ async function programAt(path: string): Promise<string> {
 function compile(folder: string, say: (text: string) => void): string {
   say('compiling the program');
   const script = `set -e
-node build.ts "$1/dist"
+node .ci/build.ts "$1/dist"
 cp package.json "$1/"
 ln -s "$PWD/node_modules" "$1/node_modules"`;
   const { status, stdout } = spawnSync('sh', ['-c', script, 'compile', folder], {

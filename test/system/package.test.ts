@@ -16,7 +16,7 @@ const SOURCES = [
   'README.md',
   'LICENSE',
   'package.json',
-  'build.ts',
+  '.ci/build.ts',
   'tsconfig.json',
   '.npmrc',
 ];

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** What the build reads, and what goes into the package beside its result. */
 const PARTS = [
   'package.json',
-  'build.ts',
+  '.ci/build.ts',
   'tsconfig.json',
   'README.md',
   'LICENSE',
@@ -37,7 +37,7 @@ export async function buildPackageIn(folder: string): Promise<void> {
     });
     if (status !== 0) throw new Error(`the package cannot be built:\n${stdout}${stderr}`);
     await rm(join(built, 'node_modules'));
-    for (const part of ['src', 'build.ts']) await rm(join(built, part), { recursive: true });
+    for (const part of ['src', '.ci/build.ts']) await rm(join(built, part), { recursive: true });
     await mkdir(join(folder, 'node_modules'), { recursive: true });
     await cp(built, folder, { recursive: true });
   } finally {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type OutputChunk, rolldown } from 'rolldown';
 import { z } from 'zod';
 
-/** Makes the program that is installed: `node build.ts [FOLDER]`, `dist` unless told otherwise. */
+/** Makes the program that is installed: `node .ci/build.ts [FOLDER]`, `dist` unless told otherwise. */
 
-const ROOT = import.meta.dirname;
+const ROOT = join(import.meta.dirname, '..');
 
 /** The native library, and what whoever wants it installs beside the program. All else becomes part of the program. */
 const INSTALLED = [/^koffi$/, /^@keyv\//];
