@@ -43,10 +43,14 @@ export function createInflater(makeInflateRaw: () => InflateRaw = createInflateR
 }
 
 function reusable(inflateRaw: InflateRaw): ReusableInflateRaw | null {
-  const { _handle: handle, _writeState: state } = inflateRaw as Partial<Engine> & InflateRaw;
-  if (typeof handle?.writeSync !== 'function' || !(state instanceof Uint32Array)) return null;
+  if (!isReusable(inflateRaw)) return null;
   // It tells of damage twice: at once by its state, and later by an event.
-  return (inflateRaw as ReusableInflateRaw).on('error', () => {});
+  return inflateRaw.on('error', () => {});
+}
+
+function isReusable(inflateRaw: InflateRaw & Partial<Engine>): inflateRaw is ReusableInflateRaw {
+  const { _handle: handle, _writeState: state } = inflateRaw;
+  return typeof handle?.writeSync === 'function' && state instanceof Uint32Array;
 }
 
 class ReusedInflater implements Inflater {
