@@ -162,8 +162,9 @@ function stagedFiles({
         staged.add(path);
         return { path, mtimeMs, ...written };
       }),
-    placeOf: (path) => join(tree, path),
-    publishedPlaceOf: (path) => join(published, path),
+    // Paths of a tree have nothing that `join` would change, and there are very many of them.
+    placeOf: (path) => `${tree}/${path}`,
+    publishedPlaceOf: (path) => `${published}/${path}`,
     makeRoom: (path) => onDisk(`making room for ${path}`, async () => void (await ensureParent(path))),
     drop: (path) =>
       onDisk(`dropping ${path}`, async () => {
