@@ -1,5 +1,12 @@
 import { fingerprintOfTree } from '../plan/fingerprint.ts';
-import { type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
+import {
+  isSame,
+  type Manifest,
+  type ManifestFile,
+  type ManifestWorkbook,
+  sameManifest,
+  treeChanges,
+} from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Pull } from './execution.ts';
 import type { Received } from './receive.ts';
@@ -43,23 +50,34 @@ function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
   return etag === null || (previous?.etag === etag && previous.isThorough !== false);
 }
 
-/** The files with the versions of the workbooks among them, as listed now. */
+/** The files with the versions of the workbooks among them, as listed now; the same objects where nothing is new to say. */
 function withVersions(
   files: readonly ManifestFile[],
   rows: readonly WorkbookRow[],
   branch: string,
 ): ManifestFile[] {
   const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
-  return files.map(({ workbook: _workbook, ...file }) => {
+  return files.map((file) => {
     const row = own.get(file.path);
-    if (row === undefined) return file;
-    const { id, versionId, author, message, createdAt, action, parentId } = row;
-    const change = {
-      ...(action === undefined ? {} : { action }),
-      ...(parentId === undefined ? {} : { parentId }),
-    };
-    return { ...file, workbook: { id, versionId, author, message, createdAt, ...change } };
+    if (row === undefined && file.workbook === undefined) return file;
+    const { workbook: known, ...rest } = file;
+    if (row === undefined) return rest;
+    const workbook = workbookOf(row);
+    return known !== undefined && isSame(known, workbook) ? file : { ...rest, workbook };
   });
+}
+
+function workbookOf(row: WorkbookRow): ManifestWorkbook {
+  const { id, versionId, author, message, createdAt, action, parentId } = row;
+  return {
+    id,
+    versionId,
+    author,
+    message,
+    createdAt,
+    ...(action === undefined ? {} : { action }),
+    ...(parentId === undefined ? {} : { parentId }),
+  };
 }
 
 /** Whether two states hold the same files. */

@@ -129,7 +129,7 @@ export function sameManifest(a: Manifest, b: Manifest): boolean {
 }
 
 /** Compares plain data; what is undefined is left out of a text, and so is the same as nothing. */
-function isSame(a: unknown, b: unknown): boolean {
+export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) {
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => isSame(item, b[index]));
