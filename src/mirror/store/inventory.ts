@@ -76,7 +76,7 @@ function lookAt(
   if (stats === null) return null;
   const stamp = stampOf(stats);
   if (known?.stamp === stamp) return known;
-  const text = unlessGone(() => readFileSync(file, 'utf8'));
+  const text = unlessGone(() => readFileSync(file));
   const manifest = text === null ? null : parseManifest(text);
   return { stamp, tree: manifest === null ? null : rememberedTree(stamp, summaryOf(manifest, path)) };
 }

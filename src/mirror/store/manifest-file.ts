@@ -20,7 +20,7 @@ const recent = new Map<string, Recent>();
 
 /** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
 export async function manifestProblem(path: string): Promise<string | null> {
-  const text = await unlessMissing(readFile(path, 'utf8'));
+  const text = await unlessMissing(readFile(path));
   if (text === null) return 'it is not there';
   const understood = understandManifest(text);
   return typeof understood === 'string' ? understood : null;
@@ -36,7 +36,7 @@ export async function readManifest(path: string): Promise<Manifest | null> {
     const known = recent.get(path);
     const before = known?.stamp === stamp ? known.manifest.deref() : undefined;
     if (before !== undefined) return before;
-    const manifest = parseManifest(await handle.readFile('utf8'));
+    const manifest = parseManifest(await handle.readFile());
     remember(path, stamp, manifest);
     return manifest;
   } finally {

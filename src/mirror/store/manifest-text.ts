@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { byCodeUnits, MANIFEST_FORMAT, type Manifest, type ManifestFile } from './manifest.ts';
 import { nameFault, type TreeFault, treeFault } from '../../lib/paths/file-name.ts';
+import { parseSliced } from '../../lib/text/sliced-json.ts';
 import { fileFromDisk, fileToText, type FormatInstant, instantFormatter } from './manifest-entry.ts';
 
 const instant = z.iso.datetime({ offset: true });
@@ -27,7 +28,7 @@ const manifestSchema = z.object({
   thorough: z.boolean().optional(),
   archive_size: z.number().int().nonnegative(),
   skipped: z.array(z.object({ path: z.string(), reason: z.enum(['symbolic-link', 'special-file']) })),
-  // There may be very many: each is checked as it is read, and not as it passes through a schema.
+  // There may be very many: each is read and checked by itself, and not as it passes through a schema.
   files: z.custom<readonly unknown[]>(Array.isArray),
 });
 
@@ -96,7 +97,7 @@ function sortedByPath(files: readonly ManifestFile[]): readonly ManifestFile[] {
 }
 
 /** Reads a manifest's text; null where it is not a manifest of this format, and so proves nothing. */
-export function parseManifest(text: string): Manifest | null {
+export function parseManifest(text: Buffer): Manifest | null {
   const understood = understandManifest(text);
   return typeof understood === 'string' ? null : understood;
 }
@@ -106,25 +107,17 @@ export function parseManifest(text: string): Manifest | null {
  * modes is held to the rules for archives before anything goes by it.
  * @returns what is wrong where it is not a manifest of this format, as a sentence without its end
  */
-export function understandManifest(text: string): Manifest | string {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return 'it is not JSON';
-  }
-  const parsed = manifestSchema.safeParse(json);
+export function understandManifest(text: Buffer): Manifest | string {
+  const read = readJson(text);
+  if (read === null) return 'it is not JSON';
+  const parsed = manifestSchema.safeParse(read.object);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return `its field ${JSON.stringify(issue?.path.join('.') ?? '')} is not what a manifest has there`;
   }
   const { data } = parsed;
-  const files: ManifestFile[] = [];
-  for (const [index, entry] of data.files.entries()) {
-    const file = fileFromDisk(entry);
-    if (file === null) return `its field "files.${index}" is not what a manifest has there`;
-    files.push(file);
-  }
+  const { files, isWhole } = read;
+  if (!isWhole) return `its field "files.${files.length}" is not what a manifest has there`;
   const fault = treeFault(files.map(({ path }) => path)) ?? firstFault(data.skipped);
   if (fault !== null) return `its file ${JSON.stringify(fault.path)} ${fault.fault}`;
   return {
@@ -149,6 +142,33 @@ export function understandManifest(text: string): Manifest | string {
     skipped: data.skipped,
     files,
   };
+}
+
+/** A manifest's text, as far as it is understood by itself. */
+interface ReadJson {
+  /** All of it but its files. */
+  readonly object: unknown;
+  /** Its files, up to the first that cannot be understood. */
+  readonly files: readonly ManifestFile[];
+  /** Whether all could. */
+  readonly isWhole: boolean;
+}
+
+/** Gives null where the text is not JSON. */
+function readJson(text: Buffer): ReadJson | null {
+  const files: ManifestFile[] = [];
+  let isWhole = true;
+  try {
+    const { object, elements } = parseSliced(text, 'files');
+    for (const element of elements) {
+      const file = isWhole ? fileFromDisk(element) : null;
+      if (file === null) isWhole = false;
+      else files.push(file);
+    }
+    return { object, files, isWhole };
+  } catch {
+    return null;
+  }
 }
 
 function firstFault(entries: readonly { readonly path: string }[]): TreeFault | null {

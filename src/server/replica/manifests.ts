@@ -14,7 +14,7 @@ export interface MirrorPort {
   /** The folder of their manifests, `<repository>/<branch>.json`. */
   readonly manifests: string;
   /** Reads a manifest's text; null where it cannot be understood. */
-  readonly parseManifest: (text: string) => Manifest | null;
+  readonly parseManifest: (text: Buffer) => Manifest | null;
   /**
    * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty where
    * there are no records, as in a backup.
@@ -86,7 +86,7 @@ export async function readStamped(
       const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
       if (stamp === knownStamp) return 'known';
       // A manifest is replaced, never written into: what is read through one handle is one state.
-      const manifest = port.parseManifest(await handle.readFile('utf8'));
+      const manifest = port.parseManifest(await handle.readFile());
       return { stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
     } finally {
       await handle.close();
