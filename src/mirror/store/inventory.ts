@@ -14,6 +14,11 @@ export interface Inventory {
   readonly read: () => Promise<InventoryReading>;
   /** Takes remembered summaries of trees, so that their manifests need not be read. */
   readonly recall: (trees: Iterable<RememberedTree>) => void;
+  /**
+   * Takes the manifest of a tree that was just published, so that it need not be read.
+   * @returns the summary to remember; null where its manifest file is gone
+   */
+  readonly note: (path: string, manifest: Manifest) => Promise<RememberedTree | null>;
 }
 
 /** The targets that an inventory found. */
@@ -41,6 +46,14 @@ export function createInventory(layout: DirectoryLayout): Inventory {
         if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
       }
     },
+    note: (path, manifest) =>
+      onDisk('looking at a manifest', async () => {
+        const stamp = await manifestStamp(layout, path);
+        if (stamp === null) return null;
+        const tree = rememberedTree(stamp, summaryOf(manifest, path));
+        known.set(path, { stamp, tree });
+        return tree;
+      }),
     read: () =>
       onDisk('reading the manifests', async () => {
         const present = new Map<string, KnownManifest>();
@@ -83,16 +96,6 @@ function lookAt(
 
 function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {
   return { stamp, summary, check: checkOf({ stamp, summary }) };
-}
-
-/** The summary to remember of a tree that was just published with this manifest; null where its manifest file is gone. */
-export async function treeToRemember(
-  layout: DirectoryLayout,
-  path: string,
-  manifest: Manifest,
-): Promise<RememberedTree | null> {
-  const stamp = await manifestStamp(layout, path);
-  return stamp === null ? null : rememberedTree(stamp, summaryOf(manifest, path));
 }
 
 /** The targets that have a manifest, whether it can be understood or not: paths below `mirror/`, sorted. */

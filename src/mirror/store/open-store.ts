@@ -17,7 +17,7 @@ import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-tr
 import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
 import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
-import { createInventory, type Inventory, type InventoryReading, treeToRemember } from './inventory.ts';
+import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
 import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
@@ -88,8 +88,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       published: async () => (await inventory.read()).published,
       inventory: () => readForPass(lock, inventory),
       recall: inventory.recall,
-      treeToRemember: (path, manifest) =>
-        onDisk('looking at a manifest', () => treeToRemember(layout, path, manifest)),
+      treeToRemember: inventory.note,
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),

@@ -7,7 +7,7 @@ import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import type { RememberedTree } from '../../../../src/mirror/plan/targets.ts';
 import { recordSchema } from '../../../../src/mirror/state/schemas.ts';
-import { createInventory, treeToRemember } from '../../../../src/mirror/store/inventory.ts';
+import { createInventory } from '../../../../src/mirror/store/inventory.ts';
 import {
   type DirectoryLayout,
   layoutOf,
@@ -137,8 +137,21 @@ describe('an inventory', () => {
     const layout = await makeLayout();
     await put(layout, 'a/main');
     const [read] = await remembered(layout);
-    expect(await treeToRemember(layout, 'a/main', MANIFEST)).toEqual(read);
-    expect(await treeToRemember(layout, 'none/main', MANIFEST)).toBeNull();
+    const inventory = createInventory(layout);
+    expect(await inventory.note('a/main', MANIFEST)).toEqual(read);
+    expect(await inventory.note('none/main', MANIFEST)).toBeNull();
+  });
+
+  it('does not read what was just published, until it changes', async () => {
+    const layout = await makeLayout();
+    await put(layout, 'a/main', { fingerprint: 'written' });
+    const inventory = createInventory(layout);
+    const fingerprints = async (): Promise<(string | null)[]> =>
+      (await inventory.read()).published.map(({ fingerprint }) => fingerprint);
+    await inventory.note('a/main', { ...MANIFEST, fingerprint: 'noted' });
+    expect(await fingerprints()).toStrictEqual(['noted']);
+    await put(layout, 'a/main', { fingerprint: 'written anew' });
+    expect(await fingerprints()).toStrictEqual(['written anew']);
   });
 
   it('has what it remembers survive the state cache, and nothing of it that was spoilt', async () => {
