@@ -13,7 +13,7 @@ import type { Answer, AnswerLimits } from './transport.ts';
  * @throws MirrorError `service.wrong_kind` when it is something else, such as a login page; and as {@link readWhole}
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  return parseJson(answer, await readWhole(answer, limits));
+  return readWhole(answer, limits, (pieces) => parseJson(answer, pieces));
 }
 
 /**
@@ -31,12 +31,24 @@ export function parseJson(answer: Answer, pieces: readonly Uint8Array[]): unknow
 
 /**
  * Reads the bytes of an answer as they come, of which the whole must be there within ten times the longest silence (see `body.ts`).
+ * @param use is given them, which are used for other answers once it has returned
  * @throws MirrorError `service.answer_too_large`; `service.timeout`; `service.unreachable` when it breaks off
  */
-export async function readWhole(
+export async function readWhole<Result>(
+  answer: Answer,
+  limits: AnswerLimits,
+  use: (pieces: readonly Uint8Array[]) => Result,
+): Promise<Result> {
+  const pieces = await takeWhole(answer, limits);
+  const result = use(pieces);
+  for (const piece of pieces) answer.giveBack(piece);
+  return result;
+}
+
+async function takeWhole(
   { body, headers, url }: Answer,
   { maxAnswerBytes, stallTimeoutMs, onProgress }: AnswerLimits,
-): Promise<Uint8Array[]> {
+): Promise<readonly Uint8Array[]> {
   if ((announcedBytes(headers) ?? 0) > maxAnswerBytes) throw tooLarge(url, maxAnswerBytes);
   const deadlineMs = stallTimeoutMs * STALLS_IN_ALL;
   const timer = setTimeout(() => body.destroy(tooSlow(url, deadlineMs)), deadlineMs);

@@ -210,11 +210,12 @@ async function readPage(
     return isSamePlace ? before : 'of-another-place';
   if (status === 403) throw credentialRefused('v1', 403, url, [answer.keyPlace]);
   if (status !== 200) throw statusError(status, url, undefined);
-  const pieces = await readWhole(answer, limits);
-  const digest = digestOfBytes(pieces);
   const etag = strongTag(answer.headers['etag']);
-  if (before?.digest === digest && isSamePlace) return { page: before.page, digest, etag };
-  return { page: understand(answer, pieces), digest, etag };
+  return readWhole(answer, limits, (pieces) => {
+    const digest = digestOfBytes(pieces);
+    const isKnown = before?.digest === digest && isSamePlace;
+    return { page: isKnown ? before.page : understand(answer, pieces), digest, etag };
+  });
 }
 
 function understand(answer: Answer, pieces: readonly Uint8Array[]): Page {

@@ -58,12 +58,13 @@ async function readList(
     );
   }
   if (answer.status !== 200) throw statusError(answer.status, answer.url, undefined);
-  const pieces = await readWhole(answer, limits);
-  const digest = digestOfBytes(pieces);
-  const read = memory.known?.digest === digest ? memory.known.rows : understand(answer, pieces);
-  memory.known = { digest, rows: read };
-  const problems = clock === null ? read.problems : [...read.problems, clock];
-  return { ...read, problems, serviceTimeMs: theirsMs };
+  memory.known = await readWhole(answer, limits, (pieces) => {
+    const digest = digestOfBytes(pieces);
+    return memory.known?.digest === digest ? memory.known : { digest, rows: understand(answer, pieces) };
+  });
+  const { rows } = memory.known;
+  const problems = clock === null ? rows.problems : [...rows.problems, clock];
+  return { ...rows, problems, serviceTimeMs: theirsMs };
 }
 
 function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRows {

@@ -22,8 +22,8 @@ function bounds(fields: Partial<BodyBounds> = {}): BodyBounds {
 async function takeWhole(body: Readable, maxAnswerBytes: number): Promise<number> {
   const giveBack = (): void => {};
   const answer = { status: 200, headers: {}, url: URL_OF_LIST, body, giveBack, keyPlace: 'first' } as const;
-  const pieces = await readWhole(answer, { maxAnswerBytes, stallTimeoutMs: 1000 });
-  return Buffer.concat(pieces).length;
+  const limits = { maxAnswerBytes, stallTimeoutMs: 1000 };
+  return readWhole(answer, limits, (pieces) => Buffer.concat(pieces).length);
 }
 
 /** Takes a body as a download does. @returns how many bytes there were */
