@@ -45,13 +45,12 @@ export interface KnownTargets {
 /** Reads the status of all targets, also where the state cache cannot be read. */
 export async function readTargets(
   settings: SettingsFor<'directory'>,
-  { store, state }: MirrorReader,
+  { store, state, records }: MirrorReader,
 ): Promise<KnownTargets> {
   const policy = statusPolicyOf(settings);
   const nowMs = Date.now();
-  const records = await tolerantly(() => state.records(), new Map<string, TargetRecord>());
   const drift = await tolerantly(() => state.drift(), {});
-  // After the records: of what is published meanwhile there would be none, and it would seem to wait.
+  // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
   const published = await store.published();
   const slowPulls = await tolerantly<SlowPulls>(state.slowPulls, {});
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);

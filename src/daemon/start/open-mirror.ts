@@ -133,7 +133,7 @@ export async function openMirror(
   const store = await openMirrorStore(settings, { ...options, monitor });
   try {
     tellOpened(store, emit);
-    const state = await openRecalledState(settings, store, false, emit);
+    const { state } = await openRecalledState(settings, store, false, emit);
     const notes = await keepNotes(state, monitor, emit);
     const archiveMemory = new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory()));
     let onPublished: PassContext['onPublished'] = () => {};

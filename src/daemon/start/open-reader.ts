@@ -68,28 +68,32 @@ export async function refuseMissing(directory: string): Promise<void> {
   }
 }
 
+interface RecalledState {
+  readonly state: State;
+  /** What it remembered of targets when it was opened; none where it could not be read. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
+}
+
 /** Opens the state cache, and has the store know what that remembers of trees: without it, the store reads all manifests once. */
 export async function openRecalledState(
   settings: SettingsFor<'directory'>,
   store: Pick<StoreReader, 'layout' | 'id' | 'recall'>,
   readOnly: boolean,
   emit: EventSink,
-): Promise<State> {
+): Promise<RecalledState> {
   const state = await openStateOf(settings, store, readOnly, emit);
   const records = await tolerateStateFailure(emit, state.records, new Map<string, TargetRecord>());
   store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
-  return state;
+  return { state, records };
 }
 
 /** The directory and the state for reading beside a running daemon: no lock is taken and nothing is written. */
-export interface MirrorReader {
+export interface MirrorReader extends RecalledState {
   readonly store: StoreReader;
-  readonly state: State;
 }
 
 /** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
   const store = await readStore(settings.directory);
-  const state = await openRecalledState(settings, store, true, emit);
-  return { store, state };
+  return { store, ...(await openRecalledState(settings, store, true, emit)) };
 }
