@@ -68,36 +68,38 @@ const rememberedTreeSchema = z
   .default(null)
   .catch(null);
 
-/** A record as it is kept; anything else counts as none. */
-export const recordSchema = z.object({
-  target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
-  repository: z.string(),
-  verifiedAtMs: time.nullable(),
-  checkedAtMs: time.nullable(),
-  examinedAtMs: time.nullable().default(null),
-  publishedAtMs: time.nullable().default(null),
-  tree: rememberedTreeSchema,
-  missingPasses: z.number().int().nonnegative(),
-  processingSinceMs: time.nullable(),
-  absentSinceMs: time.nullable(),
-  failure: failureSchema.nullable(),
-  held: heldSchema.nullable().default(null),
-  decisions: z.array(
-    z.object({
-      kind: z.string(),
-      reason: z.string(),
-      result: z.string(),
-      firstAtMs: time,
-      lastAtMs: time,
-      times: z.number().int().positive(),
-    }),
-  ),
-  follows: z
-    .object({ epoch: z.string(), pass: z.number().int(), verifies: z.boolean() })
-    .nullable()
-    .default(null)
-    .catch(null),
-});
+/** A record as it is kept; anything else counts as none. Compiled, as there are many. */
+export const recordSchema = z.compile(
+  z.object({
+    target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
+    repository: z.string(),
+    verifiedAtMs: time.nullable(),
+    checkedAtMs: time.nullable(),
+    examinedAtMs: time.nullable().default(null),
+    publishedAtMs: time.nullable().default(null),
+    tree: rememberedTreeSchema,
+    missingPasses: z.number().int().nonnegative(),
+    processingSinceMs: time.nullable(),
+    absentSinceMs: time.nullable(),
+    failure: failureSchema.nullable(),
+    held: heldSchema.nullable().default(null),
+    decisions: z.array(
+      z.object({
+        kind: z.string(),
+        reason: z.string(),
+        result: z.string(),
+        firstAtMs: time,
+        lastAtMs: time,
+        times: z.number().int().positive(),
+      }),
+    ),
+    follows: z
+      .object({ epoch: z.string(), pass: z.number().int(), verifies: z.boolean() })
+      .nullable()
+      .default(null)
+      .catch(null),
+  }),
+);
 
 /** The mark that records follow, see `repeats.ts`. */
 export const repeatMarkSchema = z.object({
