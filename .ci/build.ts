@@ -47,6 +47,9 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
+    // V8 holds a source in twice the memory where one character of it is not in Latin-1.
+    charset: 'ascii',
+    comments: false,
     // Stacks of defects are told in lines of the sources: src/lib/errors/source-lines.ts.
     sourcemap: 'hidden',
     sourcemapExcludeSources: true,
