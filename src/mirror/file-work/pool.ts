@@ -12,6 +12,9 @@ const MOST_THREADS = 4;
 /** How many tasks run at a time. */
 export const BULK_THREADS = Math.min(MOST_THREADS, availableParallelism());
 
+/** Threads with nothing to do end after this, in milliseconds: each holds 12 MB. */
+const IDLE_MS = 10_000;
+
 /** The program beside this file, as source or compiled. */
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url);
 
@@ -26,7 +29,8 @@ interface Job {
 /** One pool for the process, as its cores are: threads start with the first task, and keep no program from ending. */
 const waiting: Job[] = [];
 const idle: Worker[] = [];
-let threads = 0;
+const threads = new Set<Worker>();
+let whenIdle: NodeJS.Timeout | undefined;
 
 /**
  * Does a task in a thread, in turn with others.
@@ -65,7 +69,7 @@ export async function withStopFlag<T>(signal: AbortSignal, work: (stop: StopFlag
 }
 
 function assign(): void {
-  while (waiting.length > 0 && (idle.length > 0 || threads < BULK_THREADS)) {
+  while (waiting.length > 0 && (idle.length > 0 || threads.size < BULK_THREADS)) {
     const job = waiting.shift();
     if (job === undefined) return;
     try {
@@ -79,16 +83,24 @@ function assign(): void {
 function startThread(): Worker {
   // What was loaded into the program, such as an instrumentation, has nothing to do in them.
   const worker = new Worker(PROGRAM, { execArgv: [] });
-  threads += 1;
+  threads.add(worker);
   // One that fails without a task fails nobody.
   worker.on('error', () => {});
   worker.once('exit', () => {
-    threads -= 1;
+    threads.delete(worker);
     const place = idle.indexOf(worker);
     if (place !== -1) idle.splice(place, 1);
     assign();
   });
   return worker;
+}
+
+/** A thread that ends is none of the pool any more: a task that comes meanwhile gets another. */
+function endIdle(): void {
+  for (const worker of idle.splice(0)) {
+    threads.delete(worker);
+    void worker.terminate();
+  }
 }
 
 /** Gives a thread a task. While it works it keeps the program from ending; one that ends instead fails its task. */
@@ -104,6 +116,8 @@ function give(worker: Worker, { question, onBytes, resolve, reject }: Job): void
     }
     finish();
     idle.push(worker);
+    whenIdle ??= setTimeout(endIdle, IDLE_MS).unref();
+    whenIdle.refresh();
     if (answer.kind === 'done') resolve(answer.result);
     else reject(fromWire(answer.failure));
     assign();

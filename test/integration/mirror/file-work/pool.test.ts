@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { doInThread } from '../../../../src/mirror/file-work/pool.ts';
+
+let tree: string;
+let started: Worker[];
+const onWorker = (worker: Worker): void => void started.push(worker);
+
+beforeEach(async () => {
+  tree = await mkdtemp(join(tmpdir(), 'workbook-mirror-pool-'));
+  await writeFile(join(tree, 'plan.xlsx'), 'plan');
+  started = [];
+  process.on('worker', onWorker);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  process.off('worker', onWorker);
+  await rm(tree, { recursive: true });
+});
+
+async function walked(): Promise<readonly string[]> {
+  const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  return (await doInThread('walk', { tree, stop })).paths;
+}
+
+describe('threads with nothing to do', () => {
+  it('take the next task, end after a while, and others start with a task that comes then', async () => {
+    expect(await walked()).toEqual(['plan.xlsx']);
+    vi.advanceTimersByTime(1000);
+    expect(await walked()).toEqual(['plan.xlsx']);
+    expect(started).toHaveLength(1);
+    const [first] = started;
+    if (first === undefined) throw new Error('there is no thread');
+    const ended = once(first, 'exit');
+    vi.advanceTimersByTime(60_000);
+    // Before the first has ended: nobody waits for that.
+    expect(await walked()).toEqual(['plan.xlsx']);
+    expect(started).toHaveLength(2);
+    await ended;
+    expect(await walked()).toEqual(['plan.xlsx']);
+    expect(started).toHaveLength(2);
+  });
+});
