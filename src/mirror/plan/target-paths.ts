@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { byCodeUnits } from '../store/manifest.ts';
 import type { Repository } from '../upstream/listing.ts';
 
 /** A tree below `mirror/`, and whose it is. */
@@ -13,9 +14,9 @@ export interface OccupiedPath {
   readonly segment: string;
 }
 
+/** By code units: loading the rules of a locale takes 2 MB, and they put a fraction of a second before none. */
 function byAge(a: Repository, b: Repository): number {
-  const ages = (a.createdAt ?? '').localeCompare(b.createdAt ?? '');
-  return ages === 0 ? (a.id < b.id ? -1 : 1) : ages;
+  return byCodeUnits(a.createdAt ?? '', b.createdAt ?? '') || byCodeUnits(a.id, b.id);
 }
 
 /**

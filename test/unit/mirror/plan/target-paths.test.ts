@@ -59,6 +59,13 @@ describe("repositories' paths", () => {
     expect(pathsOf([two, one])).toEqual([marked, first]);
   });
 
+  it('are decided by fractions of a second, too', () => {
+    const second = repository({ id: 'bbbbbbbb-2', fullName: 'Plan', createdAt: '2026-01-02T03:04:05+00:00' });
+    const moment = '2026-01-02T03:04:05.000006+00:00';
+    const later = repository({ id: 'aaaaaaaa-1', fullName: 'Plan', createdAt: moment });
+    expect(pathsOf([later, second])).toEqual(['Plan~aaaaaaaa', 'Plan']);
+  });
+
   it('beside each other in one folder do not meet', () => {
     expect(pathsOf([older('1', 'a/b'), newer('2', 'a/bc'), newer('3', 'a/b.json')])).toEqual([
       'a/b',
