@@ -77,6 +77,7 @@ export class RecordStore {
       if (!isStored(value)) continue;
       known.set(targetKey(value.target), { record: readWithMark(value, mark), follows: value.follows });
     }
+    this.texts.forgetFormer();
     return { known, mark: mark ?? this.firstMark() };
   }
 
@@ -151,10 +152,15 @@ class RecordTexts {
     return wrapped as T;
   };
 
-  /** Begins a new reading: what it does not meet is forgotten with the next one. */
+  /** Begins a new reading. */
   turnOver(): void {
     this.former = this.current;
     this.current = new Map();
+  }
+
+  /** Ends a reading: the texts that it met are there twice by now. */
+  forgetFormer(): void {
+    this.former = new Map();
   }
 }
 
