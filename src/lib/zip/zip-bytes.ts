@@ -47,7 +47,8 @@ export class FileWindow implements ZipBytes {
   find(position: number, length: number, aheadBytes = AHEAD_BYTES): number | Promise<number> {
     const from = position - this.windowStart;
     if (from >= 0 && from + length <= this.window.length) return from;
-    return this.read(position, length, Math.max(length, aheadBytes));
+    // A small archive takes no more than it has: of many at once, windows would be most of what is in memory.
+    return this.read(position, length, Math.max(length, Math.min(aheadBytes, this.sizeBytes - position)));
   }
 
   private async read(position: number, length: number, wantedBytes: number): Promise<number> {
