@@ -7,6 +7,7 @@ import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
 import type { PassContext } from './context.ts';
 import type { PullMeter } from './pull-monitor.ts';
+import type { Turn } from './pull-scheduler.ts';
 
 /** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */
 export interface ActionResult {
@@ -84,6 +85,7 @@ export interface Pull extends Pick<Execution, 'context' | 'policy' | 'approvals'
   readonly listedAtMs: number;
   /** Takes in how far it is. */
   readonly meter: PullMeter;
+  readonly turn: Pick<Turn, 'isAwaited' | 'toPublish'>;
   /** Ends it. */
   readonly signal: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { Places } from '../../lib/concurrency/places.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { createFairQueue, type Slots, type RunningPulls, type Waiting } from '../plan/fair-queue.ts';
 import type { PassService } from './context.ts';
@@ -9,8 +10,22 @@ export interface QueuedPull<Result> extends Waiting {
   readonly action: PullAction;
   /** The service that it asks, which must stay open until the pull has ended. */
   readonly service: PassService;
-  /** Begins it; never throws. The signal calls it off; `isAwaited` tells whether its pass still waits for it. */
-  readonly begin: (signal: AbortSignal, isAwaited: () => boolean) => BegunPull<Result>;
+  /** Begins it; never throws. */
+  readonly begin: (turn: Turn) => BegunPull<Result>;
+}
+
+/** The turn of a pull that is begun. */
+export interface Turn {
+  /** Calls it off. */
+  readonly signal: AbortSignal;
+  /** Whether its pass still waits for it. */
+  readonly isAwaited: () => boolean;
+  /**
+   * Waits for a place among the pulls that publish, and gives the slot to the next one: a publish waits for the disk, and many can
+   * share a flush. To be called at most once.
+   * @throws the reason of `signal`
+   */
+  readonly toPublish: (signal: AbortSignal) => Promise<void>;
 }
 
 /** A pull that was begun. */
@@ -40,8 +55,13 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Codes of errors that end every pull alike; the next pass finds out by itself whether they still hold. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
+/** How many pulls without a slot publish at once. More of them share a flush, and hold more memory. */
+const PUBLISHES_AT_ONCE = 32;
+
 interface Entry extends RunningPull {
   isSlow: boolean;
+  /** Gives the place among those that publish back; null for a pull that has a slot. */
+  leave: (() => void) | null;
   readonly callOff: () => void;
   /** Never rejected. */
   readonly ended: Promise<void>;
@@ -67,6 +87,7 @@ export class PullScheduler<Result> {
   readonly #startTimer: StartTimer;
   readonly #beginWork: BeginWork;
   readonly #entries = new Map<string, Entry>();
+  readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
   #queue = createFairQueue<QueuedPull<Result>>([]);
   /** The results so far of the pulls of the waiting pass; null while no pass waits. */
@@ -156,14 +177,14 @@ export class PullScheduler<Result> {
   /** Begins all that may, and lets the pass go on when nothing is left that it waits for. */
   #advance(): void {
     for (;;) {
-      const next = this.#queue.take(runningIn(this.#entries), this.#policy.slots);
+      const next = this.#queue.take(withSlots(this.#entries), this.#policy.slots);
       if (next === null) break;
       this.#begin(next);
     }
     // What was begun may go on for hours, and its pass is not to stay in memory for that.
     if (this.#queue.isEmpty()) this.clear();
-    const isIdle = this.#outlastsPasses ? runningIn(this.#entries).prompt === 0 : this.#entries.size === 0;
-    if (isIdle) this.#onIdle?.();
+    const awaited = [...this.#entries.values()].filter(({ isSlow }) => !(isSlow && this.#outlastsPasses));
+    if (awaited.length === 0) this.#onIdle?.();
   }
 
   #begin({ action, service, begin }: QueuedPull<Result>): void {
@@ -172,7 +193,11 @@ export class PullScheduler<Result> {
     const endWork = this.#beginWork();
     const results = this.#results;
     const isAwaited = (): boolean => results !== null && this.#results === results;
-    const { ended, onSlow } = begin(control.signal, isAwaited);
+    const toPublish = async (signal: AbortSignal): Promise<void> => {
+      entry.leave = await this.#publishing.take(signal);
+      this.#advance();
+    };
+    const { ended, onSlow } = begin({ signal: control.signal, isAwaited, toPublish });
     const stopTimer = this.#startTimer(() => {
       entry.isSlow = true;
       onSlow();
@@ -187,6 +212,7 @@ export class PullScheduler<Result> {
       }
       stopTimer();
       endWork();
+      entry.leave?.();
       this.#entries.delete(key);
       this.#advance();
     };
@@ -194,6 +220,7 @@ export class PullScheduler<Result> {
       action,
       service,
       isSlow: false,
+      leave: null,
       callOff: () => control.abort(),
       ended: end(),
     };
@@ -210,8 +237,9 @@ export class PullScheduler<Result> {
   }
 }
 
-function runningIn(entries: ReadonlyMap<string, Entry>): RunningPulls {
-  const all = [...entries.values()];
+/** The pulls that have slots. */
+function withSlots(entries: ReadonlyMap<string, Entry>): RunningPulls {
+  const all = [...entries.values()].filter(({ leave }) => leave === null);
   return {
     all: all.length,
     prompt: all.filter(({ isSlow }) => !isSlow).length,

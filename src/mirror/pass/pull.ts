@@ -78,6 +78,9 @@ async function guarded(
   return { action, outcome, downloadedBytes, changedFiles: 0 };
 }
 
+/** The most files of a tree that is published without a slot. */
+const MOST_FILES_WITHOUT_SLOT = 1000;
+
 /** Publishes what differs from what is there, if anything does and nobody refuses it. @returns how */
 async function publishChanges(
   pull: Pull,
@@ -86,11 +89,13 @@ async function publishChanges(
   previous: Manifest | null,
   repair: Repair,
 ): Promise<string> {
-  const { context, action, signal } = pull;
+  const { context, action, turn, signal } = pull;
   const { path } = action;
   if (!repair.isDamaged && !needsPublishing(manifest, previous)) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
   if (isNew) await askBefore(pull, stage, { target: path, manifest, previous });
+  // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
+  if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await turn.toPublish(signal);
   const { method } = await context.store.publish(stage, path, manifest, repair, signal);
   if (isNew) {
     const changes = changedFiles(previous?.files ?? [], manifest.files);

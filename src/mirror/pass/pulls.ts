@@ -75,10 +75,10 @@ function queuePulls(
       service: context.service,
       waitingSinceMs: waitingSinceMs(record),
       sizeBytes: action.byWorkbook !== 'no' ? 0 : (action.published?.archiveBytes ?? null),
-      begin: (calledOff, isAwaited) => {
+      begin: (turn) => {
         const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
-        const either = joinSignals(signal, calledOff);
-        return beginPull({ ...pull, meter, signal: either.signal }, isAwaited, either.leave);
+        const either = joinSignals(signal, turn.signal);
+        return beginPull({ ...pull, meter, turn, signal: either.signal }, either.leave);
       },
     };
   });
@@ -101,7 +101,7 @@ function waitingSinceMs({ verifiedAtMs, failure }: TargetRecord): number {
 }
 
 /** Begins a pull, and reports it where it takes long. */
-function beginPull(pull: Pull, isAwaited: () => boolean, leaveSignals: () => void): BegunPull<PullEnd> {
+function beginPull(pull: Pull, leaveSignals: () => void): BegunPull<PullEnd> {
   const { emit, now } = pull.context;
   const target = pull.action.path;
   const startedAtMs = now();
@@ -115,7 +115,7 @@ function beginPull(pull: Pull, isAwaited: () => boolean, leaveSignals: () => voi
       isSlow = true;
       emit({ name: 'target.slow', target, startedAtMs });
     },
-    ended: pullAndRecord(pull, isAwaited, onEnd),
+    ended: pullAndRecord(pull, onEnd),
   };
 }
 
@@ -123,18 +123,14 @@ function beginPull(pull: Pull, isAwaited: () => boolean, leaveSignals: () => voi
  * Pulls a target and records the outcome, except for a target that is gone: the waiting pass disposes of that one. Repairs known
  * differences in its tree at the same time.
  */
-async function pullAndRecord(
-  pull: Pull,
-  isAwaited: () => boolean,
-  onEnd: (result: string) => void,
-): Promise<PullEnd> {
-  const { action, context } = pull;
+async function pullAndRecord(pull: Pull, onEnd: (result: string) => void): Promise<PullEnd> {
+  const { action, context, turn } = pull;
   const endRepair = beginRepair(pull);
   let became = '';
   try {
     const { result, news } = await pullTarget(pull);
     became = result?.outcome.kind ?? 'gone';
-    if (result === null && isAwaited()) return { kind: 'gone', action };
+    if (result === null && turn.isAwaited()) return { kind: 'gone', action };
     // Trees leave the mirror within a pass, where the guard sees all of them: the next one finds that the time has come.
     const ended = result ?? resultOf(action, { kind: 'missing' });
     became = ended.outcome.kind;

@@ -38,6 +38,8 @@ class Bench {
   private readonly hands = new Map<string, PromiseWithResolvers<string>>();
   /** Whether the passes of pulls still wait for them, by the names of the pulls. */
   readonly awaited = new Map<string, () => boolean>();
+  /** Have pulls publish, by their names. */
+  readonly toPublish = new Map<string, () => void>();
   /** What passes were given, one after the other. */
   readonly results: (readonly string[])[] = [];
 
@@ -58,9 +60,10 @@ class Bench {
       service,
       waitingSinceMs: 0,
       sizeBytes: null,
-      begin: (signal, isAwaited) => {
+      begin: ({ signal, isAwaited, toPublish }) => {
         const hand = Promise.withResolvers<string>();
         this.awaited.set(name, isAwaited);
+        this.toPublish.set(name, () => void toPublish(signal));
         this.begun.push(name);
         this.hands.set(name, hand);
         signal.addEventListener('abort', () => hand.reject(new Error(`${name} was called off`)));
@@ -172,6 +175,46 @@ describe('a scheduler', () => {
     expect(state()).toBe('goes on');
   });
 
+  it('gives the slot of a pull that publishes to the next one, and waits for it all the same', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1']);
+    bench.toPublish.get('a/1')?.();
+    await settled();
+    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1']);
+    for (const name of ['b/1', 'c/1']) await bench.end(name);
+    await bench.end('d/1');
+    expect(state()).toBe('waits');
+    await bench.end('a/1');
+    expect(state()).toBe('goes on');
+    expect(bench.results[0]?.toSorted()).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
+  });
+
+  it('lets so many publish at once, and has the next one keep its slot until one of them has ended', async () => {
+    const bench = new Bench(false);
+    const names = Array.from({ length: 40 }, (_, index) => `r${index}/1`);
+    bench.run(names, 1);
+    for (const name of names) {
+      bench.toPublish.get(name)?.();
+      await settled();
+    }
+    expect(bench.running).toHaveLength(33);
+    await bench.end('r5/1');
+    expect(bench.running.slice(-2)).toEqual(['r32/1', 'r33/1']);
+    for (const name of names) await bench.end(name);
+    expect(bench.begun).toEqual(names);
+  });
+
+  it('takes no slot from who publishes slowly, and none for it', async () => {
+    const bench = new Bench(true);
+    const { state } = bench.run(['a/1', 'b/1'], 1);
+    bench.toPublish.get('a/1')?.();
+    await settled();
+    await timePasses();
+    expect(bench.running).toEqual(['a/1 slowly', 'b/1 slowly']);
+    expect(state()).toBe('goes on');
+    for (const name of ['a/1', 'b/1']) await bench.end(name);
+  });
+
   it('stops what has not begun at the first failure, and throws that when the rest has ended', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1']);
@@ -195,19 +238,27 @@ describe('a scheduler', () => {
       async (wanted, concurrency, choices, outlastsPasses) => {
         const bench = new Bench(outlastsPasses);
         const { state } = bench.run(wanted, concurrency);
+        const publishing = new Set<string>();
         const bounded = (): void => {
-          expect(bench.running.length).toBeLessThanOrEqual(4 * concurrency);
-          expect(bench.running.filter((each) => !each.endsWith('slowly')).length).toBeLessThanOrEqual(
+          const withSlots = bench.running.filter((each) => !publishing.has(each.replace(' slowly', '')));
+          expect(withSlots.length).toBeLessThanOrEqual(4 * concurrency);
+          expect(withSlots.filter((each) => !each.endsWith('slowly')).length).toBeLessThanOrEqual(
             concurrency,
           );
         };
+        const publish = async (pull: string): Promise<void> => {
+          if (pull === '' || publishing.has(pull)) return;
+          publishing.add(pull);
+          bench.toPublish.get(pull)?.();
+          await settled();
+        };
         for (const choice of choices) {
           bounded();
-          if (choice % 3 === 0) await timePasses();
-          else
-            await bench.end(
-              bench.running[choice % Math.max(1, bench.running.length)]?.replace(' slowly', '') ?? '',
-            );
+          const chosen = bench.running[choice % Math.max(1, bench.running.length)] ?? '';
+          const pull = chosen.replace(' slowly', '');
+          if (choice % 4 === 0) await timePasses();
+          else if (choice % 4 === 1) await publish(pull);
+          else await bench.end(pull);
         }
         while (bench.running.length > 0) {
           bounded();
