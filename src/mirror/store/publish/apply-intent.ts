@@ -1,9 +1,9 @@
-import { access, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { access, lstat, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
-import { type Intent, isRepeated, STAGED } from './intent.ts';
+import { type Intent, isRepeated, removeIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -161,10 +161,11 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   }
 }
 
-/** Renames where the source exists, making the destination's folders. */
+/** Renames where the source exists, making the destination's folders where they are missing. */
 async function renameIfThere(from: string, to: string): Promise<boolean> {
-  await makeFolders(dirname(to));
-  return (await unlessMissing(rename(from, to).then(() => true))) ?? false;
+  const tryOnce = (): Promise<true | null> => unlessMissing(rename(from, to).then(() => true));
+  if ((await tryOnce()) !== null) return true;
+  return (await makeFolders(dirname(to))).length > 0 && (await tryOnce()) !== null;
 }
 
 /** Renames a file to where someone may have put a folder. */
@@ -185,12 +186,17 @@ function ignoreDone(error: unknown): void {
 }
 
 /** Removes what remains of a stage with its intent; a replaced tree in it stays whole for a while, for readers that entered it. */
-export async function removeStage(context: IntentContext, stage: string): Promise<void> {
-  if (await exists(join(stage, STAGED.tree))) {
-    await rename(stage, join(context.layout.trash, `${context.trashUntilMs()}-${basename(stage)}`));
-  } else {
-    await rm(stage, { recursive: true, force: true });
+export async function removeStage(
+  { layout, trashUntilMs }: IntentContext,
+  stage: string,
+  { how }: Intent,
+): Promise<void> {
+  if (how !== 'first' && (await exists(join(stage, STAGED.tree)))) {
+    await rename(stage, join(layout.trash, `${trashUntilMs()}-${basename(stage)}`));
+    return;
   }
+  await removeIntent(stage);
+  await rmdir(stage).catch(() => rm(stage, { recursive: true, force: true }));
 }
 
 async function inodeOf(path: string): Promise<number | undefined> {

@@ -53,7 +53,6 @@ export async function commit(
   const touched = touchedBy(wanted);
   const intent = { ...wanted, ...(await proofOf(folder, wanted)) };
   if (isRepeated(intent)) await context.flush.since(flushMark);
-  await context.checkDirectory();
   const progress = { isBegun: false };
   const end = context.activity.begin(touched);
   try {
@@ -67,7 +66,7 @@ export async function commit(
       await finishIntent(context, folder, intent);
     });
     await context.flush.since(flushMark);
-    await removeStage(context, folder);
+    await removeStage(context, folder, intent);
   } catch (error) {
     const isTaken = progress.isBegun && (await isApplied(context, folder, intent).catch(() => true));
     if (isTaken) for (const path of touched) context.unrecovered.set(path, error);

@@ -1,4 +1,4 @@
-import { constants, open } from 'node:fs/promises';
+import { closeSync, constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { diskError, onDisk } from '../../../lib/errors/disk-errors.ts';
@@ -63,20 +63,27 @@ export function createGate(
   return {
     pass: async (step, signal) => {
       // The lock belongs to the open file: each step has its own, and those of one process do not stand for one another.
-      const handle = await onDisk('opening the lock on publishing', () =>
-        open(layout.gate, constants.O_RDWR | constants.O_NOFOLLOW),
-      );
+      const fd = openGate(layout);
       try {
-        const isLocked = await lockWithin(() => native.tryLockShared(handle.fd), patienceMs, signal);
+        const isLocked = await lockWithin(() => native.tryLockShared(fd), patienceMs, signal);
         patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);
         if (!isLocked) throw new GateBlockedError(layout);
         await refuseLeased();
         return await step();
       } finally {
-        await handle.close();
+        closeSync(fd);
       }
     },
   };
+}
+
+/** Blocks for no longer than flock(2) on it does, and costs a fraction of a call in a thread. @throws MirrorError `disk.*` */
+function openGate({ gate }: DirectoryLayout): number {
+  try {
+    return openSync(gate, constants.O_RDWR | constants.O_NOFOLLOW);
+  } catch (error) {
+    throw diskError(error, 'opening the lock on publishing');
+  }
 }
 
 /**

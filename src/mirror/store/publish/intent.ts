@@ -1,4 +1,4 @@
-import { access, rm, writeFile } from 'node:fs/promises';
+import { access, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { z } from 'zod';
@@ -126,7 +126,7 @@ export async function writeIntent(stage: string, intent: Intent): Promise<void> 
 
 /** Takes an intent back that changed nothing, whole or not. */
 export async function removeIntent(stage: string): Promise<void> {
-  await rm(join(stage, INTENT_FILE), { force: true });
+  await unlessMissing(unlink(join(stage, INTENT_FILE)));
 }
 
 /** Whether a stage has an intent, whole or not: then recovery alone may touch it. */

@@ -67,8 +67,8 @@ export async function publishStage(
       files: manifest.files,
     });
     const isRetired = !isOurs || isEmptied || isApprovedDeletion;
-    const keptTo = await placeForOld(context, path, { isRetired, isReplaced });
-    await prepareStage(context, stage, path, { method, changes, manifest, present, keptTo });
+    const keptTo = await placeForOld(context, path, method, { isRetired, isReplaced });
+    await prepareStage(context, stage, path, { method, changes, manifest, present, treePresent, keptTo });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
     if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
@@ -103,8 +103,10 @@ async function lookAtPlace(
 async function placeForOld(
   context: PublishContext,
   path: string,
+  { kind }: PublishMethod,
   { isRetired, isReplaced }: Readonly<Record<'isRetired' | 'isReplaced', boolean>>,
 ): Promise<string | null> {
+  if (kind !== 'exchange' && kind !== 'rename') return null;
   if (isRetired) return freeHistoryPath(context, path, 'retired');
   return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
 }
@@ -180,12 +182,12 @@ async function prepareStage(
     readonly changes: TreeChanges;
     readonly manifest: Manifest;
     readonly present: Manifest | null;
+    readonly treePresent: boolean;
     readonly keptTo: string | null;
   },
 ): Promise<void> {
-  const { method, changes, manifest, present, keptTo } = wanted;
-  const isThere = (await unlessMissing(lstat(treePath(context.layout, path)))) !== null;
-  if (method.kind === 'first' && isThere) await retireTree(context, path);
+  const { method, changes, manifest, present, treePresent, keptTo } = wanted;
+  if (method.kind === 'first' && treePresent) await retireTree(context, path);
   if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
   if (method.kind === 'in-place' || method.kind === 'rename') {
     const { added, changed, removed } = changes;

@@ -83,7 +83,7 @@ async function complete(
     await completeIntent(context, stage, intent);
   });
   await flush.since(mark);
-  await removeStage(context, stage);
+  await removeStage(context, stage, intent);
 }
 
 /** The names of the stages that were left behind. */

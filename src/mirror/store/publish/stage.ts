@@ -113,11 +113,10 @@ export async function openStage(
     makeView: links.makeView,
     discard: async () => {
       try {
-        if (await hasIntent(folder)) return;
+        // A stage that was published is gone.
+        if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
         const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
-        const isLinked =
-          (links.exist() || files.shared.size > 0) && (await unlessMissing(lstat(folder))) !== null;
-        await (isLinked ? removeLinked(remove) : remove());
+        await (links.exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
       } finally {
         inUse.delete(name);
       }
