@@ -234,6 +234,37 @@ describe('the lock on publishing', () => {
     expect(asked).not.toContain(false);
   });
 
+  it('is free for a lease also while many publish without a pause, and none begins after it', async () => {
+    const { service, mirror } = await startPair();
+    const { store } = mirror.context;
+    for (let index = 0; index < 8; index += 1) service.addRepository(`R${index}`, { 'a.xlsx': '1' });
+    await mirror.pass();
+    const ends: number[] = [];
+    const publishAgain = async ({ path }: { path: string }): Promise<unknown> => {
+      for (;;) {
+        const manifest = await store.manifest(path);
+        if (manifest === null) throw new Error(`${path} is not there`);
+        const stage = await store.stage(path);
+        try {
+          const next = { ...manifest, publishedAtMs: manifest.publishedAtMs + 1 };
+          await store.publish(stage, path, next, { rewritten: [], isDamaged: false });
+          ends.push(performance.now());
+        } catch (error) {
+          return error;
+        } finally {
+          await stage.discard();
+        }
+      }
+    };
+    const publishing = (await store.published()).map(publishAgain);
+    await expect.poll(() => ends.length).toBeGreaterThan(8);
+    await take(mirror);
+    const grantedAtMs = performance.now();
+    for (const ended of await Promise.all(publishing))
+      expect(ended).toMatchObject({ code: 'publish.leased' });
+    expect(Math.max(...ends)).toBeLessThan(grantedAtMs);
+  });
+
   it('that nobody gives back keeps a directory from being settled, not from being opened', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
     service.addRepository('Plan', { 'a.xlsx': '1' });
