@@ -220,14 +220,19 @@ async function intentFor(
     case 'manifest':
       return { how: 'manifest', path };
     case 'first':
-      return { how: 'first', path, stagedInode: await inodeOf(stage.placeOf('')) };
+      return { how: 'first', path, stagedInode: await inodeOf(join(stage.folder, STAGED.tree)) };
     case 'in-place': {
       const { file, isRemoval } = method;
       const staged = isRemoval ? {} : { stagedInode: await inodeOf(stage.placeOf(file)) };
       return { how: 'in-place', path, file, isRemoval, ...staged };
     }
     case 'exchange':
-      return { how: 'exchange', path, stagedInode: await inodeOf(stage.placeOf('')), displacedTo: keptTo };
+      return {
+        how: 'exchange',
+        path,
+        stagedInode: await inodeOf(join(stage.folder, STAGED.tree)),
+        displacedTo: keptTo,
+      };
     case 'rename':
       return { how: 'rename', path, removed, keptTo };
   }
