@@ -3,14 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { FakeService } from '../support/fake-service.ts';
 import { forkedNode } from '../support/forked-node.ts';
 import { freshNode, type Launcher } from '../support/launcher.ts';
 import { attempt, say, shuffled } from '../support/sweep.ts';
 import { compileOnce, digestOf } from './build.ts';
 import { Journal } from './journal.ts';
 import { type Bench, prepare } from './prepare.ts';
-import { codeCacheOf } from './program.ts';
-import type { Cell } from './scenarios.ts';
+import { codeCacheOf, placeAt, syncIn } from './program.ts';
+import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
 import { beginOf, namesOn, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
 
 /** Tries every point of every sweep once, in pieces: test/attack/README.md. */
@@ -58,8 +59,7 @@ if (options.point !== undefined) process.exitCode = await tryOne(options.point);
 else {
   const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
   const journal = new Journal(folder, await digestOf(POINT_SOURCES));
-  if (!options.figures)
-    await inBench((folder) => forkedNode(build.main, folder, codeCacheOf(build.main)), tryAll(journal));
+  if (!options.figures) await inBench(warmForks, tryAll(journal));
   journal.refresh();
   process.exitCode = tellFigures(journal);
 }
@@ -69,7 +69,7 @@ async function tryOne(id: string): Promise<number> {
   const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
   if (unit === undefined) throw new Error(`there is no point ${id}`);
   return inBench(
-    () => freshNode,
+    () => Promise.resolve(freshNode),
     async (bench) => {
       const attacker = unit.sweep.open(bench.folder, 1);
       const prepared = await prepare(unit.cell, bench);
@@ -85,12 +85,24 @@ async function tryOne(id: string): Promise<number> {
   );
 }
 
+/** Runs the program in forks of a process that has run it once, on a service with something of each kind. */
+async function warmForks(folder: string): Promise<Launcher> {
+  const launcher = forkedNode(build.main, folder, codeCacheOf(build.main));
+  const service = await FakeService.start();
+  WARM_UP.fill(service);
+  const place = await placeAt(join(folder, 'warm-up'));
+  await launcher.warmUp(syncIn(build.main, place, service.baseUrl, WARM_UP.settings));
+  await service.close();
+  await rm(place.root, { recursive: true });
+  return launcher;
+}
+
 async function inBench<T>(
-  launcherIn: (folder: string) => Launcher,
+  launcherIn: (folder: string) => Promise<Launcher>,
   work: (bench: Bench) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-  const launcher = launcherIn(folder);
+  const launcher = await launcherIn(folder);
   try {
     return await work({ main: build.main, launcher, folder });
   } finally {

@@ -106,7 +106,8 @@ function fillWithCompany(service: FakeService): void {
   for (const name of ['One', 'Two', 'Three']) service.addRepository(name, { 'Only.xlsx': name });
 }
 
-const MIXED: Scenario = { ...QUIET, name: 'mixed', change: changeMuch };
+/** Changes of every kind. */
+export const MIXED: Scenario = { ...QUIET, name: 'mixed', change: changeMuch };
 const ONE_FILE: Scenario = { ...QUIET, name: 'one-file', change: changeOne };
 const FIRST: Scenario = { ...QUIET, name: 'first', startsEmpty: true };
 const RETIRE: Scenario = {

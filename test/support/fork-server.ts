@@ -1,6 +1,8 @@
 import { globSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import workerThreads from 'node:worker_threads';
 
 import koffi from 'koffi';
 
@@ -21,6 +23,8 @@ export interface Order {
   /** The file that takes the standard error. */
   readonly stderrFile: string;
   readonly isGated: boolean;
+  /** Whether it runs in this process itself, so that its code is there in all later forks. */
+  readonly isWarmUp: boolean;
 }
 
 /** A line of JSON: a run was started, or is over. */
@@ -50,6 +54,7 @@ const waitpid = libc.func('int waitpid(int pid, _Out_ int *status, int options)'
   options: number,
 ) => number;
 const dup2 = libc.func('int dup2(int from, int to)') as (from: number, to: number) => number;
+const dup = libc.func('int dup(int fd)') as (fd: number) => number;
 const getpid = libc.func('int getpid()') as () => number;
 const exitNow = libc.func('void _exit(int code)') as (code: number) => void;
 const madvise = libc.func('int madvise(size_t address, size_t length, int advice)') as (
@@ -90,8 +95,45 @@ function keepMemoryInForks(): void {
   madvise(0x1_0000, topOfHeap - 0x1_0000, MADV_DOFORK);
 }
 
+/** Runs the program in this process. */
+async function runHere({ run, args, env }: Order): Promise<void> {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, env, { UV_THREADPOOL_SIZE: '1' });
+  process.argv = [process.execPath, ...args];
+  const program = pathToFileURL(args[0] ?? '');
+  // Under another name it is run once more.
+  program.search = `run=${run}`;
+  await import(program.href);
+}
+
+/** Runs the program before there are forks, which have no threads but one: those that it started are ended. */
+async function warmUp(order: Order): Promise<void> {
+  const { Worker } = workerThreads;
+  const workers: workerThreads.Worker[] = [];
+  const replaceWorker = (by: typeof Worker): void => {
+    Object.assign(workerThreads, { Worker: by });
+    syncBuiltinESMExports();
+  };
+  replaceWorker(
+    class extends Worker {
+      constructor(program: string | URL, options?: workerThreads.WorkerOptions) {
+        super(program, options);
+        workers.push(this);
+      }
+    },
+  );
+  const ownErrors = dup(2);
+  dup2(openSync(order.stderrFile, 'w'), 2);
+  await runHere(order);
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  dup2(ownErrors, 2);
+  replaceWorker(Worker);
+  process.exitCode = undefined;
+}
+
 /** Makes the fork a process of its own, and runs the program in it. */
-async function runHere({ run, args, env, stderrFile, isGated }: Order): Promise<void> {
+async function runFork(order: Order): Promise<void> {
+  const { run, stderrFile, isGated } = order;
   uvLoopFork(uvDefaultLoop());
   const nothing = openSync('/dev/null', 'r+');
   dup2(nothing, 0);
@@ -99,9 +141,6 @@ async function runHere({ run, args, env, stderrFile, isGated }: Order): Promise<
   dup2(openSync(stderrFile, 'w'), 2);
   if (!isGated) dup2(nothing, GATE_FD);
   Object.defineProperty(process, 'pid', { value: getpid() });
-  for (const name of Object.keys(process.env)) delete process.env[name];
-  Object.assign(process.env, env, { UV_THREADPOOL_SIZE: '1' });
-  process.argv = [process.execPath, ...args];
   // Node's own end would wait for threads that did not come along.
   const end = (code: number): void => {
     for (const listener of process.listeners('exit')) if (listener !== end) listener.call(process, code);
@@ -109,7 +148,7 @@ async function runHere({ run, args, env, stderrFile, isGated }: Order): Promise<
   };
   process.on('exit', end);
   if (isGated) await passGate(run);
-  await import(pathToFileURL(args[0] ?? '').href);
+  await runHere(order);
 }
 
 useOneThread();
@@ -119,11 +158,16 @@ for (const file of globSync(LOADED, { cwd: dist })) await import(pathToFileURL(j
 const status = [0];
 const unread = Buffer.alloc(64);
 for (let order = readOrder(); order !== null; order = readOrder()) {
+  if (order.isWarmUp) {
+    await warmUp(order);
+    tell({ kind: 'ended', run: order.run, signal: 0, exitCode: 0 });
+    continue;
+  }
   while (recv(GATE_FD, unread, unread.length, MSG_DONTWAIT) > 0);
   keepMemoryInForks();
   const pid = fork();
   if (pid === 0) {
-    await runHere(order);
+    await runFork(order);
     break;
   }
   tell({ kind: 'started', run: order.run, pid });

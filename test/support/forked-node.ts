@@ -23,12 +23,18 @@ interface Running {
   readonly onTold: (told: Told) => void;
 }
 
+/** Runs a program in forks of one process. */
+export interface ForkedNode extends Launcher {
+  /** Runs the program in that process itself, so that later runs find its code compiled. */
+  readonly warmUp: (program: NodeProgram) => Promise<void>;
+}
+
 /**
  * Runs the program in forks of a process that has loaded it already, one at a time.
  * @param folder where a run's output goes meanwhile
  * @param codeCache where Node keeps compiled code
  */
-export function forkedNode(main: string, folder: string, codeCache: string): Launcher {
+export function forkedNode(main: string, folder: string, codeCache: string): ForkedNode {
   const server = spawn(process.execPath, ['--single-threaded', '--no-flush-bytecode', SERVER, main], {
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: codeCache },
     stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe', 'pipe'],
@@ -46,7 +52,11 @@ export function forkedNode(main: string, folder: string, codeCache: string): Lau
   );
   ended.catch(() => {});
 
-  const runOne = async (program: NodeProgram, onGate: OnGate | null): Promise<RunEnded> => {
+  const runOne = async (
+    program: NodeProgram,
+    onGate: OnGate | null,
+    isWarmUp: boolean,
+  ): Promise<RunEnded> => {
     const run = (runs += 1);
     const stderrFile = join(folder, `stderr-${server.pid}`);
     await writeFile(stderrFile, '');
@@ -62,7 +72,8 @@ export function forkedNode(main: string, folder: string, codeCache: string): Lau
         }, program.timeoutMs);
     };
     running = { run, onGate, onTold };
-    const order: Order = { run, args: program.args, env: program.env, stderrFile, isGated: onGate !== null };
+    const { args, env } = program;
+    const order: Order = { run, args, env, stderrFile, isGated: onGate !== null, isWarmUp };
     orders.write(`${JSON.stringify(order)}\n`);
     try {
       const { exitCode, signal } = await Promise.race([over.promise, ended]);
@@ -76,11 +87,15 @@ export function forkedNode(main: string, folder: string, codeCache: string): Lau
     }
   };
   let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const next = last.then(work);
+    last = next.catch(() => {});
+    return next;
+  };
   return {
-    run: (program, onGate) => {
-      const next = last.then(() => runOne(program, onGate ?? null));
-      last = next.catch(() => {});
-      return next;
+    run: (program, onGate) => inTurn(() => runOne(program, onGate ?? null, false)),
+    warmUp: async (program) => {
+      await inTurn(() => runOne(program, null, true));
     },
     close: async () => {
       orders.end();
