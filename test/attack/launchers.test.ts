@@ -29,6 +29,23 @@ if (isMainThread) {
 
 const LAUNCHERS = { fresh: () => freshNode, forked: forkedNode };
 
+it('draws other random names in each fork of a process that has drawn some', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-'));
+  const main = join(folder, 'main.mjs');
+  writeFileSync(main, "import { randomUUID } from 'node:crypto'; process.stderr.write(randomUUID());");
+  const program = { args: [main], env: {}, timeoutMs: 30_000 };
+  const launcher = forkedNode(main, folder, join(folder, 'code'));
+  try {
+    await launcher.warmUp(program);
+    const names = [await launcher.run(program), await launcher.run(program)].map(({ stderr }) => stderr);
+    expect(names[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(names[0]).not.toBe(names[1]);
+  } finally {
+    await launcher.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is started %s', (_name, make) => {
   let folder = '';
   let launcher: Launcher = freshNode;

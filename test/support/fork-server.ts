@@ -1,3 +1,4 @@
+import crypto from 'node:crypto';
 import { globSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -95,10 +96,21 @@ function keepMemoryInForks(): void {
   madvise(0x1_0000, topOfHeap - 0x1_0000, MADV_DOFORK);
 }
 
-/** Runs the program in this process. */
-async function runHere({ run, args, env }: Order): Promise<void> {
+/** Node keeps random bytes for later, and forks would make the same names of them: one would find what another left. */
+function takeFreshRandomness(): void {
+  const { randomUUID } = crypto;
+  Object.assign(crypto, { randomUUID: () => randomUUID({ disableEntropyCache: true }) });
+  syncBuiltinESMExports();
+}
+
+/** Takes the program's environment, by which also libuv starts its threads. */
+function takeEnvironment({ env }: Order): void {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, env, { UV_THREADPOOL_SIZE: '1' });
+}
+
+/** Runs the program in this process. */
+async function runHere({ run, args }: Order): Promise<void> {
   process.argv = [process.execPath, ...args];
   const program = pathToFileURL(args[0] ?? '');
   // Under another name it is run once more.
@@ -124,6 +136,7 @@ async function warmUp(order: Order): Promise<void> {
   );
   const ownErrors = dup(2);
   dup2(openSync(order.stderrFile, 'w'), 2);
+  takeEnvironment(order);
   await runHere(order);
   await Promise.all(workers.map((worker) => worker.terminate()));
   dup2(ownErrors, 2);
@@ -147,11 +160,13 @@ async function runFork(order: Order): Promise<void> {
     exitNow(code);
   };
   process.on('exit', end);
+  takeEnvironment(order);
   if (isGated) await passGate(run);
   await runHere(order);
 }
 
 useOneThread();
+takeFreshRandomness();
 const dist = dirname(process.argv[2] ?? '');
 for (const file of globSync(LOADED, { cwd: dist })) await import(pathToFileURL(join(dist, file)).href);
 

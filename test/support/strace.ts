@@ -151,11 +151,14 @@ async function runTraced(
 }
 
 async function poolOf(pid: number): Promise<number> {
+  const found: number[] = [];
   for (const task of await readdir(`/proc/${pid}/task`)) {
     const name = await readFile(`/proc/${pid}/task/${task}/comm`, 'utf8');
-    if (name.trim() === 'libuv-worker') return Number(task);
+    if (name.trim() === 'libuv-worker') found.push(Number(task));
   }
-  throw new Error('the program has no thread of the name libuv-worker');
+  const [only] = found;
+  if (only === undefined || found.length > 1) throw new Error(`libuv has ${found.length} threads, not one`);
+  return only;
 }
 
 function attached(stderr: Readable): Promise<void> {
