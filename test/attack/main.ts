@@ -33,7 +33,7 @@ const POINT_SOURCES =
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;
 /** So many points of a scenario are tried before the next one's turn, so that a short time tries some of each. */
-const POINTS_AT_A_TIME = 50;
+const POINTS_AT_A_TIME = 25;
 
 interface Unit {
   readonly sweep: Sweep;

@@ -130,7 +130,7 @@ export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
   const first = await watch(trial, restoreOld);
   const restore = scenario.isInterrupted
     ? await restoreKilled(
-        await placeAt(join(folder, cell.id, 'killed')),
+        join(folder, cell.id, 'killed'),
         restoreOld,
         trial,
         interruptionOf(first.calls, cell),
@@ -211,23 +211,24 @@ function interruptionOf(calls: readonly TracedCall[], cell: Cell): Injection {
   return { ...next, fault: 'KILL' };
 }
 
-/** Kills a run once; what it left is what attacks begin with. */
+/** How often a run is begun until it is interrupted where it is to be: calls of several at once vary in number. */
+const INTERRUPTIONS = 5;
+
+/** Kills a run once; what it left is what attacks begin with. @param root where that is kept */
 async function restoreKilled(
-  place: Place,
+  root: string,
   restore: (place: Place) => Promise<void>,
   { launcher, program }: Trial,
   injection: Injection,
 ): Promise<(place: Place) => Promise<void>> {
-  await restore(place);
-  const { isReached } = await runInjected(
-    launcher,
-    program(place),
-    injection,
-    place.directory,
-    join(place.root, 'trace'),
-  );
-  if (!isReached) throw new Error('the run that was to be interrupted was not');
-  return async (other) => copyFolder(place.directory, other.directory);
+  for (let tried = 1; tried <= INTERRUPTIONS; tried += 1) {
+    const place = await placeAt(join(root, String(tried)));
+    await restore(place);
+    const trace = join(place.root, 'trace');
+    const { isReached } = await runInjected(launcher, program(place), injection, place.directory, trace);
+    if (isReached) return async (other) => copyFolder(place.directory, other.directory);
+  }
+  throw new Error('the run that was to be interrupted was not');
 }
 
 function allowedOf(

@@ -178,6 +178,7 @@ export const SCENARIOS: readonly Scenario[] = [
   interrupted(RETIRE),
   interrupted(MOVE),
   interrupted(KEEP),
+  interrupted(MANY_CHANGED),
 ];
 
 /** The setting `publish`: `rename` is what file systems without exchange get. */
