@@ -34,7 +34,7 @@ it('draws other random names in each fork of a process that has drawn some', asy
   const main = join(folder, 'main.mjs');
   writeFileSync(main, "import { randomUUID } from 'node:crypto'; process.stderr.write(randomUUID());");
   const program = { args: [main], env: {}, timeoutMs: 30_000 };
-  const launcher = forkedNode(main, folder, join(folder, 'code'));
+  const launcher = forkedNode(folder);
   try {
     await launcher.warmUp(program);
     const names = [await launcher.run(program), await launcher.run(program)].map(({ stderr }) => stderr);
@@ -59,7 +59,7 @@ describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is s
   beforeAll(() => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-')));
     writeFileSync(join(folder, 'main.mjs'), PROGRAM);
-    launcher = make(join(folder, 'main.mjs'), folder, join(folder, 'code'));
+    launcher = make(folder);
   });
 
   afterAll(async () => {

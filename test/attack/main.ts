@@ -10,7 +10,7 @@ import { attempt, say, shuffled } from '../support/sweep.ts';
 import { compileOnce, digestOf } from './build.ts';
 import { Journal } from './journal.ts';
 import { type Bench, prepare } from './prepare.ts';
-import { codeCacheOf, placeAt, syncIn } from './program.ts';
+import { placeAt, syncIn } from './program.ts';
 import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
 import { beginOf, namesOn, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
 
@@ -87,7 +87,7 @@ async function tryOne(id: string): Promise<number> {
 
 /** Runs the program in forks of a process that has run it once, on a service with something of each kind. */
 async function warmForks(folder: string): Promise<Launcher> {
-  const launcher = forkedNode(build.main, folder, codeCacheOf(build.main));
+  const launcher = forkedNode(folder);
   const service = await FakeService.start();
   WARM_UP.fill(service);
   const place = await placeAt(join(folder, 'warm-up'));

@@ -24,11 +24,6 @@ export async function placeAt(root: string): Promise<Place> {
   return place;
 }
 
-/** Where Node keeps the compiled code of a program. */
-export function codeCacheOf(main: string): string {
-  return join(dirname(main), '../code');
-}
-
 /** `sync` in a place, on a service. @param main the compiled program @param settings further ones, as variables without the prefix */
 export function syncIn(
   main: string,
@@ -53,7 +48,7 @@ export function syncIn(
       HOME: place.scratch,
       TMPDIR: place.scratch,
       NO_COLOR: '1',
-      NODE_COMPILE_CACHE: codeCacheOf(main),
+      NODE_COMPILE_CACHE: join(dirname(main), '../code'),
       ...(Object.fromEntries(named) as Record<string, string>),
     },
     timeoutMs: TIMEOUT_MS,

@@ -1,7 +1,6 @@
 import crypto from 'node:crypto';
-import { globSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import workerThreads from 'node:worker_threads';
 
@@ -10,10 +9,9 @@ import koffi from 'koffi';
 import { GATE_FD, passGate, useOneThread } from './gate.ts';
 
 /**
- * Loads the program once, and then runs it as often as it is asked to: each run is a `fork(2)` of this process, which spares
- * it the start of Node and the loading of modules. Started with `--single-threaded`, as only the thread that forks is there
- * in the fork. Its argument is the program's main file; orders come on one descriptor, what became of them
- * goes to another.
+ * Runs a program once, and then as often as it is asked to in forks of itself (`fork(2)`), which spares them the start of Node
+ * and the loading of modules. Started with `--single-threaded`, as only the thread that forks is there in the fork. Orders
+ * come on one descriptor, what became of them goes to another.
  */
 
 /** What is to be run, a line of JSON. */
@@ -44,8 +42,6 @@ const TOLD_FD = 5;
 
 const MADV_DOFORK = 11;
 const MSG_DONTWAIT = 0x40;
-/** The wings that `sync` takes its modules from. */
-const LOADED = '{lib,config,mirror,cli}/**/*.js';
 
 const libc = koffi.load(null);
 const fork = libc.func('int fork()') as () => number;
@@ -167,8 +163,6 @@ async function runFork(order: Order): Promise<void> {
 
 useOneThread();
 takeFreshRandomness();
-const dist = dirname(process.argv[2] ?? '');
-for (const file of globSync(LOADED, { cwd: dist })) await import(pathToFileURL(join(dist, file)).href);
 
 const status = [0];
 const unread = Buffer.alloc(64);

@@ -30,13 +30,12 @@ export interface ForkedNode extends Launcher {
 }
 
 /**
- * Runs the program in forks of a process that has loaded it already, one at a time.
+ * Runs programs in forks of a process that has loaded them already where it was warmed up, one at a time.
  * @param folder where a run's output goes meanwhile
- * @param codeCache where Node keeps compiled code
  */
-export function forkedNode(main: string, folder: string, codeCache: string): ForkedNode {
-  const server = spawn(process.execPath, ['--single-threaded', '--no-flush-bytecode', SERVER, main], {
-    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: codeCache },
+export function forkedNode(folder: string): ForkedNode {
+  const server = spawn(process.execPath, ['--single-threaded', '--no-flush-bytecode', SERVER], {
+    env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe', 'pipe'],
   });
   const [gateChannel, orders, told] = server.stdio.slice(3) as Duplex[];
