@@ -59,8 +59,10 @@ export class FileDestination implements Destination {
   }
 
   async readStart(mostBytes: number): Promise<Uint8Array> {
-    const { buffer, bytesRead } = await this.opened.read(Buffer.alloc(mostBytes), 0, mostBytes, 0);
-    return buffer.subarray(0, bytesRead);
+    return onDisk('reading the download', async () => {
+      const { buffer, bytesRead } = await this.opened.read(Buffer.alloc(mostBytes), 0, mostBytes, 0);
+      return buffer.subarray(0, bytesRead);
+    });
   }
 
   async close(isKept: boolean): Promise<void> {
@@ -70,7 +72,7 @@ export class FileDestination implements Destination {
     try {
       await onDisk('writing the download', () => file.close());
     } finally {
-      if (!isKept) await rm(this.path, { force: true });
+      if (!isKept) await onDisk('removing the download', () => rm(this.path, { force: true }));
     }
   }
 

@@ -113,10 +113,12 @@ export async function openStage(
     makeView: links.makeView,
     discard: async () => {
       try {
-        // A stage that was published is gone.
-        if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
-        const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
-        await (links.exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
+        await onDisk('removing a stage', async () => {
+          // A stage that was published is gone.
+          if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
+          const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+          await (links.exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
+        });
       } finally {
         inUse.delete(name);
       }

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it, vi } from 'vitest';
@@ -34,6 +34,14 @@ describe('a file that a download goes to', () => {
     expect(await readFile(path, 'utf8')).toBe('d');
     await file.close(false);
     await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('says that the disk failed when it cannot be removed', async () => {
+    const file = new FileDestination(path);
+    await file.begin();
+    await rm(path);
+    await mkdir(path);
+    await expect(file.close(false)).rejects.toMatchObject({ code: 'disk.failed' });
   });
 
   it('does not wait for the piece after one that took long, and writes it all the same', async () => {
