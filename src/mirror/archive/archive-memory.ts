@@ -33,15 +33,10 @@ export class ArchiveMemory {
     this.freeBytes = budgetBytes;
   }
 
-  /** Lends room for one archive; it has no bytes at first where nothing was given back before. */
+  /** Lends room for one archive, the greatest that was given back; it has no bytes at first where none was. */
   lend(): Room {
-    const buffer = this.idle.pop() ?? new SharedArrayBuffer(0, { maxByteLength: MOST_ROOM_BYTES });
-    return new Room(buffer, {
-      take: (bytes) => this.take(bytes),
-      giveBack: () => {
-        if (buffer.byteLength > 0) this.idle.push(buffer);
-      },
-    });
+    const buffer = this.greatestIdle(0) ?? new SharedArrayBuffer(0, { maxByteLength: MOST_ROOM_BYTES });
+    return new Room(buffer, this);
   }
 
   /** Lets go of what is not lent. @returns its bytes */
@@ -52,23 +47,35 @@ export class ArchiveMemory {
     return bytes;
   }
 
-  private take(bytes: number): boolean {
-    if (bytes > this.freeBytes) this.dropIdle();
+  take(bytes: number): boolean {
     if (bytes > this.freeBytes) return false;
     this.freeBytes -= bytes;
     return true;
+  }
+
+  giveBack(buffer: SharedArrayBuffer): void {
+    if (buffer.byteLength > 0) this.idle.push(buffer);
+  }
+
+  /** Takes the greatest buffer that is not lent; null where none has so many bytes. */
+  greatestIdle(leastBytes: number): SharedArrayBuffer | null {
+    this.idle.sort((a, b) => a.byteLength - b.byteLength);
+    const greatest = this.idle.at(-1);
+    if (greatest === undefined || greatest.byteLength < leastBytes) return null;
+    this.idle.pop();
+    return greatest;
   }
 }
 
 /** Room for the bytes of one archive. It grows as they come, up to its own limit and that of all together. */
 export class Room {
-  private readonly buffer: SharedArrayBuffer;
-  private readonly lender: { readonly take: (bytes: number) => boolean; readonly giveBack: () => void };
+  private buffer: SharedArrayBuffer;
+  private readonly memory: ArchiveMemory;
   private bytes: Uint8Array<SharedArrayBuffer>;
 
-  constructor(buffer: SharedArrayBuffer, lender: Room['lender']) {
+  constructor(buffer: SharedArrayBuffer, memory: ArchiveMemory) {
     this.buffer = buffer;
-    this.lender = lender;
+    this.memory = memory;
     this.bytes = new Uint8Array(buffer, 0, buffer.byteLength);
   }
 
@@ -77,10 +84,14 @@ export class Room {
     return lengthBytes <= this.buffer.maxByteLength;
   }
 
+  /** Whether it holds so many bytes now, or could be made to. */
+  holds(lengthBytes: number): boolean {
+    return lengthBytes <= this.bytes.length || this.grow(lengthBytes);
+  }
+
   /** Puts a piece at a place. @returns whether there was room for it */
   put(piece: Uint8Array, atBytes: number): boolean {
-    const endBytes = atBytes + piece.length;
-    if (endBytes > this.bytes.length && !this.grow(endBytes)) return false;
+    if (!this.holds(atBytes + piece.length)) return false;
     this.bytes.set(piece, atBytes);
     return true;
   }
@@ -93,7 +104,7 @@ export class Room {
   /** To be called once, when nobody reads its bytes any more. */
   giveBack(): void {
     this.bytes = this.bytes.subarray(0, 0);
-    this.lender.giveBack();
+    this.memory.giveBack(this.buffer);
   }
 
   private grow(leastBytes: number): boolean {
@@ -101,9 +112,20 @@ export class Room {
     const presentBytes = this.buffer.byteLength;
     const wantedBytes = Math.max(LEAST_ROOM_BYTES, leastBytes, presentBytes * 2);
     const nextBytes = Math.min(this.buffer.maxByteLength, wantedBytes);
-    if (!this.lender.take(nextBytes - presentBytes)) return false;
+    if (!this.memory.take(nextBytes - presentBytes)) return this.moveTo(this.memory.greatestIdle(leastBytes));
     this.buffer.grow(nextBytes);
     this.bytes = new Uint8Array(this.buffer, 0, nextBytes);
+    return true;
+  }
+
+  /** Uses another buffer, as letting go of it would free nothing for a while: V8 does not know how much is in it. */
+  private moveTo(other: SharedArrayBuffer | null): boolean {
+    if (other === null) return false;
+    const bytes = new Uint8Array(other, 0, other.byteLength);
+    bytes.set(this.bytes);
+    this.memory.giveBack(this.buffer);
+    this.buffer = other;
+    this.bytes = bytes;
     return true;
   }
 }
