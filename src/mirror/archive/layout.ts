@@ -23,7 +23,7 @@ const AHEAD_BYTES = 256 * 1024;
 const HEADER_BYTES = 1024;
 const DESCRIPTOR_SIGNATURE = 0x08074b50;
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
-const DESCRIPTOR_FLAG = 0x8;
+export const DESCRIPTOR_FLAG = 0x8;
 const ZIP64_EXTRA = 0x0001;
 
 /**
