@@ -1,4 +1,4 @@
-import { type ArchiveLimits, openArchive } from '../../mirror/archive/archive.ts';
+import type { ArchiveLimits } from '../../mirror/archive/archive.ts';
 import { ArchiveMemory, archiveMemoryBytes } from '../../mirror/archive/archive-memory.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import { digestOf } from '../../config/changes.ts';
@@ -152,8 +152,8 @@ export async function openMirror(
     const setups = createSetups(await setUp(settings, state, emit, options, null), scheduler);
     return {
       get context() {
-        const { client: service, openArchive, beforePublish } = setups.current();
-        return { ...lasting, service, openArchive, beforePublish };
+        const { client: service, archiveLimits, beforePublish } = setups.current();
+        return { ...lasting, service, archiveLimits, beforePublish };
       },
       get policy() {
         return setups.current().policy;
@@ -238,7 +238,7 @@ interface Setup {
   readonly memory: InstallationMemory;
   readonly client: ServiceClient;
   readonly policy: PassPolicy;
-  readonly openArchive: PassContext['openArchive'];
+  readonly archiveLimits: ArchiveLimits;
   readonly beforePublish: PassContext['beforePublish'];
   readonly rememberInstallation: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -270,7 +270,7 @@ async function setUp(
     memory,
     client,
     policy: policyOf(settings),
-    openArchive: (source) => openArchive(source, archiveLimitsOf(settings)),
+    archiveLimits: archiveLimitsOf(settings),
     beforePublish: publishGateOf(settings, onProgress),
     rememberInstallation,
     close: async () => {

@@ -5,10 +5,17 @@ import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { METHODS } from '../../lib/zip/directory.ts';
 import { readEnd, ZipFault } from '../../lib/zip/end-record.ts';
 import { bytesInMemory, FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
-import type { Extracted, PackedBytes } from '../file-work/tasks.ts';
+import type { Extracted } from '../file-work/tasks.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 import type { ArchiveSource } from './archive-destination.ts';
-import { type ArchiveEntry, extractAll, type ExtractionOptions, type ExtractionOrder } from './extraction.ts';
+import type { EarlyEntries } from './early-unpacker.ts';
+import {
+  type ArchiveEntry,
+  extractAll,
+  type ExtractionOptions,
+  type ExtractionOrder,
+  type PackedArchive,
+} from './extraction.ts';
 import { locate, type PlacedEntry } from './layout.ts';
 import { type ArchiveLimits, countRefusal } from './limits.ts';
 import { listEntries } from './listing.ts';
@@ -41,7 +48,7 @@ export interface Archive {
  *   limits, `disk.failed`
  */
 export async function openArchive(source: ArchiveSource, limits: ArchiveLimits): Promise<Archive> {
-  const opened = source.kind === 'memory' ? inMemory(source.bytes) : await inFile(source.path);
+  const opened = source.kind === 'memory' ? inMemory(source.bytes) : await inFile(source);
   try {
     const placed = await examine(opened.bytes, limits);
     return {
@@ -49,7 +56,7 @@ export async function openArchive(source: ArchiveSource, limits: ArchiveLimits):
       skipped: placed.flatMap(({ verdict }) =>
         verdict.kind === 'skip' ? [{ path: verdict.path, reason: verdict.reason }] : [],
       ),
-      extract: (orders, options) => extractAll(opened.packed, orders, options),
+      extract: (orders, options) => extractAll(opened, orders, options),
       close: opened.close,
     };
   } catch (error) {
@@ -59,9 +66,8 @@ export async function openArchive(source: ArchiveSource, limits: ArchiveLimits):
 }
 
 /** The bytes of an archive, for the reader of its directory and for the threads that unpack it. */
-interface OpenedArchive {
+interface OpenedArchive extends PackedArchive {
   readonly bytes: ZipBytes;
-  readonly packed: PackedBytes;
   readonly close: () => Promise<void>;
 }
 
@@ -70,15 +76,19 @@ function inMemory(bytes: Uint8Array<SharedArrayBuffer>): OpenedArchive {
   return {
     bytes: bytesInMemory(Buffer.from(buffer, byteOffset, length)),
     packed: bytes,
+    early: NONE_EARLY,
     close: () => Promise.resolve(),
   };
 }
 
-async function inFile(path: string): Promise<OpenedArchive> {
+const NONE_EARLY: EarlyEntries = new Map();
+
+async function inFile({ path, early }: Extract<ArchiveSource, { kind: 'file' }>): Promise<OpenedArchive> {
   const handle = await onDisk('opening the downloaded archive', () => open(path, 'r'));
   try {
     const { size } = await onDisk('opening the downloaded archive', () => handle.stat());
-    return { bytes: new FileWindow(handle.fd, size), packed: handle.fd, close: () => handle.close() };
+    const bytes = new FileWindow(handle.fd, size);
+    return { bytes, packed: handle.fd, early, close: () => handle.close() };
   } catch (error) {
     await handle.close();
     throw error;

@@ -3,6 +3,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { DamagedEntryError, StoppedError } from '../file-work/failures.ts';
 import { BULK_THREADS, doInThread, withStopFlag } from '../file-work/pool.ts';
 import type {
+  EarlyFile,
   Extracted,
   ExtractEntry,
   ExtractRequest,
@@ -10,6 +11,7 @@ import type {
   PackedEntry,
   Sharing,
 } from '../file-work/tasks.ts';
+import type { EarlyEntries } from './early-unpacker.ts';
 import { damagedEntry } from './refusals.ts';
 
 /** A file in an archive, and what its bytes are held against. */
@@ -20,8 +22,15 @@ export interface ArchiveEntry extends PackedEntry {
   readonly modifiedAtMs: number;
 }
 
+/** The bytes of an archive that is open. */
+export interface PackedArchive {
+  readonly packed: PackedBytes;
+  /** Entries whose bytes are in files of their own. */
+  readonly early: EarlyEntries;
+}
+
 /** An entry and the file that it is to become; see `ExtractEntry`. */
-export type ExtractionOrder = Omit<ExtractEntry, 'packed'> & { readonly entry: ArchiveEntry };
+export type ExtractionOrder = Omit<ExtractEntry, 'packed' | 'early'> & { readonly entry: ArchiveEntry };
 
 /** How entries are brought to files. */
 export interface ExtractionOptions {
@@ -67,15 +76,22 @@ export function* batchesOf<T>(items: readonly T[], bytesOf: (item: T) => number)
 
 /**
  * Brings entries of an open archive to files, as `Archive.extract` says.
- * @param packed stays as it is until this ends
+ * @param archive stays as it is until this ends
  */
 export async function extractAll(
-  packed: PackedBytes,
+  { packed, early }: PackedArchive,
   orders: readonly ExtractionOrder[],
   { sharing, isPastCache, signal, onBytes }: ExtractionOptions,
 ): Promise<readonly Extracted[]> {
-  const wanted = orders.map(({ entry, ...order }) => ({ ...order, packed: entry }));
-  const batches = batchesOf(wanted, ({ packed }) => packed.compressedBytes + packed.sizeBytes);
+  for (const { entry } of orders) refuseDamaged(entry, early);
+  const wanted = orders.map(({ entry, ...order }) => ({
+    ...order,
+    packed: entry,
+    early: earlyFileOf(entry, early),
+  }));
+  const batches = batchesOf(wanted, ({ packed: entry, early: file }) =>
+    file === null ? entry.compressedBytes + entry.sizeBytes : 0,
+  );
   const extracted: Extracted[] = [];
   await withStopFlag(signal, (stop) =>
     forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
@@ -86,6 +102,31 @@ export async function extractAll(
     }),
   );
   return extracted;
+}
+
+/** @throws MirrorError `archive.damaged` for an entry that was found damaged while the archive arrived */
+function refuseDamaged({ path, dataOffset }: ArchiveEntry, early: EarlyEntries): void {
+  const found = early.get(dataOffset);
+  if (found?.kind === 'damaged') throw damagedEntry(path, found.fault);
+}
+
+/**
+ * The file that holds the bytes of an entry already; null where they are in the archive.
+ * @throws MirrorError `archive.damaged` where it was unpacked as something else than the directory says: its bytes are gone
+ */
+function earlyFileOf(entry: ArchiveEntry, early: EarlyEntries): EarlyFile | null {
+  const found = early.get(entry.dataOffset);
+  if (found === undefined) return null;
+  const { compressedBytes, sizeBytes, crc32, isDeflated } = found.entry;
+  const isSame =
+    compressedBytes === entry.compressedBytes &&
+    sizeBytes === entry.sizeBytes &&
+    crc32 === entry.crc32 &&
+    isDeflated === entry.isDeflated;
+  if (!isSame || found.kind !== 'file')
+    throw damagedEntry(entry.path, 'is packed in another way than the directory says');
+  const { place, sha256, mode } = found;
+  return { place, sha256, mode };
 }
 
 /** Extracts a batch; a failure ends the other batches, too. */

@@ -1,11 +1,11 @@
 import { createHash, hash } from 'node:crypto';
-import { lstatSync } from 'node:fs';
+import { lstatSync, renameSync, utimesSync } from 'node:fs';
 
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
 import { NEW_MODE, newFile, newFilePastCache } from './new-file.ts';
-import { shareContent } from './share.ts';
-import type { Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
+import { makingFolder, shareContent } from './share.ts';
+import type { EarlyFile, Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
 const WHOLE_ENTRY_BYTES = 512 * 1024;
@@ -39,7 +39,8 @@ async function extractOne(
   entry: ExtractEntry,
   onBytes: (bytes: number) => void,
 ): Promise<Extracted> {
-  const { known, packed } = entry;
+  const { known, packed, early } = entry;
+  if (early !== null) return adopt(request, entry, early, onBytes);
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
   if (!isSmall) return extractLarge(request, entry, onBytes);
   const bytes = readWhole(request.packed, packed);
@@ -51,6 +52,27 @@ async function extractOne(
   if (shared !== null) return shared;
   const timeMs = isRewritten ? entry.keptTimeMs : entry.mtimeMs;
   const mode = writing(entry.destination, () => writeNew(entry.destination, timeMs, bytes));
+  return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+}
+
+/** Brings an entry to its file that is unpacked already. What is not needed of it goes with the stage. */
+function adopt(
+  request: ExtractRequest,
+  entry: ExtractEntry,
+  { place, sha256, mode }: EarlyFile,
+  onBytes: (bytes: number) => void,
+): Extracted {
+  const { known, packed, destination } = entry;
+  onBytes(packed.sizeBytes);
+  const isRewritten = known?.sha256 === sha256;
+  if (isRewritten && isIntact(known, packed)) return { kind: 'kept' };
+  const shared = share(request, entry, sha256);
+  if (shared !== null) return shared;
+  const timeS = (isRewritten ? entry.keptTimeMs : entry.mtimeMs) / 1000;
+  writing(destination, () => {
+    utimesSync(place, timeS, timeS);
+    makingFolder(destination, (path) => renameSync(place, path));
+  });
   return { kind: 'written', sha256, mode, isRewritten, isShared: false };
 }
 

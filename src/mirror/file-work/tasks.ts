@@ -53,9 +53,21 @@ export interface DedupCandidate {
 /** How files may be stored once: not at all, by shared blocks alone, or else as hard links, too. */
 export type Sharing = 'none' | 'blocks' | 'blocks-or-links';
 
+/** A private file that holds the bytes of an entry, which were checked. */
+export interface EarlyFile {
+  /** Absolute path. */
+  readonly place: string;
+  /** In hexadecimal digits. */
+  readonly sha256: string;
+  /** Permission bits. */
+  readonly mode: number;
+}
+
 /** An entry and the file that it is to become. Times in whole milliseconds since the epoch. */
 export interface ExtractEntry {
   readonly packed: PackedEntry;
+  /** The file that takes the place of the new one; null where the bytes are in the archive. */
+  readonly early: EarlyFile | null;
   /** Absolute path of the file that is made, unless the known one is the same. */
   readonly destination: string;
   /** For a file with other bytes than the known one. */

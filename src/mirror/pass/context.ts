@@ -1,5 +1,4 @@
-import type { Archive } from '../archive/archive.ts';
-import type { ArchiveSource } from '../archive/archive-destination.ts';
+import type { ArchiveLimits } from '../archive/archive.ts';
 import type { ArchiveMemory } from '../archive/archive-memory.ts';
 import type { ChangeSpan } from '../plan/due-hooks.ts';
 import type { RowGroups } from '../plan/fingerprint.ts';
@@ -33,7 +32,7 @@ export interface PassContext {
   readonly service: PassService;
   readonly store: MirrorStore;
   readonly state: State;
-  readonly openArchive: (source: ArchiveSource) => Promise<Archive>;
+  readonly archiveLimits: ArchiveLimits;
   readonly archiveMemory: ArchiveMemory;
   /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;

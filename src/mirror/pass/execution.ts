@@ -33,7 +33,7 @@ export type PullEnd =
   | { readonly kind: 'recorded'; readonly result: EndedResult }
   | { readonly kind: 'gone'; readonly action: PullAction };
 
-/** Whether large new files go past the page cache: always, never, or in pulls that write many bytes. */
+/** Whether large new files go past the page cache: always, never, or when a target is mirrored for the first time. */
 export type PageCachePolicy = 'auto' | 'keep' | 'bypass';
 
 /** How a plan is carried out. */

@@ -3,13 +3,15 @@ import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
 import { newVersions } from '../plan/new-versions.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
-import { ArchiveDestination } from '../archive/archive-destination.ts';
+import { openArchive } from '../archive/archive.ts';
+import { ArchiveDestination, type ArchiveSource } from '../archive/archive-destination.ts';
+import type { EarlyPolicy } from '../archive/early-unpacker.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Pull } from './execution.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
-import { timeOf, type Unpacked, unpack } from './unpack.ts';
+import { goesPastCache, timeOf, type Unpacked, unpack } from './unpack.ts';
 
 /** The new state of a target, as far as it is staged or published already. */
 export interface Received extends Unpacked {
@@ -47,6 +49,21 @@ export async function receiveWhole(
   return { ...whole, files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
 }
 
+/** What is unpacked while the archive arrives: what is likely to be new, so that little is written in vain. */
+function earlyPolicy({ context, policy }: Pull, stage: Stage, { manifest }: PublishedState): EarlyPolicy {
+  const published = new Set(manifest?.files.map(contentKey));
+  return {
+    folder: stage.earlyFolder,
+    isNew: (content) => !published.has(contentKey(content)),
+    maxUnpackedBytes: context.archiveLimits.maxUnpackedBytes,
+    isPastCache: goesPastCache(policy.pageCache, manifest === null),
+  };
+}
+
+function contentKey({ sizeBytes, crc32 }: Pick<ManifestFile, 'sizeBytes' | 'crc32'>): string {
+  return `${sizeBytes} ${crc32 ?? ''}`;
+}
+
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
 function knownTag(
   { action: { conditional, depth } }: Pull,
@@ -62,15 +79,40 @@ interface UnpackedAnswer {
   readonly received: Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'>;
 }
 
-/** Downloads the whole contents, where they may have changed, and unpacks them into the stage. */
+/** An archive from which entries were taken as it arrived is damaged, as far as the rest tells. */
+interface DamagedAnswer {
+  readonly kind: 'damaged';
+}
+
+type WithoutArchive = Exclude<ContentsAnswer, { kind: 'archive' }>;
+
+/**
+ * Downloads the whole contents, where they may have changed, and unpacks them into the stage. One that turns out damaged when a part of
+ * it is unpacked already is downloaded again and kept whole, to be judged by all of its bytes.
+ */
 async function receiveArchive(
   pull: Pull,
   stage: Stage,
   before: PublishedState,
-): Promise<UnpackedAnswer | Exclude<ContentsAnswer, { kind: 'archive' }>> {
+): Promise<UnpackedAnswer | WithoutArchive> {
+  const policy = earlyPolicy(pull, stage, before);
+  const answer = await tryToReceive(pull, stage, before, policy);
+  if (answer.kind !== 'damaged') return answer;
+  await stage.startAnew();
+  const again = await tryToReceive(pull, stage, before, { ...policy, isNew: () => false });
+  if (again.kind === 'damaged') throw new MirrorError('internal.defect', 'Entries were taken all the same.');
+  return again;
+}
+
+async function tryToReceive(
+  pull: Pull,
+  stage: Stage,
+  before: PublishedState,
+  policy: EarlyPolicy,
+): Promise<UnpackedAnswer | DamagedAnswer | WithoutArchive> {
   const { context, action, repository, signal, meter } = pull;
   meter.downloads();
-  const destination = new ArchiveDestination(stage.archivePath, context.archiveMemory);
+  const destination = new ArchiveDestination(stage.archivePath, context.archiveMemory, policy);
   try {
     const answer = await context.service.download({
       repository,
@@ -81,17 +123,35 @@ async function receiveArchive(
       signal,
     });
     if (answer.kind !== 'archive') return answer;
-    const { etag, sizeBytes, hasFileTimes } = answer;
-    const archive = await context.openArchive(destination.source());
+    const { etag, sizeBytes } = answer;
+    const unpacked = await openAndUnpack(pull, stage, before, destination.source(), answer);
+    if (unpacked === null) return { kind: 'damaged' };
+    const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+    return { kind: 'unpacked', received };
+  } finally {
+    await destination.discard();
+  }
+}
+
+/** @returns null for an archive that is damaged, and of which not all bytes are there any more */
+async function openAndUnpack(
+  pull: Pull,
+  stage: Stage,
+  before: PublishedState,
+  source: ArchiveSource,
+  { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
+): Promise<Unpacked | null> {
+  try {
+    const archive = await openArchive(source, pull.context.archiveLimits);
     try {
-      const unpacked = await unpack(pull, archive, stage, before, hasFileTimes);
-      const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
-      return { kind: 'unpacked', received };
+      return await unpack(pull, archive, stage, before, hasFileTimes);
     } finally {
       await archive.close();
     }
-  } finally {
-    await destination.discard();
+  } catch (error) {
+    const isPartial = source.kind === 'file' && source.early.size > 0;
+    if (isPartial && error instanceof MirrorError && error.code === 'archive.damaged') return null;
+    throw error;
   }
 }
 

@@ -19,12 +19,9 @@ export interface Unpacked {
   readonly isThorough: boolean;
 }
 
-/** A pull that writes so many bytes writes more than its readers soon read. */
-const MANY_BYTES = 256 * 1024 * 1024;
-
-/** Whether large files go past the page cache. @param newBytes what the pull writes in all */
-export function goesPastCache(policy: PageCachePolicy, newBytes: number): boolean {
-  return policy === 'auto' ? newBytes >= MANY_BYTES : policy === 'bypass';
+/** Whether large files go past the page cache. @param isFirst whether the target is mirrored for the first time */
+export function goesPastCache(policy: PageCachePolicy, isFirst: boolean): boolean {
+  return policy === 'bypass' || (policy === 'auto' && isFirst);
 }
 
 /**
@@ -51,15 +48,19 @@ export async function unpack(
     hasFileTimes,
     isThorough: action.depth === 'bytes',
   });
-  const newBytes = orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0);
-  meter.unpacks(newBytes);
+  meter.unpacks(orders.reduce((sum, { order }) => sum + order.entry.sizeBytes, 0));
   const onBytes = (bytes: number): void => {
     meter.unpacked(bytes);
     context.onProgress();
   };
   const extracted = await archive.extract(
     orders.map(({ order }) => order),
-    { sharing: stage.sharing, isPastCache: goesPastCache(policy.pageCache, newBytes), signal, onBytes },
+    {
+      sharing: stage.sharing,
+      isPastCache: goesPastCache(policy.pageCache, before.manifest === null),
+      signal,
+      onBytes,
+    },
   );
   const files: ManifestFile[] = [...kept];
   const rewritten: string[] = [];

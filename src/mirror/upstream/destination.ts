@@ -58,6 +58,11 @@ export class FileDestination implements Destination {
     return null;
   }
 
+  /** Leaves a hole of so many bytes, which reads as zeros. */
+  skip(lengthBytes: number): void {
+    this.sizeBytes += lengthBytes;
+  }
+
   async readStart(mostBytes: number): Promise<Uint8Array> {
     return onDisk('reading the download', async () => {
       const { buffer, bytesRead } = await this.opened.read(Buffer.alloc(mostBytes), 0, mostBytes, 0);

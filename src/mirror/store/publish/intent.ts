@@ -112,6 +112,7 @@ export const STAGED = {
   tree: 'tree',
   manifest: 'manifest.json',
   archive: 'archive.zip',
+  early: 'early',
   /** Links to the published tree as it was, where the history is to keep it. */
   kept: 'kept',
   keptManifest: 'kept.json',

@@ -21,6 +21,8 @@ export interface Stage {
   readonly flushMark: FlushMark;
   /** Where the archive is downloaded to that does not fit into memory. */
   readonly archivePath: string;
+  /** The folder for what is unpacked of it while it arrives. */
+  readonly earlyFolder: string;
   /** Writes a file of the new tree. */
   readonly write: (
     path: string,
@@ -104,6 +106,7 @@ export async function openStage(
     folder,
     flushMark,
     archivePath: join(folder, STAGED.archive),
+    earlyFolder: join(folder, STAGED.early),
     ...files,
     candidatesOf: candidates.candidatesOf,
     sharing: candidates.sharing,

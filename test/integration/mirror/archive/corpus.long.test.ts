@@ -17,7 +17,7 @@ import {
 } from '../../../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inFile, inMemory } from '../../../support/unpacked.ts';
 
 const corpus = hostileArchives();
 
@@ -58,7 +58,7 @@ it('no hostile archive is taken by itself', async () => {
   const violations: string[] = [];
   for (const hostile of corpus) {
     await writeFile(path, hostile.bytes);
-    for (const source of [{ kind: 'file', path } as const, await inMemory(path)]) {
+    for (const source of [inFile(path), await inMemory(path)]) {
       const outcome = await contentOf(source).then(
         () => 'it was taken',
         (error: unknown) => faultOf(error, hostile),
@@ -74,7 +74,7 @@ describe('an odd archive is taken', () => {
   it.each(oddArchives())('%s', async (_name, bytes, files) => {
     const path = join(await temporaryFolder(), 'archive.zip');
     await writeFile(path, bytes);
-    expect(await contentOf({ kind: 'file', path })).toStrictEqual(files);
+    expect(await contentOf(inFile(path))).toStrictEqual(files);
     expect(await contentOf(await inMemory(path))).toStrictEqual(files);
   });
 });
@@ -83,7 +83,7 @@ it('names that differ in case or Unicode form are taken where they are accepted'
   const path = join(await temporaryFolder(), 'archive.zip');
   for (const { bytes, name } of corpus.filter((each) => each.name.includes('that differ in'))) {
     await writeFile(path, bytes);
-    const files = await contentOf({ kind: 'file', path }, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
+    const files = await contentOf(inFile(path), { ...DEFAULT_LIMITS, nameTwins: 'accept' });
     expect(Object.keys(files), name).toHaveLength(2);
   }
 });

@@ -8,7 +8,7 @@ import type { ArchiveSource } from '../../../../src/mirror/archive/archive-desti
 import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { defaultKnobs, type RawZipEntry, rawZip, zipOf } from '../../../support/fake-service.ts';
-import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inFile, inMemory } from '../../../support/unpacked.ts';
 
 async function fileWith(bytes: Buffer): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
@@ -20,7 +20,7 @@ async function fileWith(bytes: Buffer): Promise<string> {
 
 /** Opens an archive, from its file and from memory, and reads all of it, which is the same. */
 async function readAll(path: string): Promise<Record<string, Buffer>> {
-  const sources = [{ kind: 'file', path } as const, await inMemory(path)];
+  const sources = [inFile(path), await inMemory(path)];
   const [fromFile, fromMemory] = await Promise.allSettled(sources.map(readFrom));
   expect(fromMemory).toStrictEqual(fromFile);
   if (fromFile?.status !== 'fulfilled') throw fromFile?.reason;
@@ -78,7 +78,7 @@ describe('a sound archive is read', () => {
   it('with more entries than are listed together, in the order of the file', async () => {
     const names = Array.from({ length: 2500 }, (_, index) => `folder ${index % 7}/${index}`);
     const path = await fileWith(rawZip(names.map((name) => ({ name, data: name }))));
-    const archive = await openArchive({ kind: 'file', path }, DEFAULT_LIMITS);
+    const archive = await openArchive(inFile(path), DEFAULT_LIMITS);
     onTestFinished(() => archive.close());
     expect(archive.entries.map(({ path }) => path)).toStrictEqual(names);
   });

@@ -11,7 +11,7 @@ import { openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { buildZip, descriptor, type ZipEntry } from '../../../support/zip-builder.ts';
-import { bytesOfEntries, inMemory } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inFile, inMemory } from '../../../support/unpacked.ts';
 
 /** More than what an entry of a small archive can need, whatever the archive claims. */
 const MEMORY_BYTES = 300e6;
@@ -115,7 +115,7 @@ it('a changed archive fails or gives the right bytes, and takes neither long nor
   const path = join(folder, 'archive.zip');
   for (const zip of ARCHIVES) {
     writeFileSync(path, zip);
-    expect(await outcomeOf({ kind: 'file', path })).toHaveLength(Object.keys(FILES).length);
+    expect(await outcomeOf(inFile(path))).toHaveLength(Object.keys(FILES).length);
   }
   const before = process.memoryUsage().rss;
   const counts = { tried: 0, taken: 0 };
@@ -128,7 +128,7 @@ it('a changed archive fails or gives the right bytes, and takes neither long nor
           path,
           mutations.reduce((bytes, mutate) => mutate(bytes), zip),
         );
-        const outcome = await outcomeOf({ kind: 'file', path });
+        const outcome = await outcomeOf(inFile(path));
         expect(await outcomeOf(await inMemory(path))).toStrictEqual(outcome);
         counts.tried += 1;
         if (outcome instanceof MirrorError) {

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Archive, openArchive } from '../../../../src/mirror/archive/archive.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { type RawZipEntry, rawZip } from '../../../support/fake-service.ts';
-import { bytesOfEntries } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inFile } from '../../../support/unpacked.ts';
 
 const UTF8 = 0x800;
 
@@ -16,7 +16,7 @@ async function opened(entries: readonly RawZipEntry[]): Promise<Archive> {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'archive.zip');
   await writeFile(path, rawZip(entries));
-  const archive = await openArchive({ kind: 'file', path }, DEFAULT_LIMITS);
+  const archive = await openArchive(inFile(path), DEFAULT_LIMITS);
   onTestFinished(() => archive.close().catch(() => {}));
   return archive;
 }

@@ -22,6 +22,7 @@ import {
   type TransportOptions,
 } from '../../../../src/mirror/upstream/transport.ts';
 import { ArchiveDestination } from '../../../../src/mirror/archive/archive-destination.ts';
+import type { EarlyPolicy } from '../../../../src/mirror/archive/early-unpacker.ts';
 import { ArchiveMemory } from '../../../../src/mirror/archive/archive-memory.ts';
 import { type Destination, FileDestination } from '../../../../src/mirror/upstream/destination.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
@@ -174,8 +175,17 @@ function download(context: ContentsContext, etag: string | null = null): Promise
 }
 
 function destinationOf(): Destination {
-  return memory === null ? new FileDestination(destination) : new ArchiveDestination(destination, memory);
+  return memory === null
+    ? new FileDestination(destination)
+    : new ArchiveDestination(destination, memory, EARLY);
 }
+
+const EARLY: EarlyPolicy = {
+  folder: '/nowhere',
+  isNew: () => false,
+  maxUnpackedBytes: 0,
+  isPastCache: false,
+};
 
 /** What a download left. */
 async function kept(): Promise<Buffer> {

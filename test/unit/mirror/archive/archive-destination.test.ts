@@ -16,6 +16,12 @@ beforeEach(async () => {
   path = join(await temporaryFolder(), 'archive');
 });
 
+/** Takes no entry for one that may be unpacked early. */
+function destinationAt(file: string, memory: ArchiveMemory): ArchiveDestination {
+  const policy = { folder: `${file}.early`, isNew: () => false, maxUnpackedBytes: 0, isPastCache: false };
+  return new ArchiveDestination(file, memory, policy);
+}
+
 function isThere(): Promise<boolean> {
   return access(path).then(
     () => true,
@@ -54,7 +60,7 @@ describe('an archive', () => {
     ['without a byte', 0, 8 * MIB, null, 'memory'],
   ])('is kept %s', async (_what, sizeBytes, budgetBytes, announcedBytes, kind) => {
     const memory = new ArchiveMemory(budgetBytes);
-    const destination = new ArchiveDestination(path, memory);
+    const destination = destinationAt(path, memory);
     const kept = await written(destination, sizeBytes, announcedBytes);
     expect(kept.kind).toBe(kind);
     expect(kept.found.equals(kept.archive)).toBe(true);
@@ -68,7 +74,7 @@ describe('an archive', () => {
 
   it('that begins anew forgets what came before, wherever that was', async () => {
     for (const budgetBytes of [8 * MIB, MIB]) {
-      const destination = new ArchiveDestination(path, new ArchiveMemory(budgetBytes));
+      const destination = destinationAt(path, new ArchiveMemory(budgetBytes));
       await destination.begin(null);
       await destination.write(randomBytes(2 * MIB));
       const { archive, found } = await written(destination, 300_000);
@@ -79,7 +85,7 @@ describe('an archive', () => {
 
   it('that is not kept leaves nothing, and another may come in its place', async () => {
     for (const budgetBytes of [8 * MIB, MIB]) {
-      const destination = new ArchiveDestination(path, new ArchiveMemory(budgetBytes));
+      const destination = destinationAt(path, new ArchiveMemory(budgetBytes));
       await destination.begin(null);
       await destination.write(randomBytes(2 * MIB));
       await destination.close(false);
@@ -93,7 +99,7 @@ describe('an archive', () => {
 
   it('whose file cannot be made fails by the disk, and gives its memory back', async () => {
     const memory = new ArchiveMemory(MIB);
-    const destination = new ArchiveDestination(join(path, 'missing'), memory);
+    const destination = destinationAt(join(path, 'missing'), memory);
     await destination.begin(null);
     await destination.write(randomBytes(MIB));
     await expect(destination.write(randomBytes(1))).rejects.toMatchObject({ code: 'disk.failed' });

@@ -2,13 +2,11 @@ import { expect, it } from 'vitest';
 
 import { goesPastCache } from '../../../../src/mirror/pass/unpack.ts';
 
-const MIB = 1024 * 1024;
-
 it.each([
-  ['auto', 256 * MIB - 1, false],
-  ['auto', 256 * MIB, true],
-  ['keep', 2 ** 40, false],
-  ['bypass', 0, true],
-] as const)('with pageCache %s a pull of %i bytes: %s', (policy, newBytes, expected) => {
-  expect(goesPastCache(policy, newBytes)).toBe(expected);
+  ['auto', true, true],
+  ['auto', false, false],
+  ['keep', true, false],
+  ['bypass', false, true],
+] as const)('with pageCache %s, first mirror %s: %s', (policy, isFirst, expected) => {
+  expect(goesPastCache(policy, isFirst)).toBe(expected);
 });

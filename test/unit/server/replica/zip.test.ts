@@ -19,7 +19,7 @@ import {
 } from '../../../../src/server/replica/zip-records.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { bytesOfEntries } from '../../../support/unpacked.ts';
+import { bytesOfEntries, inFile } from '../../../support/unpacked.ts';
 
 function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}): ZipSource {
   return {
@@ -52,7 +52,7 @@ interface Unpacked {
 async function unpack(archive: Buffer): Promise<Unpacked[]> {
   const file = join(await temporaryFolder(), 'a.zip');
   await writeFile(file, archive);
-  const opened = await openArchive({ kind: 'file', path: file }, DEFAULT_LIMITS);
+  const opened = await openArchive(inFile(file), DEFAULT_LIMITS);
   const contents = await bytesOfEntries(opened);
   await opened.close();
   return opened.entries.map(({ path, modifiedAtMs }, index) => {
