@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
 import type { Launcher, NodeProgram, RunEnded } from '../support/launcher.ts';
@@ -90,6 +90,25 @@ export interface Prepared {
 export function copyFolder(from: string, to: string): void {
   const { status, stderr } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`cannot copy: ${stderr}`);
+}
+
+/** The name of an intent in its stage. */
+const INTENT_FILE = 'intent.json';
+
+/** Copies a directory whose program was killed: what its intents know by inodes has others in the copy. */
+async function copyKilled(from: string, to: string): Promise<void> {
+  copyFolder(from, to);
+  const paths = await readdir(from, { recursive: true });
+  const inodes = new Map<number, number>();
+  for (const path of paths)
+    inodes.set((await lstat(join(from, path))).ino, (await lstat(join(to, path))).ino);
+  for (const path of paths.filter((each) => basename(each) === INTENT_FILE)) {
+    const text = await readFile(join(to, path), 'utf8');
+    const intent: unknown = JSON.parse(text, (key, value: unknown) =>
+      key.endsWith('Inode') && typeof value === 'number' ? (inodes.get(value) ?? value) : value,
+    );
+    await writeFile(join(to, path), JSON.stringify(intent));
+  }
 }
 
 /** Prepares cells, some at once. */
@@ -226,7 +245,7 @@ async function restoreKilled(
     await restore(place);
     const trace = join(place.root, 'trace');
     const { isReached } = await runInjected(launcher, program(place), injection, place.directory, trace);
-    if (isReached) return async (other) => copyFolder(place.directory, other.directory);
+    if (isReached) return (other) => copyKilled(place.directory, other.directory);
   }
   throw new Error('the run that was to be interrupted was not');
 }
