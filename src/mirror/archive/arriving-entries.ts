@@ -1,4 +1,5 @@
-import { ENCRYPTION_FLAGS, LOCAL_HEADER_BYTES, METHODS, readLocalHeader } from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, METHODS } from '../../lib/zip/directory.ts';
+import { LOCAL_HEADER_BYTES, readLocalHeader } from '../../lib/zip/local-header.ts';
 import { bytesInMemory } from '../../lib/zip/zip-bytes.ts';
 import type { PackedEntry } from '../file-work/tasks.ts';
 import { DESCRIPTOR_FLAG } from './layout.ts';

@@ -1,13 +1,8 @@
 import { parseExtraFields } from 'yauzl';
 
-import {
-  ENCRYPTION_FLAGS,
-  IN_EXTRA,
-  type LocalHeader,
-  readLocalHeader,
-  type ZipEntry,
-} from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { type DirectoryPlace, uint64 } from '../../lib/zip/end-record.ts';
+import { IN_EXTRA, type LocalHeader, readLocalHeader } from '../../lib/zip/local-header.ts';
 import type { ZipBytes } from '../../lib/zip/zip-bytes.ts';
 import type { ListedEntry } from './listing.ts';
 import { damaged, damagedEntry, entryRefusal, quoted, type Refusals } from './refusals.ts';

@@ -1,15 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { crc32, createInflateRaw } from 'node:zlib';
 
-import {
-  ENCRYPTION_FLAGS,
-  entriesOf,
-  LOCAL_HEADER_BYTES,
-  METHODS,
-  readLocalHeader,
-  type ZipEntry,
-} from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, entriesOf, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
 import { readEnd } from '../../lib/zip/end-record.ts';
+import { LOCAL_HEADER_BYTES, readLocalHeader } from '../../lib/zip/local-header.ts';
 import { viewOf, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
 /**
