@@ -9,6 +9,7 @@ import type { EarlyPolicy } from '../archive/early-unpacker.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Pull } from './execution.ts';
+import { contentKey } from '../store/publish/dedup.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
 import { goesPastCache, timeOf, type Unpacked, unpack } from './unpack.ts';
@@ -58,10 +59,6 @@ function earlyPolicy({ context, policy }: Pull, stage: Stage, { manifest }: Publ
     maxUnpackedBytes: context.archiveLimits.maxUnpackedBytes,
     isPastCache: goesPastCache(policy.pageCache, manifest === null),
   };
-}
-
-function contentKey({ sizeBytes, crc32 }: Pick<ManifestFile, 'sizeBytes' | 'crc32'>): string {
-  return `${sizeBytes} ${crc32 ?? ''}`;
 }
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */

@@ -111,7 +111,7 @@ class Known {
     const trees = new Set<number>();
     for (const { sizeBytes, crc32 } of contents) {
       for (const tree of this.table.find(sizeBytes, crc32)) {
-        candidates.set(contentKey(sizeBytes, crc32), []);
+        candidates.set(contentKey({ sizeBytes, crc32 }), []);
         trees.add(tree);
       }
     }
@@ -119,16 +119,23 @@ class Known {
       const path = this.paths[tree] ?? '';
       const manifest = await readManifest(manifestPath(layout, path)).catch(() => null);
       for (const { path: file, sizeBytes, crc32, sha256 } of manifest?.files ?? []) {
-        const alike = candidates.get(contentKey(sizeBytes, crc32));
+        const alike = candidates.get(contentKey({ sizeBytes, crc32 }));
         if (alike !== undefined && alike.length < MOST_TWINS)
           alike.push({ place: join(treePath(layout, path), file), sha256 });
       }
     }
-    return contents.map(({ sizeBytes, crc32 }) => candidates.get(contentKey(sizeBytes, crc32)) ?? []);
+    return contents.map(({ sizeBytes, crc32 }) => candidates.get(contentKey({ sizeBytes, crc32 })) ?? []);
   }
 }
 
-function contentKey(sizeBytes: number, crc32: number | undefined): string {
+/** Tells contents apart as far as their size and checksum do. */
+export function contentKey({
+  sizeBytes,
+  crc32,
+}: {
+  readonly sizeBytes: number;
+  readonly crc32?: number | undefined;
+}): string {
   return `${sizeBytes} ${crc32 ?? ''}`;
 }
 
