@@ -2,8 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { ArchiveDestination, type ArchiveSource } from '../../src/mirror/archive/archive-destination.ts';
-import { ArchiveMemory } from '../../src/mirror/archive/archive-memory.ts';
+import type { ArchiveSource } from '../../src/mirror/archive/archive-destination.ts';
 import type { Archive } from '../../src/mirror/archive/archive.ts';
 
 /** The bytes of an archive's entries, in their order, as they come to files. */
@@ -39,24 +38,4 @@ export async function inMemory(path: string): Promise<ArchiveSource> {
 /** An archive in a file, of which nothing is unpacked. */
 export function inFile(path: string): ArchiveSource {
   return { kind: 'file', path, early: new Map() };
-}
-
-/** An archive as a download leaves it that finds no memory to stay in: large entries are unpacked on their way. */
-export async function arrived(
-  content: Uint8Array,
-  path: string,
-  pieceBytes = 65_536,
-): Promise<{ readonly source: ArchiveSource; readonly destination: ArchiveDestination }> {
-  const memory = new ArchiveMemory(1 << 26);
-  const destination = new ArchiveDestination(path, memory, {
-    folder: `${path}.early`,
-    isNew: () => true,
-    maxUnpackedBytes: Number.MAX_SAFE_INTEGER,
-    isPastCache: false,
-  });
-  await destination.begin(Number.MAX_SAFE_INTEGER);
-  for (let at = 0; at < content.length; at += pieceBytes)
-    await destination.write(content.subarray(at, at + pieceBytes));
-  await destination.close(true);
-  return { source: destination.source(), destination };
 }

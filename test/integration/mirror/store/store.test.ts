@@ -11,6 +11,7 @@ import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manife
 import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
 import { openStore } from '../../../../src/mirror/store/open-store.ts';
 import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
+import { manifestWith } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';
@@ -44,21 +45,9 @@ async function opened(
 }
 
 function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
-  return {
-    repository: { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null },
-    branch: 'main',
-    verifiedAtMs: TIME_MS,
-    comparedAtMs: null,
-    publishedAtMs: TIME_MS,
-    restoredAtMs: null,
-    fingerprint: 'f',
-    borrowed: [],
-    settled: true,
-    etag: null,
-    archiveBytes: 1,
-    skipped: [],
-    files,
-  };
+  const repository = { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null };
+  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
+  return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
 }
 
 /** Publishes a tree the way a pull does: only what differs is staged. */

@@ -8,6 +8,7 @@ import { formatManifest } from '../../../../../src/mirror/store/manifest-text.ts
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { type Intent, STAGED, writeIntent } from '../../../../../src/mirror/store/publish/intent.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
+import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 /**
@@ -37,21 +38,9 @@ async function opened(directory: string): Promise<MirrorStore> {
 }
 
 function manifestOf(files: readonly ManifestFile[], fingerprint: string): Manifest {
-  return {
-    repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null },
-    branch: 'main',
-    verifiedAtMs: TIME_MS,
-    comparedAtMs: null,
-    publishedAtMs: TIME_MS,
-    restoredAtMs: null,
-    fingerprint,
-    borrowed: [],
-    settled: true,
-    etag: null,
-    archiveBytes: 1,
-    skipped: [],
-    files,
-  };
+  const repository = { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null };
+  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
+  return manifestWith({ repository, ...times, fingerprint, archiveBytes: 1, files });
 }
 
 /** What each kind of publish brings, and what of it is staged. */
