@@ -61,7 +61,7 @@ export const settingsSchema = z.strictObject({
   }),
   pageCache: setting(choice(['auto', 'keep', 'bypass']).prefault('auto'), {
     description:
-      "whether new files of 1 MiB and more go past the system's page cache, which takes half the processor time and leaves the" +
+      "whether new files of 1 MiB and more go past the system's page cache, which takes a third less processor time and leaves the" +
       ' cache to others, but lets their first reader wait for the disk: `bypass` always, `keep` never, `auto` when a target is' +
       ' mirrored for the first time',
   }),

@@ -33,7 +33,8 @@ export class SharedFlush {
 
   /**
    * Makes everything durable that was written since a mark.
-   * @throws the error of the last flush that failed since the mark, whoever waited for it: what was written may be lost
+   * @throws the error of the latest flush that failed since the mark, even if only others waited for that flush: some of what was
+   * written may be lost
    */
   async since(mark: FlushMark): Promise<void> {
     await this.#flushOnce();
