@@ -52,10 +52,14 @@ export async function receiveWhole(
 
 /** What is unpacked while the archive arrives: what is likely to be new, so that little is written in vain. */
 function earlyPolicy({ context, policy }: Pull, stage: Stage, { manifest }: PublishedState): EarlyPolicy {
-  const published = new Set(manifest?.files.map(contentKey));
+  // Most archives stay in memory, and nobody asks.
+  let published: ReadonlySet<string> | null = null;
   return {
     folder: stage.earlyFolder,
-    isNew: (content) => !published.has(contentKey(content)),
+    isNew: (content) => {
+      published ??= new Set(manifest?.files.map(contentKey));
+      return !published.has(contentKey(content));
+    },
     maxUnpackedBytes: context.archiveLimits.maxUnpackedBytes,
     isPastCache: goesPastCache(policy.pageCache, manifest === null),
   };
