@@ -8,9 +8,6 @@ import { endingFaults, momentFaults, type Opening, recoveryFaults } from './poin
 import type { Prepared } from './prepare.ts';
 import { placeAt } from './program.ts';
 
-/** More than any scenario takes: with the last ones of these it succeeds. */
-const MOST = { blocks: 90, inodes: 45 };
-
 async function fill(prepared: Prepared, mounted: Limited, room: Room): Promise<Attacked> {
   const root = join(mounted.folder, 'place');
   await mounted.leave({ blocks: null, inodes: null });
@@ -34,10 +31,12 @@ async function fill(prepared: Prepared, mounted: Limited, room: Room): Promise<A
   }
 }
 
-function roomNames(): string[] {
-  return (['blocks', 'inodes'] as const).flatMap((kind) =>
-    Array.from({ length: MOST[kind] }, (_, left) => `${kind}/${left}`),
-  );
+function roomNames({ cell }: Prepared): string[] {
+  const { blocks, blockStep, inodes } = cell.scenario.room;
+  return [
+    ...Array.from({ length: Math.ceil(blocks / blockStep) }, (_, step) => `blocks/${step * blockStep}`),
+    ...Array.from({ length: inodes }, (_, left) => `inodes/${left}`),
+  ];
 }
 
 function roomOf(name: string): Room {

@@ -91,7 +91,7 @@ export function mountJournaled(kind: JournaledKind): Journaled {
 }
 
 const BLOCK_BYTES = 4096;
-const AMPLE = { blocks: 8192, inodes: 8192 };
+const AMPLE = { blocks: 131_072, inodes: 8192 };
 
 /** Mounts a file system in memory. */
 export function mountLimited(): Limited {

@@ -1,3 +1,4 @@
+import { createCipheriv, createHash } from 'node:crypto';
 import { rm, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -24,7 +25,17 @@ export interface Scenario {
   readonly kept: string | null;
   /** Whether an earlier run was killed in the midst of its work: what is attacked is the recovery. */
   readonly isInterrupted: boolean;
+  /** The settings of `publish` with which it is attacked. */
+  readonly modes: readonly Mode[];
+  /** The room that is left, in blocks of 4 KiB and in inodes: from none to more than the work takes. */
+  readonly room: { readonly blocks: number; readonly blockStep: number; readonly inodes: number };
 }
+
+/** The setting `publish`: `rename` is what file systems without exchange get. */
+const MODES = ['auto', 'exchange', 'rename'] as const;
+
+/** One of {@link MODES}. */
+export type Mode = (typeof MODES)[number];
 
 const QUIET: Omit<Scenario, 'name'> = {
   settings: {},
@@ -36,6 +47,8 @@ const QUIET: Omit<Scenario, 'name'> = {
   retired: null,
   kept: null,
   isInterrupted: false,
+  modes: MODES,
+  room: { blocks: 90, blockStep: 1, inodes: 45 },
 };
 
 /** Puts into a service what every scenario starts from. */
@@ -157,6 +170,54 @@ const MANY: Scenario = { ...QUIET, name: 'many', settings: { CONCURRENCY: '4' },
 const MANY_FIRST: Scenario = { ...MANY, name: 'many-first', startsEmpty: true };
 const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany };
 
+const MIB = 1024 * 1024;
+
+/** An archive that memory does not hold: its large files are unpacked while it arrives, in several batches, and past the page cache. */
+const LARGE_FILES: Readonly<Record<string, number>> = {
+  'Extracts/January.csv': 15 * MIB,
+  'Extracts/February.csv': 15 * MIB,
+  'Extracts/March.csv': 15 * MIB,
+  'Extracts/April.csv': 15 * MIB + 1,
+  'Half.xlsx': 3 * MIB + 511,
+  'Quarter.xlsx': 2 * MIB,
+  'Month.xlsx': 70 * 1024,
+  'Week.xlsx': 5_000,
+};
+
+/** Bytes that do not repeat, the same each time. */
+function largeFile(path: string, edition: number, sizeBytes: number): Buffer {
+  const key = createHash('md5').update(`${edition} ${path}`).digest();
+  return createCipheriv('aes-128-ctr', key, key).update(Buffer.alloc(sizeBytes));
+}
+
+function fillLarge(service: FakeService): void {
+  service.knobs.compression = 'stored';
+  const large = service.addRepository('Large', { 'Notes.txt': 'notes 1' });
+  for (const [path, sizeBytes] of Object.entries(LARGE_FILES))
+    service.write(large, 'main', path, largeFile(path, 1, sizeBytes));
+}
+
+/** Changes files that are unpacked while they arrive, and leaves one that could be. */
+function changeLarge(service: FakeService): void {
+  const large = find(service, 'Large');
+  const { 'Quarter.xlsx': _left, 'Extracts/January.csv': _removed, ...changed } = LARGE_FILES;
+  for (const [path, sizeBytes] of Object.entries(changed))
+    service.write(large, 'main', path, largeFile(path, 2, sizeBytes));
+  service.remove(large, 'main', 'Extracts/January.csv');
+  service.write(large, 'main', 'Extracts/May.csv', largeFile('May', 1, 15 * MIB));
+}
+
+const LARGE: Scenario = {
+  ...QUIET,
+  name: 'large',
+  fill: fillLarge,
+  // What differs between them is the same for any archive.
+  modes: ['auto'],
+  room: { blocks: 40_000, blockStep: 199, inodes: 45 },
+};
+const LARGE_FIRST: Scenario = { ...LARGE, name: 'large-first', startsEmpty: true };
+const LARGE_CHANGED: Scenario = { ...LARGE, name: 'large-changed', change: changeLarge };
+
 function interrupted(scenario: Scenario): Scenario {
   return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
 }
@@ -172,6 +233,8 @@ export const SCENARIOS: readonly Scenario[] = [
   REPAIR,
   MANY_FIRST,
   MANY_CHANGED,
+  LARGE_FIRST,
+  LARGE_CHANGED,
   interrupted(FIRST),
   interrupted(MIXED),
   interrupted(ONE_FILE),
@@ -181,12 +244,6 @@ export const SCENARIOS: readonly Scenario[] = [
   interrupted(MANY_CHANGED),
 ];
 
-/** The setting `publish`: `rename` is what file systems without exchange get. */
-export const MODES = ['auto', 'exchange', 'rename'] as const;
-
-/** One of {@link MODES}. */
-export type Mode = (typeof MODES)[number];
-
 /** A scenario in a mode. */
 export interface Cell {
   readonly scenario: Scenario;
@@ -195,7 +252,7 @@ export interface Cell {
   readonly id: string;
 }
 
-/** All scenarios in all modes. */
+/** All scenarios in their modes. */
 export const CELLS: readonly Cell[] = SCENARIOS.flatMap((scenario) =>
-  MODES.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` })),
+  scenario.modes.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` })),
 );
