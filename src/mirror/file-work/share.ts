@@ -10,13 +10,14 @@ import {
   mkdirSync,
   openSync,
   readSync,
+  type Stats,
   unlinkSync,
   utimesSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
-import type { LinkRequest, Sharing } from './tasks.ts';
+import type { FileFacts, LinkRequest, LinkResult, Sharing } from './tasks.ts';
 
 /** Makes something at a path, and the folders around it where they are missing. */
 export function makingFolder<T>(path: string, make: (path: string) => T): T {
@@ -30,10 +31,12 @@ export function makingFolder<T>(path: string, make: (path: string) => T): T {
 }
 
 /** Links files of one tree into another; one that has as many names as it may have is copied. @throws Error of the disk */
-export function linkAll({ from, to, paths }: LinkRequest): void {
-  for (const path of paths) {
+export function linkAll({ from, to, paths, facts }: LinkRequest): LinkResult {
+  let changed: string | null = null;
+  for (const [index, path] of paths.entries()) {
     const source = join(from, path);
-    makingFolder(join(to, path), (destination) => {
+    const destination = join(to, path);
+    makingFolder(destination, () => {
       try {
         linkSync(source, destination);
       } catch (error) {
@@ -41,7 +44,19 @@ export function linkAll({ from, to, paths }: LinkRequest): void {
         copy(source, destination);
       }
     });
+    if (facts !== null && changed === null && !isAsItWas(lstatSync(destination), facts, index))
+      changed = path;
   }
+  return { changed };
+}
+
+function isAsItWas(found: Stats, { sizesBytes, modes, mtimesMs }: FileFacts, index: number): boolean {
+  return (
+    found.isFile() &&
+    found.size === sizesBytes[index] &&
+    (found.mode & 0o7777) === modes[index] &&
+    Math.round(found.mtimeMs) === mtimesMs[index]
+  );
 }
 
 function copy(source: string, destination: string): void {

@@ -4,7 +4,7 @@
  */
 export interface Tasks {
   readonly extract: { readonly request: ExtractRequest; readonly result: readonly Extracted[] };
-  readonly link: { readonly request: LinkRequest; readonly result: void };
+  readonly link: { readonly request: LinkRequest; readonly result: LinkResult };
   readonly walk: { readonly request: WalkRequest; readonly result: Walked };
 }
 
@@ -109,6 +109,22 @@ export interface LinkRequest {
   readonly to: string;
   /** Paths below both. Folders are made. */
   readonly paths: readonly string[];
+  /** The facts of each of these files as they should be; null where nobody asks. */
+  readonly facts: FileFacts | null;
+}
+
+/** Facts of files, in columns: as objects it would take longer to hand them over than to compare them. */
+export interface FileFacts {
+  readonly sizesBytes: Float64Array;
+  /** Permission bits. */
+  readonly modes: Uint16Array;
+  /** Whole milliseconds since the epoch. */
+  readonly mtimesMs: Float64Array;
+}
+
+export interface LinkResult {
+  /** The first path of which the facts are not as they should be; null for none. */
+  readonly changed: string | null;
 }
 
 /** Looks at everything below a folder. */
@@ -117,19 +133,14 @@ export interface WalkRequest {
   readonly stop: StopFlag;
 }
 
-/** The findings of a walk, in columns: as objects it would take longer to hand over than to find. */
-export interface Walked {
+/** The findings of a walk. */
+export interface Walked extends FileFacts {
   /** Why there is nothing to tell of the folder itself; null where it is one. */
   readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
   /** Places in {@link WALKED_KINDS}. */
   readonly kinds: Uint8Array;
-  readonly sizesBytes: Float64Array;
-  /** Permission bits. */
-  readonly modes: Uint16Array;
-  /** Whole milliseconds since the epoch. */
-  readonly mtimesMs: Float64Array;
   /** Paths that could not be looked at, with the system's reason. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }

@@ -7,7 +7,7 @@ import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
-import { examinePublished, examineTree } from '../verify/examine.ts';
+import { examinePublished } from '../verify/examine.ts';
 import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
@@ -71,8 +71,7 @@ export async function publishStage(
     await prepareStage(context, stage, path, { method, changes, manifest, present, treePresent, keptTo });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
     const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
-    if (method.kind === 'exchange') await refuseChanged(stage, path, manifest);
-    else await refuseChangedShares(stage, path, manifest);
+    await refuseChangedShares(stage, path, manifest);
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
     await commit(context, stage, intent);
     context.candidates.note(path, manifest);
@@ -125,15 +124,7 @@ async function refuseNested({ layout }: PublishContext, path: string): Promise<v
   );
 }
 
-/** Makes sure that the new tree is what its manifest says: someone may have changed what it was linked from meanwhile. */
-async function refuseChanged(stage: Stage, path: string, { files }: Manifest): Promise<void> {
-  const { signal } = new AbortController();
-  const tree = join(stage.folder, STAGED.tree);
-  const [first] = (await examineTree(tree, files, { depth: 'facts', signal })).differences;
-  if (first !== undefined) throw changedMeanwhile(first.path, path);
-}
-
-/** As {@link refuseChanged}, for the files alone that someone can change through the tree of another target. */
+/** Makes sure that files are as the manifest says that someone can change through the tree of another target. */
 async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
   if (stage.shared.size === 0) return;
   for (const file of files.filter((each) => stage.shared.has(each.path))) {
@@ -188,7 +179,7 @@ async function prepareStage(
 ): Promise<void> {
   const { method, changes, manifest, present, treePresent, keptTo } = wanted;
   if (method.kind === 'first' && treePresent) await retireTree(context, path);
-  if (method.kind === 'exchange') await linkUnchanged(stage, manifest, changes);
+  if (method.kind === 'exchange') await linkUnchanged(stage, path, manifest, changes);
   if (method.kind === 'in-place' || method.kind === 'rename') {
     const { added, changed, removed } = changes;
     const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
@@ -200,13 +191,16 @@ async function prepareStage(
   }
 }
 
+/** Someone may have changed meanwhile what is linked. */
 async function linkUnchanged(
   stage: Stage,
+  path: string,
   manifest: Manifest,
   changes: { added: readonly string[]; changed: readonly string[] },
 ): Promise<void> {
   const staged = new Set([...changes.added, ...changes.changed]);
-  await stage.linkPublished(manifest.files.map((file) => file.path).filter((path) => !staged.has(path)));
+  const modified = await stage.linkPublished(manifest.files.filter((file) => !staged.has(file.path)));
+  if (modified !== null) throw changedMeanwhile(modified, path);
 }
 
 async function intentFor(

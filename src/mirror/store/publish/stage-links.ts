@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import type { LinkRequest } from '../../file-work/tasks.ts';
+import type { ManifestFile } from '../manifest.ts';
 import { STAGED } from './intent.ts';
 import { linkOrCopy } from '../links.ts';
 import type { Stage } from './stage.ts';
@@ -31,17 +33,28 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
 } {
   const tree = join(folder, STAGED.tree);
   let areMade = false;
-  const linkAll = async (from: string, paths: readonly string[]): Promise<void> => {
+  const linkAll = async <T>(
+    items: readonly T[],
+    requestFor: (part: readonly T[]) => Omit<LinkRequest, 'to'>,
+  ): Promise<string | null> => {
     areMade = true;
-    await forEachConcurrently(partsOf(paths), BULK_THREADS, async (part) => {
-      await doInThread('link', { from, to: tree, paths: part });
+    let changed: string | null = null;
+    await forEachConcurrently(partsOf(items), BULK_THREADS, async (part) => {
+      const result = await doInThread('link', { ...requestFor(part), to: tree });
+      changed ??= result.changed;
       onProgress();
     });
+    return changed;
   };
   return {
     exist: () => areMade,
-    linkPublished: (paths) => onDisk('linking unchanged files', () => linkAll(published, paths)),
-    linkFrom: (from, paths) => onDisk('linking files', () => linkAll(from, paths)),
+    linkPublished: (files) =>
+      onDisk('linking unchanged files', () =>
+        linkAll(files, (part) => ({ from: published, ...pathsAndFacts(part) })),
+      ),
+    linkFrom: async (from, paths) => {
+      await onDisk('linking files', () => linkAll(paths, (part) => ({ from, paths: part, facts: null })));
+    },
     keepPublished: (paths) =>
       onDisk('keeping the files before', async () => {
         const kept = join(folder, STAGED.kept);
@@ -64,9 +77,20 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
 /** Links that are made together by one thread. */
 const LINKS_TOGETHER = 512;
 
-function* partsOf(paths: readonly string[]): Generator<readonly string[]> {
-  for (let start = 0; start < paths.length; start += LINKS_TOGETHER)
-    yield paths.slice(start, start + LINKS_TOGETHER);
+function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += LINKS_TOGETHER)
+    yield items.slice(start, start + LINKS_TOGETHER);
+}
+
+function pathsAndFacts(files: readonly ManifestFile[]): Pick<LinkRequest, 'paths' | 'facts'> {
+  return {
+    paths: files.map(({ path }) => path),
+    facts: {
+      sizesBytes: Float64Array.from(files, ({ sizeBytes }) => sizeBytes),
+      modes: Uint16Array.from(files, ({ mode }) => mode),
+      mtimesMs: Float64Array.from(files, ({ mtimeMs }) => mtimeMs),
+    },
+  };
 }
 
 /** Makes a tree of links. @param treeOf where the file of a path lies */

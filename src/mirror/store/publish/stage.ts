@@ -48,8 +48,11 @@ export interface Stage {
   /** See `DedupCandidates`. */
   readonly candidatesOf: DedupCandidates['candidatesOf'];
   readonly sharing: Sharing;
-  /** Hard-links the published copies of files into the new tree. */
-  readonly linkPublished: (paths: readonly string[]) => Promise<void>;
+  /**
+   * Hard-links the published copies of files into the new tree.
+   * @returns the path of one that is not as its manifest says, by `lstat`; null for none
+   */
+  readonly linkPublished: (files: readonly ManifestFile[]) => Promise<string | null>;
   /** Hard-links the files of a tree elsewhere into the new tree. */
   readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
   /** Makes a tree of hard links to the published files, beside the new tree. */
