@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
@@ -109,6 +110,8 @@ async function takeTargets(
   waiting.paths.clear();
   waiting.targets.clear();
   for (const path of paths) {
+    // A tree that was replaced as a whole hints at every file of the new one.
+    if (isBelowOne(targets, path)) continue;
     const target = await store.targetOf(path);
     if (target !== null) targets.add(target);
   }
@@ -118,6 +121,12 @@ async function takeTargets(
     for (const target of known.keys()) targets.add(target);
   }
   return [...targets];
+}
+
+/** Whether a path is one of these or lies below one. */
+function isBelowOne(folders: ReadonlySet<string>, path: string): boolean {
+  for (let folder = path; folder !== '.'; folder = dirname(folder)) if (folders.has(folder)) return true;
+  return false;
 }
 
 /** Reports what was found of a tree, if that is news. @returns whether it differs, and otherwise than before */
