@@ -145,6 +145,7 @@ export function daemonReport(
     nowMs,
     maxStalenessMs: 15 * MINUTE_MS,
     canExchange: true,
+    publishesWhole: true,
     readiness: readinessOf(targets, { isListed, selectsNothing: false }),
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
     pulls: [],
@@ -258,6 +259,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
   return daemonReport({
     nowMs,
     canExchange: false,
+    publishesWhole: false,
     disk: { sizeBytes: 512e9, freeBytes: 9e9 },
     liveness: { isAlive: false, state: 'stuck', silentMs: 17 * MINUTE_MS },
     targets: [

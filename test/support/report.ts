@@ -39,6 +39,7 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
     nowMs: NOW_MS,
     maxStalenessMs: 15 * MINUTE_MS,
     canExchange: true,
+    publishesWhole: true,
     readiness: { isReady: true, isListed: true, selectsNothing: false, notReady: [] },
     liveness: { isAlive: true, state: 'idle', silentMs: 0 },
     live: initialLive(NOW_MS - HOUR_MS),

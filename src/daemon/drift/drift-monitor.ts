@@ -22,7 +22,7 @@ export interface DriftOptions {
 
 /** Finds out which trees someone changed. Hints only say where to look: what counts is the tree against its manifest. */
 export interface DriftMonitor {
-  /** Something may have changed at a path below `mirror/`. */
+  /** Something may have changed at a path below the directory. */
   readonly hint: (path: string) => void;
   /** Looks at all trees, as after a time in which nobody watched. */
   readonly lookAtAll: () => void;

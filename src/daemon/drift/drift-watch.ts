@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs';
+
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { DriftNote } from '../../mirror/plan/target-status.ts';
+import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
@@ -51,7 +54,7 @@ export async function startDriftWatch(
     onScanned: (done, total) => mirror.monitor.scanned(done, total),
     onError: onUnseen,
   });
-  const trees = startWatching(store.layout.mirror, monitor.hint, onUnseen);
+  const trees = startWatching(store.layout, monitor.hint, onUnseen);
   let isLookedAt = false;
   return {
     onRepair: (listener) => {
@@ -76,8 +79,8 @@ export async function startDriftWatch(
 
 /** Watches all trees, as far as that can be done. */
 function startWatching(
-  root: string,
-  onHint: (pathBelowMirror: string) => void,
+  { root, trees }: DirectoryLayout,
+  onHint: (path: string) => void,
   onUnseen: (error: unknown) => void,
 ): { readonly isComplete: () => boolean; readonly close: () => Promise<void> } {
   let isReady = false;
@@ -88,7 +91,8 @@ function startWatching(
   };
   const start = async (): Promise<TreeWatch | null> => {
     try {
-      return await watchTrees(root, onHint, onUnwatched);
+      const folders = ['mirror', ...(existsSync(trees) ? ['trees'] : [])];
+      return await watchTrees(root, folders, onHint, onUnwatched);
     } catch (error) {
       onUnwatched(error);
       return null;

@@ -11,21 +11,22 @@ export interface TreeWatch {
 }
 
 /**
- * Watches everything below a folder and says where something may have changed. These are hints and no more: one says nothing
+ * Watches everything below some folders of a directory and says where something may have changed. These are hints and no more: one says nothing
  * of what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a file that is changed through another
  * hard link or through mapped memory gives none. So the receiver of a hint examines the tree.
  *
  * One watch a folder tells of its files too, so files are left out: chokidar would keep each in memory and look at it anew for
  * every event. What happens to them comes as raw events of their folder.
- * @param mirrorRoot the folder `mirror/`
- * @param onHint receives paths below it, with slashes; empty for the folder itself
+ * @param folders their names in the directory
+ * @param onHint receives paths below the directory, with slashes
  * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
  *   given back, and no further hint comes
  * @returns when everything that is there is watched, or cannot be
  */
 export async function watchTrees(
-  mirrorRoot: string,
-  onHint: (pathBelowMirror: string) => void,
+  directory: string,
+  folders: readonly string[],
+  onHint: (path: string) => void,
   onError: (error: MirrorError) => void,
 ): Promise<TreeWatch> {
   const { promise: ready, resolve: setReady } = Promise.withResolvers<void>();
@@ -34,10 +35,11 @@ export async function watchTrees(
   let hasFailed = false;
   let isOver = false;
   const hint = (path: string): void => {
-    const below = relative(mirrorRoot, path);
+    const below = relative(directory, path);
     if (!isOver && below !== '..' && !below.startsWith('../')) onHint(below);
   };
-  const watcher = watch(mirrorRoot, {
+  const watched = folders.map((folder) => join(directory, folder));
+  const watcher = watch(watched, {
     // Asked about every file that is come across in a new folder: it may have been made before the folder was watched.
     ignored: (path, stats) => {
       if (stats === undefined || stats.isDirectory()) return false;

@@ -152,15 +152,15 @@ function settingsState({ problem, takenAtMs, restartNeeded }) {
 }
 
 /** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
-export function showDirectory({ disk, canExchange, leases }) {
-  refill(byId('directory'), { disk, canExchange, leases }, () => [
+export function showDirectory({ disk, publishesWhole, leases }) {
+  refill(byId('directory'), { disk, publishesWhole, leases }, () => [
     ...(disk === null ? [] : diskNodes(disk)),
-    canExchange
+    publishesWhole
       ? null
       : element(
           'p',
           { class: 'dim' },
-          'This file system cannot swap folders: publishing goes file by file, and readers may see a tree between two states for an instant.',
+          'Publishing goes file by file, and readers may see a tree between two states for an instant. With publish: link they do not.',
         ),
     element(
       'h3',

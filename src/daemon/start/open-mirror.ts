@@ -191,9 +191,9 @@ function atStart(): Pick<PassContext, 'now' | 'random' | 'reported' | 'rowGroups
 }
 
 /** Emits events about the findings when the directory was opened. */
-function tellOpened({ recovered, canExchange, layout }: MirrorStore, emit: EventSink): void {
+function tellOpened({ recovered, publishesWhole, canExchange, layout }: MirrorStore, emit: EventSink): void {
   for (const target of recovered) emit({ name: 'publish.recovered', target });
-  if (!canExchange) emit({ name: 'publish.fallback', directory: layout.root });
+  if (!canExchange && !publishesWhole) emit({ name: 'publish.fallback', directory: layout.root });
 }
 
 /** The setup of the settings in force, and earlier ones that pulls still use. */

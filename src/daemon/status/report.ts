@@ -25,8 +25,10 @@ export interface DaemonReport {
   readonly nowMs: number;
   /** Older than this since last verified is stale, in milliseconds. */
   readonly maxStalenessMs: number;
-  /** Whether directories can be swapped in one step here; where not, publishing goes file by file. */
+  /** Whether directories can be swapped in one step here. */
   readonly canExchange: boolean;
+  /** Whether readers see whole trees alone; where not, publishing goes file by file. */
+  readonly publishesWhole: boolean;
   readonly readiness: Readiness;
   readonly liveness: Liveness;
   readonly live: Live;

@@ -67,6 +67,7 @@ export function createStatusService(
       nowMs,
       maxStalenessMs: policy.maxStalenessMs,
       canExchange: mirror.store.canExchange,
+      publishesWhole: mirror.store.publishesWhole,
       readiness,
       liveness: liveness(),
       live,

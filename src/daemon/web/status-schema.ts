@@ -230,6 +230,7 @@ export const statusSchema = z
     nowMs: timeMs,
     maxStalenessMs: durationMs,
     canExchange: z.boolean(),
+    publishesWhole: z.boolean(),
     readiness,
     liveness,
     live,

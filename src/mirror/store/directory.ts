@@ -16,15 +16,20 @@ import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 const CACHEDIR_TAG =
   'Signature: 8a477f597d28d172789f06886806bc55\n# Made by workbook-mirror; nothing here needs a backup.\n';
 
-/** Makes the folders of a directory. @throws MirrorError `directory.unusable`, `disk.changed` where one is a link */
-export async function prepareDirectory(layout: DirectoryLayout): Promise<void> {
+/**
+ * Makes the folders of a directory.
+ * @param isLinking whether links below `mirror/` are to lead to trees elsewhere
+ * @throws MirrorError `directory.unusable`, `disk.changed` where one is a link
+ */
+export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
   try {
-    const { mirror, manifests, history, staging, trash, leases, approvals, heldFiles, retries } = layout;
+    const { mirror, manifests, history, trees, staging, trash, leases, approvals, heldFiles, retries } =
+      layout;
     // The private folder first: it tells the next start that a mirror was begun here.
-    const folders = [staging, trash, leases, mirror, manifests, history];
+    const folders = [staging, trash, leases, mirror, manifests, history, ...(isLinking ? [trees] : [])];
     await refuseLinks(
       layout,
-      [...folders, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
+      [...folders, trees, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
     );
     for (const folder of folders) {
       await ensureFolder(folder);
@@ -95,7 +100,7 @@ export function exchangeMissing(root: string): MirrorError {
     'directory.unusable',
     `publish: the file system of ${root} cannot swap directories.`,
     {
-      hint: 'Set publish to auto, which falls back to renaming file by file there, or choose another directory.',
+      hint: 'Set publish to link, which has a link lead to whole trees there, or to auto, which renames file by file.',
     },
   );
 }

@@ -4,7 +4,8 @@ import { lstat } from 'node:fs/promises';
 import { byCodeUnits, type Manifest } from './manifest.ts';
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { type DirectoryLayout, manifestPath, treePath } from './layout.ts';
+import { type DirectoryLayout, manifestPath } from './layout.ts';
+import { type TreePlace, treeAt } from './published-tree.ts';
 import { parseManifest } from './manifest-text.ts';
 import { forEachInSlices } from './slices.ts';
 
@@ -36,8 +37,11 @@ interface KnownManifest {
   readonly tree: RememberedTree | null;
 }
 
-/** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
-export function createInventory(layout: DirectoryLayout): Inventory {
+/**
+ * Makes an inventory that reads a manifest only when its file is not the one that was summarised before.
+ * @param linked receives the targets of the trees that links lead to, by the names of these
+ */
+export function createInventory(layout: DirectoryLayout, linked = new Map<string, string>()): Inventory {
   let known = new Map<string, KnownManifest>();
   return {
     recall: (trees) => {
@@ -67,7 +71,9 @@ export function createInventory(layout: DirectoryLayout): Inventory {
             present.set(path, found);
             if (found.tree === null) return;
             trees.set(path, found.tree);
-            published.push({ ...found.tree.summary, treePresent: isFolder(treePath(layout, path)) });
+            const place = treeAt(layout, path);
+            if (place.kind === 'link') linked.set(place.name, path);
+            published.push({ ...found.tree.summary, treePresent: hasTree(place) });
           } catch {
             unreadable.push(path);
           }
@@ -126,8 +132,8 @@ function stampOf({ ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 }
 
-function isFolder(path: string): boolean {
-  return statsOf(path)?.isDirectory() === true;
+function hasTree({ kind }: TreePlace): boolean {
+  return kind === 'folder' || kind === 'link';
 }
 
 function statsOf(path: string): Stats | null {

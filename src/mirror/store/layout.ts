@@ -8,6 +8,8 @@ export interface DirectoryLayout {
   readonly mirror: string;
   readonly manifests: string;
   readonly history: string;
+  /** The trees that links below `mirror/` lead to, where `publish` is `link`. */
+  readonly trees: string;
   /** Names all targets, so that one is missed that is lost with its manifest. */
   readonly targetList: string;
   /** Private: lock, state, staging and trash; marked as not worth a backup. */
@@ -38,6 +40,7 @@ export function layoutOf(root: string): DirectoryLayout {
     mirror: join(root, 'mirror'),
     manifests: join(root, 'manifests'),
     history: join(root, 'history'),
+    trees: join(root, 'trees'),
     targetList: join(root, 'inventory.json'),
     internal,
     staging: join(internal, 'staging'),
@@ -53,7 +56,7 @@ export function layoutOf(root: string): DirectoryLayout {
   };
 }
 
-/** Where a target's tree stands. `path` is `<repository>/<branch>`. */
+/** Where readers find a target's tree, or a link to it. `path` is `<repository>/<branch>`. */
 export function treePath(layout: DirectoryLayout, path: string): string {
   return join(layout.mirror, path);
 }

@@ -6,13 +6,16 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Intent } from './publish/intent.ts';
 import type { DirectoryLayout } from './layout.ts';
+import { treeAt } from './published-tree.ts';
 
 /**
- * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
+ * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory. The program's own, at the
+ * place of a tree, are none of these.
  * @param paths folders below the directory; those around them are looked at, too
  * @throws MirrorError `disk.changed`
  */
-export async function refuseLinks({ root }: DirectoryLayout, paths: readonly string[]): Promise<void> {
+export async function refuseLinks(layout: DirectoryLayout, paths: readonly string[]): Promise<void> {
+  const asked = new Set(paths);
   const folders = new Set<string>();
   for (const path of paths) {
     for (let folder = path; folder !== '.' && !folders.has(folder); folder = dirname(folder))
@@ -20,11 +23,17 @@ export async function refuseLinks({ root }: DirectoryLayout, paths: readonly str
   }
   for (const folder of folders) {
     // A call that waits for a thread costs many times what the look itself does, and this is asked often.
-    if (!isLink(join(root, folder))) continue;
+    if (!isLink(join(layout.root, folder)) || (asked.has(folder) && isOwnLink(layout, folder))) continue;
     throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
       hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
     });
   }
+}
+
+function isOwnLink(layout: DirectoryLayout, folder: string): boolean {
+  if (!folder.startsWith('mirror/')) return false;
+  const { kind } = treeAt(layout, folder.slice('mirror/'.length));
+  return kind === 'link' || kind === 'dangling';
 }
 
 function isLink(path: string): boolean {
@@ -45,7 +54,11 @@ export function foldersOfIntent(intent: Intent): string[] {
     case 'manifest':
       return around;
     case 'exchange':
-      return intent.displacedTo === null ? around : [...around, dirname(intent.displacedTo)];
+    case 'link':
+      return [
+        ...around,
+        ...[intent.displacedTo, intent.keptTo].flatMap((to) => (to === null ? [] : dirname(to))),
+      ];
     case 'in-place':
       return [...around, dirname(join(tree, intent.file))];
     case 'rename':

@@ -1,4 +1,4 @@
-import type { PublishMode } from './publish/publishing.ts';
+import { type PublishMode, publishesWhole } from './publish/publishing.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import type { Published } from '../plan/targets.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
@@ -35,6 +35,7 @@ import { openStage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readTargetList, writeTargetList } from './target-list.ts';
 import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
+import { removeUnlinkedTrees } from './unlinked-trees.ts';
 import type { MirrorStore } from './store.ts';
 
 /** How equal contents are shared, by the value of the setting `dedup`. */
@@ -70,12 +71,12 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const native = bindNativeCalls();
   const onBytes = options.onProgress ?? (() => {});
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
-  await prepareDirectory(layout);
+  await prepareDirectory(layout, options.publish === 'link');
   const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
   try {
     const context = await publishContext(options, layout, native, lock);
     const recovered = await recover(context);
-    const inventory = createInventory(layout);
+    const inventory = createInventory(layout, context.linked);
     const { id, drifted } = await identify(context, inventory, options.onScanned);
     await usable(layout.root, () => listTargetsOnce(context, inventory));
     return {
@@ -83,6 +84,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       id,
       drifted,
       canExchange: context.canExchange,
+      publishesWhole: publishesWhole(context),
       recovered,
       recover: (signal) => recover(context, signal),
       published: async () => (await inventory.read()).published,
@@ -92,7 +94,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
-      targetOf: (path) => targetOf(layout, path),
+      targetOf: (path) => targetOf(context, path),
       sharersOf: context.candidates.sharersOf,
       findDrift: (path, signal) => findDrift(context, path, signal),
       stage: async (currentPath) => {
@@ -217,6 +219,8 @@ async function identify(
 ): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
   const { layout } = context;
   const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+  // What says when replaced trees are to be removed did not come along.
+  if (knownId === null) await usable(layout.root, () => removeUnlinkedTrees(layout));
   const noted = await usable(layout.root, () => readDriftNote(layout));
   const found =
     knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
@@ -244,6 +248,7 @@ async function publishContext(
     gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createSerialQueue().run,
     unrecovered: new Map(),
+    linked: new Map(),
     inUse: new Set(),
     activity: createActivity(),
     candidates: createDedupCandidates(layout, SHARING[dedup]),

@@ -18,8 +18,10 @@ export interface MirrorStore {
   readonly layout: DirectoryLayout;
   /** Tells this directory apart from others, for stores that several share. */
   readonly id: string;
-  /** Whether the file system swaps directories in one step; where not, publishing goes file by file. */
+  /** Whether the file system swaps directories in one step. */
   readonly canExchange: boolean;
+  /** Whether readers see whole trees alone; where not, publishing goes file by file. */
+  readonly publishesWhole: boolean;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */
   readonly recovered: readonly string[];
   /** Completes what errors interrupted, and leaves alone the stages that are in use; gives the targets that it completed. */
@@ -51,8 +53,8 @@ export interface MirrorStore {
   /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
   readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
   readonly sharersOf: DedupCandidates['sharersOf'];
-  /** The target that a path below `mirror/` belongs to; null for none. */
-  readonly targetOf: (pathBelowMirror: string) => Promise<string | null>;
+  /** The target that a path below the directory belongs to; null for none. */
+  readonly targetOf: (path: string) => Promise<string | null>;
   /** The trees that are to be put right. */
   readonly drifted: DriftedTrees;
   readonly stage: (currentPath: string) => Promise<Stage>;

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 import type { ManifestFile } from '../manifest.ts';
 import { type HistoryEntry, readHistory } from './history.ts';
-import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { publishedTree } from '../published-tree.ts';
 import { readManifest } from '../manifest-file.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
@@ -24,7 +25,7 @@ export async function findCopies(layout: DirectoryLayout, path: string): Promise
       else known.push(join(tree, file.path));
     }
   };
-  add(treePath(layout, path), (await readManifest(manifestPath(layout, path)))?.files ?? []);
+  add(publishedTree(layout, path), (await readManifest(manifestPath(layout, path)))?.files ?? []);
   const isOfTarget = (entry: HistoryEntry): boolean => entry.path === path;
   for (const { tree, manifest } of (await readHistory(layout)).filter(isOfTarget)) {
     add(tree, (await readManifest(manifest))?.files ?? []);

@@ -1,4 +1,4 @@
-import { access, lstat, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -6,12 +6,16 @@ import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { type Intent, isRepeated, removeIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
+import { isLinkedTo, treeAt, treeNameOf } from '../published-tree.ts';
+import { removeTree } from '../unlinked-trees.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
 /** Everything that is needed to carry out an intent, during a publish or in recovery. */
 export interface IntentContext {
   readonly layout: DirectoryLayout;
   readonly native: NativeCalls;
+  /** Whether the file system exchanges two names in one step. */
+  readonly canExchange: boolean;
   /** The names of the stages that are in use, which recovery leaves alone. */
   readonly inUse: Set<string>;
   /** When the remains of a stage may be removed, in milliseconds since the epoch. */
@@ -27,7 +31,10 @@ export async function applyIntent(context: IntentContext, stage: string, intent:
       await makeFolders(dirname(published));
       return rename(staged, published);
     case 'exchange':
-      return context.native.exchange(staged, published);
+      return takeWholePlace(context, stage, staged, published);
+    case 'link':
+      await makeFolders(dirname(published));
+      return placeLink(context, stage, intent.path);
     case 'in-place':
       return intent.isRemoval
         ? rm(join(published, intent.file), { force: true })
@@ -36,6 +43,27 @@ export async function applyIntent(context: IntentContext, stage: string, intent:
     case 'manifest':
     case 'relocate':
   }
+}
+
+/** A link is put over another one, or where nothing stands, by one rename; anything else changes places with it. */
+async function placeLink(context: IntentContext, stage: string, path: string): Promise<void> {
+  const published = treePath(context.layout, path);
+  const link = join(stage, STAGED.link);
+  const { kind } = treeAt(context.layout, path);
+  if (kind === 'folder' || kind === 'other') return takeWholePlace(context, stage, link, published);
+  return rename(link, published);
+}
+
+/** Where the file system cannot exchange two names there is nothing at the place for an instant. */
+async function takeWholePlace(
+  { native, canExchange }: IntentContext,
+  stage: string,
+  staged: string,
+  published: string,
+): Promise<void> {
+  if (canExchange) return native.exchange(staged, published);
+  await renameIfThere(published, join(stage, STAGED.displaced));
+  await rename(staged, published);
 }
 
 /**
@@ -63,21 +91,28 @@ async function isStepTaken({ layout }: IntentContext, stage: string, intent: Int
       if (intent.stagedInode === undefined) return !(await exists(staged)) && exists(published);
       return (await inodeOf(published)) === intent.stagedInode;
     case 'exchange':
-      return (await inodeOf(published)) === intent.stagedInode;
-    case 'in-place': {
-      const [place, source] = [join(published, intent.file), join(staged, intent.file)];
-      if (intent.manifestInode === undefined) return !(await exists(intent.isRemoval ? place : source));
-      const isDone = intent.isRemoval
-        ? !(await exists(place))
-        : (await inodeOf(place)) === intent.stagedInode;
-      // Somebody else may have removed the file, or linked it to the staged one: then the manifest may be torn.
-      return isDone && (await readManifest(join(stage, STAGED.manifest))) !== null;
-    }
+      return (await inodeOf(published)) === intent.stagedInode || exists(join(stage, STAGED.displaced));
+    case 'link':
+      return isLinkedTo(layout, intent.path, intent.linked) || exists(join(stage, STAGED.displaced));
+    case 'in-place':
+      return isFileReplaced(stage, published, intent);
     case 'manifest':
     case 'rename':
     case 'relocate':
       return false;
   }
+}
+
+async function isFileReplaced(
+  stage: string,
+  published: string,
+  intent: Extract<Intent, { how: 'in-place' }>,
+): Promise<boolean> {
+  const [place, source] = [join(published, intent.file), join(stage, STAGED.tree, intent.file)];
+  if (intent.manifestInode === undefined) return !(await exists(intent.isRemoval ? place : source));
+  const isDone = intent.isRemoval ? !(await exists(place)) : (await inodeOf(place)) === intent.stagedInode;
+  // Somebody else may have removed the file, or linked it to the staged one: then the manifest may be torn.
+  return isDone && (await readManifest(join(stage, STAGED.manifest))) !== null;
 }
 
 /** Brings an intent to its end that is applied, wherever it was cut off. Flushes nothing, and leaves the stage. */
@@ -89,6 +124,8 @@ export async function completeIntent(context: IntentContext, stage: string, inte
 
 /** Whether a stage still holds what the decisive step of its intent takes from there. */
 async function isStepOpen(stage: string, intent: Intent): Promise<boolean> {
+  if (intent.how === 'link')
+    return (await unlessMissing(lstat(join(stage, STAGED.link))))?.isSymbolicLink() === true;
   if (!('stagedInode' in intent) || intent.stagedInode === undefined) return false;
   const staged = join(stage, STAGED.tree, intent.how === 'in-place' ? intent.file : '');
   return (await inodeOf(staged)) === intent.stagedInode;
@@ -109,14 +146,15 @@ export async function finishIntent(
     await relocate(layout, stage, intent);
   } else {
     if (intent.how === 'rename') await renameFiles(join(stage, STAGED.tree), published, intent.removed);
-    if (intent.how === 'exchange' && intent.displacedTo !== null) {
+    if ((intent.how === 'exchange' || intent.how === 'link') && intent.displacedTo !== null) {
       const displacedTo = join(layout.root, intent.displacedTo);
       // Once the new manifest is in its place, it is the one that stands there.
       if (await exists(stagedManifest))
         await renameIfThere(manifestPath(layout, intent.path), `${displacedTo}.json`);
-      await renameIfThere(join(stage, STAGED.tree), displacedTo);
+      const exchanged = intent.how === 'link' ? STAGED.link : STAGED.tree;
+      for (const name of [STAGED.displaced, exchanged]) await renameIfThere(join(stage, name), displacedTo);
     }
-    if (intent.how === 'rename' && intent.keptTo !== null) {
+    if ('keptTo' in intent && intent.keptTo !== null) {
       const keptTo = join(layout.root, intent.keptTo);
       await renameIfThere(join(stage, STAGED.keptManifest), `${keptTo}.json`);
       await renameIfThere(join(stage, STAGED.kept), keptTo);
@@ -134,7 +172,8 @@ async function relocate(
   const manifestFrom = manifestPath(layout, intent.path);
   const manifestTo = join(layout.root, intent.manifestTo);
   const tree = await unlessMissing(lstat(treeFrom));
-  if (tree !== null && tree.ino === intent.treeInode)
+  if (intent.linked !== null) await relocateLink(layout, stage, intent, intent.linked);
+  else if (tree !== null && tree.ino === intent.treeInode)
     await renameIfThere(treeFrom, join(layout.root, intent.treeTo));
   const isMeant = (await readManifest(manifestFrom))?.repository.id === intent.repositoryId;
   const isRewritten = await renameIfThere(join(stage, STAGED.manifest), manifestTo);
@@ -144,6 +183,18 @@ async function relocate(
   }
   await removeEmptyFolders(dirname(treeFrom), layout.mirror);
   await removeEmptyFolders(dirname(manifestFrom), layout.manifests);
+}
+
+/** The tree stays where it is: another link leads there, or links to its files go to the history. */
+async function relocateLink(
+  layout: DirectoryLayout,
+  stage: string,
+  { path, treeTo }: Extract<Intent, { how: 'relocate' }>,
+  linked: string,
+): Promise<void> {
+  for (const name of [STAGED.link, STAGED.kept])
+    await renameIfThere(join(stage, name), join(layout.root, treeTo));
+  if (isLinkedTo(layout, path, linked) && treeTo !== `mirror/${path}`) await unlink(treePath(layout, path));
 }
 
 /** Brings a published tree to its new state file by file. What is already done is passed over. */
@@ -189,9 +240,9 @@ function ignoreDone(error: unknown): void {
 export async function removeStage(
   { layout, trashUntilMs }: IntentContext,
   stage: string,
-  { how }: Intent,
+  intent: Intent,
 ): Promise<void> {
-  if (how !== 'first' && (await exists(join(stage, STAGED.tree)))) {
+  if (leavesTree(intent) !== null || (intent.how !== 'first' && (await holdsTree(stage)))) {
     await rename(stage, join(layout.trash, `${trashUntilMs()}-${basename(stage)}`));
     return;
   }
@@ -199,10 +250,30 @@ export async function removeStage(
   await rmdir(stage).catch(() => rm(stage, { recursive: true, force: true }));
 }
 
+/** The tree that no link leads to any more when an intent is done; null for none. */
+export function leavesTree(intent: Intent): string | null {
+  if (intent.how === 'exchange' || intent.how === 'link') return intent.unlinked;
+  return intent.how === 'relocate' && !intent.treeTo.startsWith('mirror/') ? intent.linked : null;
+}
+
+async function holdsTree(stage: string): Promise<boolean> {
+  for (const name of [STAGED.tree, STAGED.link, STAGED.displaced])
+    if ((await unlessMissing(lstat(join(stage, name))))?.isDirectory() === true) return true;
+  return false;
+}
+
+/** Removes a stage of which nothing was published, and the tree that was to be linked to. */
+export async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
+  // Once the link has left the stage, a reader may be at its tree, whatever became of the intent.
+  const link = await unlessMissing(lstat(join(stage, STAGED.link)));
+  if (link?.isSymbolicLink() === true) await removeTree(layout, treeNameOf(stage));
+  await rm(stage, { recursive: true, force: true });
+}
+
 async function inodeOf(path: string): Promise<number | undefined> {
   return (await unlessMissing(lstat(path)))?.ino;
 }
 
 async function exists(path: string): Promise<boolean> {
-  return (await unlessMissing(access(path).then(() => true))) ?? false;
+  return (await unlessMissing(lstat(path))) !== null;
 }

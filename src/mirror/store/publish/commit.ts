@@ -12,7 +12,14 @@ import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { foldersOfIntent, refuseLinks } from '../links.ts';
 import type { DedupCandidates } from './dedup.ts';
-import { applyIntent, finishIntent, type IntentContext, isApplied, removeStage } from './apply-intent.ts';
+import {
+  applyIntent,
+  finishIntent,
+  type IntentContext,
+  isApplied,
+  leavesTree,
+  removeStage,
+} from './apply-intent.ts';
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import type { Stage } from './stage.ts';
 
@@ -32,6 +39,8 @@ export interface PublishContext extends IntentContext {
   readonly exclusively: <T>(work: () => Promise<T>) => Promise<T>;
   /** Targets whose last publish could not be completed, with why. */
   readonly unrecovered: Map<string, unknown>;
+  /** The targets of the trees that links lead to, by the names of these. */
+  readonly linked: Map<string, string>;
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
   readonly candidates: DedupCandidates;
@@ -65,6 +74,7 @@ export async function commit(
       await applyIntent(context, folder, intent);
       await finishIntent(context, folder, intent);
     });
+    noteLinked(context.linked, intent);
     await context.flush.since(flushMark);
     await removeStage(context, folder, intent);
   } catch (error) {
@@ -75,6 +85,14 @@ export async function commit(
   } finally {
     end();
   }
+}
+
+function noteLinked(linked: Map<string, string>, intent: Intent): void {
+  const left = leavesTree(intent);
+  if (left !== null) linked.delete(left);
+  if (intent.how === 'link') linked.set(intent.linked, intent.path);
+  else if (intent.how === 'relocate' && intent.linked !== null && left === null)
+    linked.set(intent.linked, intent.treeTo.slice('mirror/'.length));
 }
 
 /** The inode of the staged manifest, by which its intent is proven once it is in its place. */

@@ -7,7 +7,8 @@ import type { Difference } from '../verify/drift.ts';
 import type { Manifest } from '../manifest.ts';
 import { ContentTable } from './content-table.ts';
 import { manifestPaths } from '../inventory.ts';
-import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { publishedTree } from '../published-tree.ts';
 import { readManifest } from '../manifest-file.ts';
 
 /** Size and checksum of a content, which tell it apart from most others but not from all. */
@@ -121,7 +122,7 @@ class Known {
       for (const { path: file, sizeBytes, crc32, sha256 } of manifest?.files ?? []) {
         const alike = candidates.get(contentKey({ sizeBytes, crc32 }));
         if (alike !== undefined && alike.length < MOST_TWINS)
-          alike.push({ place: join(treePath(layout, path), file), sha256 });
+          alike.push({ place: join(publishedTree(layout, path), file), sha256 });
       }
     }
     return contents.map(({ sizeBytes, crc32 }) => candidates.get(contentKey({ sizeBytes, crc32 })) ?? []);
@@ -157,7 +158,7 @@ async function sharersOf(
     for (const file of manifest?.files ?? []) {
       const inodes = links.get(file.sha256);
       if (inodes === undefined) continue;
-      const found = await unlessMissing(lstat(join(treePath(layout, other), file.path)));
+      const found = await unlessMissing(lstat(join(publishedTree(layout, other), file.path)));
       if (found !== null && inodes.has(found.ino)) sharers.add(other);
     }
   }
@@ -177,7 +178,7 @@ async function linkedFiles(
   const manifest = await readManifest(manifestPath(layout, path));
   for (const file of manifest?.files ?? []) {
     if (!modified.has(file.path)) continue;
-    const found = await unlessMissing(lstat(join(treePath(layout, path), file.path)));
+    const found = await unlessMissing(lstat(join(publishedTree(layout, path), file.path)));
     if (found?.isFile() !== true || found.nlink < 2) continue;
     // All that share a file are looked at one after the other, and each would look for the others again.
     const state = `${found.ino} ${found.size} ${found.mtimeMs} ${found.mode}`;

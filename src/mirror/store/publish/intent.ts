@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath, leadsBelow, nameFault } from '../../../lib/paths/file-name.ts';
 import { parseHistoryName } from '../layout.ts';
+import { isTreeName } from '../published-tree.ts';
 import { readOwnText } from '../../../lib/disk/own-file.ts';
 
 const MIRROR = 'mirror/';
@@ -31,6 +32,19 @@ function isHistoryPlace(path: string): boolean {
 /** An inode of the stage. An intent of an earlier version may have none: that was written once all it speaks of was durable. */
 const inode = z.number().optional();
 
+/** A tree that is linked to. */
+const treeName = z.string().refine(isTreeName);
+
+/** What becomes of the tree that gives way to another one as a whole. */
+const replaced = {
+  /** The place in the history for the folder that stood there. */
+  displacedTo: historyPlace.nullable(),
+  /** The place in the history for links to its files, where it was linked to: readers may still be in it. */
+  keptTo: historyPlace.nullable().default(null),
+  /** The tree that was linked to. */
+  unlinked: treeName.nullable().default(null),
+};
+
 /**
  * The change that a stage is about to make to the published trees, written down before it begins. After a crash it tells
  * whether the one decisive step was taken: if so, the rest is done; otherwise the stage is thrown away. Every path leads where
@@ -44,14 +58,19 @@ const inode = z.number().optional();
 const intentSchema = z.discriminatedUnion('how', [
   /** The staged tree takes a place that is free. */
   z.object({ how: z.literal('first'), path: target, stagedInode: inode, manifestInode: inode }),
-  /** The staged tree changes places with the published one. `displacedTo`: the replaced tree's place in the history. */
+  /** The staged tree changes places with what stands at the place of the published one. */
   z.object({
     how: z.literal('exchange'),
     path: target,
     stagedInode: z.number(),
-    displacedTo: historyPlace.nullable(),
+    ...replaced,
     manifestInode: inode,
   }),
+  /**
+   * The staged link takes the place of whatever stands there. Its tree lies where it leads before the flush; no other link ever leads
+   * there, so that the link itself is the proof.
+   */
+  z.object({ how: z.literal('link'), path: target, linked: treeName, ...replaced, manifestInode: inode }),
   /** One file of the published tree is replaced, added or (`isRemoval`) removed. */
   z.object({
     how: z.literal('in-place'),
@@ -81,6 +100,8 @@ const intentSchema = z.discriminatedUnion('how', [
       manifestTo: z.string(),
       /** The tree that is meant; another one that stands there meanwhile stays. Null when there is none. */
       treeInode: z.number().nullable(),
+      /** The tree that is meant, where it is linked to. */
+      linked: treeName.nullable().default(null),
       /** Whose manifest is meant. Null when there is none. */
       repositoryId: z.string().nullable(),
     })
@@ -110,6 +131,10 @@ const MAX_INTENT_BYTES = 512 * 1024 ** 2;
 /** Names of what lies in a stage. */
 export const STAGED = {
   tree: 'tree',
+  /** The link to the new tree, where it is to be linked to. */
+  link: 'link',
+  /** What stood at the place of the tree, where the file system cannot exchange two. */
+  displaced: 'displaced',
   manifest: 'manifest.json',
   archive: 'archive.zip',
   early: 'early',

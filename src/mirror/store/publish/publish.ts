@@ -1,4 +1,4 @@
-import { lstat, readdir, writeFile } from 'node:fs/promises';
+import { lstat, readdir, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -13,6 +13,7 @@ import { manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { refuseLinks } from '../links.ts';
+import { type TreePlace, treeAt } from '../published-tree.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -47,7 +48,8 @@ export async function publishStage(
   return onDisk(`publishing ${path}`, async () => {
     refuseUnrecovered(context, path);
     await refuseLinks(context.layout, [join('mirror', path)]);
-    const { present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
+    const { place, present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
+    const isLinked = place.kind === 'link';
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
     if (treePresent && !isOurs) await refuseNested(context, path);
@@ -61,6 +63,7 @@ export async function publishStage(
       canExchange: context.canExchange,
       isPublished,
       isOccupied: treePresent && !isOurs,
+      isLinked,
       changes,
       isDamaged,
       keepsOld: isReplaced || isEmptied,
@@ -68,15 +71,29 @@ export async function publishStage(
     });
     const isRetired = !isOurs || isEmptied || isApprovedDeletion;
     const keptTo = await placeForOld(context, path, method, { isRetired, isReplaced });
-    await prepareStage(context, stage, path, { method, changes, manifest, present, treePresent, keptTo });
+    await prepareStage(context, stage, path, {
+      method,
+      changes,
+      manifest,
+      present,
+      treePresent,
+      isLinked,
+      keptTo,
+    });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
-    const intent = await intentFor(method, path, stage, [...changes.removed, ...foreign], keptTo);
     await refuseChangedShares(stage, path, manifest);
+    const removed = [...changes.removed, ...foreign];
+    const intent = await intentFor({ method, path, stage, removed, keptTo, place });
     await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
     await commit(context, stage, intent);
     context.candidates.note(path, manifest);
     return { method: method.kind };
   });
+}
+
+/** Whether a method puts a tree of its own in the place of the one before. */
+function isWhole({ kind }: PublishMethod): boolean {
+  return kind === 'exchange' || kind === 'link';
 }
 
 /** Looks at the place where a tree is to be published: its manifest, its tree, and whose they are. */
@@ -85,6 +102,7 @@ async function lookAtPlace(
   path: string,
   { repository, branch }: Manifest,
 ): Promise<{
+  readonly place: TreePlace;
   readonly present: Manifest | null;
   /** Whether it belongs to the same target. */
   readonly isOurs: boolean;
@@ -94,8 +112,14 @@ async function lookAtPlace(
 }> {
   const present = await readManifest(manifestPath(layout, path));
   const isOurs = present?.repository.id === repository.id && present.branch === branch;
-  const treePresent = (await unlessMissing(lstat(treePath(layout, path)))) !== null;
-  return { present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
+  let place = treeAt(layout, path);
+  if (place.kind === 'dangling') {
+    // Of its tree nothing is left.
+    await unlink(treePath(layout, path));
+    place = { kind: 'gone' };
+  }
+  const treePresent = place.kind !== 'gone';
+  return { place, present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
 }
 
 /** The place in the history for the replaced tree; null if it is not to be kept. */
@@ -105,7 +129,7 @@ async function placeForOld(
   { kind }: PublishMethod,
   { isRetired, isReplaced }: Readonly<Record<'isRetired' | 'isReplaced', boolean>>,
 ): Promise<string | null> {
-  if (kind !== 'exchange' && kind !== 'rename') return null;
+  if (kind !== 'exchange' && kind !== 'link' && kind !== 'rename') return null;
   if (isRetired) return freeHistoryPath(context, path, 'retired');
   return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
 }
@@ -174,21 +198,23 @@ async function prepareStage(
     readonly manifest: Manifest;
     readonly present: Manifest | null;
     readonly treePresent: boolean;
+    readonly isLinked: boolean;
     readonly keptTo: string | null;
   },
 ): Promise<void> {
-  const { method, changes, manifest, present, treePresent, keptTo } = wanted;
+  const { method, changes, manifest, present, treePresent, isLinked, keptTo } = wanted;
   if (method.kind === 'first' && treePresent) await retireTree(context, path);
-  if (method.kind === 'exchange') await linkUnchanged(stage, path, manifest, changes);
+  if (isWhole(method)) await linkUnchanged(stage, path, manifest, changes);
   if (method.kind === 'in-place' || method.kind === 'rename') {
     const { added, changed, removed } = changes;
     const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
     await refuseLinks(context.layout, folders);
   }
-  if (method.kind === 'rename' && keptTo !== null && present !== null) {
-    await stage.keepPublished(present.files.map((file) => file.path));
+  const isKeptByLinks = keptTo !== null && (method.kind === 'rename' || (isWhole(method) && isLinked));
+  if (!isKeptByLinks) return;
+  await stage.keepPublished();
+  if (present !== null)
     await writeFile(join(stage.folder, STAGED.keptManifest), formatManifest(present), { flag: 'wx' });
-  }
 }
 
 /** Someone may have changed meanwhile what is linked. */
@@ -203,13 +229,25 @@ async function linkUnchanged(
   if (modified !== null) throw changedMeanwhile(modified, path);
 }
 
-async function intentFor(
-  method: PublishMethod,
-  path: string,
-  stage: Stage,
-  removed: readonly string[],
-  keptTo: string | null,
-): Promise<Intent> {
+async function intentFor({
+  method,
+  path,
+  stage,
+  removed,
+  keptTo,
+  place,
+}: {
+  readonly method: PublishMethod;
+  readonly path: string;
+  readonly stage: Stage;
+  readonly removed: readonly string[];
+  readonly keptTo: string | null;
+  readonly place: TreePlace;
+}): Promise<Intent> {
+  const replaced =
+    place.kind === 'link'
+      ? { displacedTo: null, keptTo, unlinked: place.name }
+      : { displacedTo: keptTo, keptTo: null, unlinked: null };
   switch (method.kind) {
     case 'manifest':
       return { how: 'manifest', path };
@@ -225,8 +263,10 @@ async function intentFor(
         how: 'exchange',
         path,
         stagedInode: await inodeOf(join(stage.folder, STAGED.tree)),
-        displacedTo: keptTo,
+        ...replaced,
       };
+    case 'link':
+      return { how: 'link', path, linked: await stage.link(path), ...replaced };
     case 'rename':
       return { how: 'rename', path, removed, keptTo };
   }

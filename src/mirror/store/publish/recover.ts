@@ -1,9 +1,15 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
-import { completeIntent, type IntentContext, isApplied, removeStage } from './apply-intent.ts';
+import {
+  completeIntent,
+  type IntentContext,
+  isApplied,
+  removeStage,
+  removeUnpublished,
+} from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { tryToPass } from './gate.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
@@ -57,7 +63,7 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
         await complete(context, stage, intent, mark);
         completed.push(intent.path);
       } else {
-        await rm(stage, { recursive: true, force: true });
+        await removeUnpublished(context.layout, stage);
       }
     } catch (error) {
       for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);

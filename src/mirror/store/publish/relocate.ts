@@ -1,4 +1,4 @@
-import { lstat, writeFile } from 'node:fs/promises';
+import { lstat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -8,7 +8,10 @@ import { type Intent, STAGED } from './intent.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { openStage } from './stage.ts';
+import { linkText, treeAt } from '../published-tree.ts';
+import { openStage, type Stage } from './stage.ts';
+
+type Relocation = Extract<Intent, { how: 'relocate' }>;
 
 /** Moves a tree and its manifest, if it has one, from the mirror to the dated history. */
 export async function retireTree(context: PublishContext, path: string): Promise<void> {
@@ -43,6 +46,7 @@ async function relocateTree(
   refuseUnrecovered(context, path);
   await onDisk(`moving ${path}`, async () => {
     const tree = await unlessMissing(lstat(treePath(context.layout, path)));
+    const place = treeAt(context.layout, path);
     const present = await readManifest(manifestPath(context.layout, path));
     const intent: Intent = {
       how: 'relocate',
@@ -50,10 +54,17 @@ async function relocateTree(
       treeTo,
       manifestTo,
       treeInode: tree?.ino ?? null,
+      linked: 'name' in place ? place.name : null,
       repositoryId: present?.repository.id ?? null,
     };
     await commitAlone(context, intent, manifest);
   });
+}
+
+/** Makes ready what takes the place of a link: another one to the same tree, or, in the history, links to its files. */
+async function stageLinked(stage: Stage, { treeTo }: Relocation, linked: string): Promise<void> {
+  if (!treeTo.startsWith('mirror/')) return stage.keepPublished();
+  await symlink(linkText(treeTo.slice('mirror/'.length), linked), join(stage.folder, STAGED.link));
 }
 
 /** Carries out an intent that needs no staged files, but perhaps a manifest. */
@@ -70,6 +81,8 @@ async function commitAlone(
       if (manifest !== null) {
         await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
       }
+      if (intent.how === 'relocate' && intent.linked !== null)
+        await stageLinked(stage, intent, intent.linked);
       await commit(context, stage, intent);
     } finally {
       await stage.discard();

@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readdir } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -55,14 +55,15 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
     linkFrom: async (from, paths) => {
       await onDisk('linking files', () => linkAll(paths, (part) => ({ from, paths: part, facts: null })));
     },
-    keepPublished: (paths) =>
+    keepPublished: () =>
       onDisk('keeping the files before', async () => {
         const kept = join(folder, STAGED.kept);
         areMade = true;
         await mkdir(kept);
         const place = parentMaker(kept);
         // A file that someone took away has nothing to keep.
-        for (const path of paths) await unlessMissing(linkOrCopy(join(published, path), await place(path)));
+        for (const path of await filesIn(published))
+          await unlessMissing(linkOrCopy(join(published, path), await place(path)));
       }),
     makeView: (paths) =>
       onDisk('showing the new tree', async () => {
@@ -72,6 +73,14 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
         return view;
       }),
   };
+}
+
+/** The paths of all files in a tree, also of those that somebody else put there. */
+async function filesIn(tree: string): Promise<string[]> {
+  const entries = (await unlessMissing(readdir(tree, { recursive: true, withFileTypes: true }))) ?? [];
+  return entries
+    .filter((each) => each.isFile())
+    .map((each) => relative(tree, join(each.parentPath, each.name)));
 }
 
 /** Links that are made together by one thread. */

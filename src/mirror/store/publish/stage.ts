@@ -1,13 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, open, rename, rm, symlink, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import type { Sharing } from '../../file-work/tasks.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
+import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { removeUnpublished } from './apply-intent.ts';
 import { hasIntent, STAGED } from './intent.ts';
-import { type DirectoryLayout, treePath } from '../layout.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { refuseLinks } from '../links.ts';
+import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
 import type { DedupCandidates } from './dedup.ts';
 
@@ -55,10 +59,12 @@ export interface Stage {
   readonly linkPublished: (files: readonly ManifestFile[]) => Promise<string | null>;
   /** Hard-links the files of a tree elsewhere into the new tree. */
   readonly linkFrom: (tree: string, paths: readonly string[]) => Promise<void>;
-  /** Makes a tree of hard links to the published files, beside the new tree. */
-  readonly keepPublished: (paths: readonly string[]) => Promise<void>;
+  /** Makes a tree of hard links to all published files, beside the new tree. */
+  readonly keepPublished: () => Promise<void>;
   /** Makes the whole new tree of hard links beside it, to be looked at: staged files, and published ones where none is staged. */
   readonly makeView: (paths: readonly string[]) => Promise<string>;
+  /** Puts the whole new tree where a link is to lead to it, and makes that link. @param path the target @returns the tree's name */
+  readonly link: (path: string) => Promise<string>;
   /** Removes everything, unless its publishing was begun: then the store brings it to its end. */
   readonly discard: () => Promise<void>;
 }
@@ -98,7 +104,7 @@ export async function openStage(
   const name = randomUUID();
   const folder = join(layout.staging, name);
   const tree = join(folder, STAGED.tree);
-  const published = treePath(layout, currentPath);
+  const published = publishedTree(layout, currentPath);
   // Before it is there: a recovery may look at any time.
   inUse.add(name);
   await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
@@ -117,12 +123,22 @@ export async function openStage(
     linkFrom: links.linkFrom,
     keepPublished: links.keepPublished,
     makeView: links.makeView,
+    link: (path) =>
+      onDisk('making a link to a tree', async () => {
+        const treeName = treeNameOf(folder);
+        const place = linkedTree(layout, treeName);
+        await refuseLinks(layout, [dirname(placeBelowRoot(treeName))]);
+        await makeFolders(dirname(place));
+        await symlink(linkText(path, treeName), join(folder, STAGED.link));
+        await rename(tree, place);
+        return treeName;
+      }),
     discard: async () => {
       try {
         await onDisk('removing a stage', async () => {
           // A stage that was published is gone.
           if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
-          const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+          const remove = (): Promise<void> => removeUnpublished(layout, folder);
           await (links.exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
         });
       } finally {

@@ -4,8 +4,13 @@ import { join } from 'node:path';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { LeasedError } from '../leases/lease.ts';
 import type { RetentionPolicy } from '../../plan/retention.ts';
+import { leavesTree } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
+import { readIntent } from './intent.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { isLinkedTo } from '../published-tree.ts';
+import { removeTree } from '../unlinked-trees.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
 /** The rules for removing replaced trees and history. Times in milliseconds. */
@@ -33,6 +38,16 @@ export async function sweep(
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
+/** Removes what a publish has left, the tree that no link leads to any more first: this names it. */
+async function removeTrash(layout: DirectoryLayout, place: string): Promise<void> {
+  const intent = await readIntent(place);
+  const tree = intent === null ? null : leavesTree(intent);
+  if (intent !== null && tree !== null) {
+    if (!isLinkedTo(layout, intent.path, tree)) await removeTree(layout, tree);
+  }
+  await rm(place, { recursive: true, force: true });
+}
+
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
 async function sweepTrash(
   { layout, gate, now }: PublishContext,
@@ -45,8 +60,7 @@ async function sweepTrash(
     return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
   });
   try {
-    for (const name of due)
-      await gate.pass(() => rm(join(layout.trash, name), { recursive: true, force: true }), signal);
+    for (const name of due) await gate.pass(() => removeTrash(layout, join(layout.trash, name)), signal);
   } catch (error) {
     if (!(error instanceof LeasedError)) throw error;
   }

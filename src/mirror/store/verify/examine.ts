@@ -10,7 +10,8 @@ import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type Difference, differencesOf, foldersOf, type FoundEntry, type FoundFile } from './drift.ts';
 import type { ManifestFile } from '../manifest.ts';
-import { type DirectoryLayout, treePath } from '../layout.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import { publishedTree } from '../published-tree.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 
 /** How closely a tree is looked at: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
@@ -78,7 +79,7 @@ export async function examinePublished(
     const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
     if (found?.isSymbolicLink() === true) return { isGone: true, differences: [] };
   }
-  return examineTree(treePath(layout, path), files, options);
+  return examineTree(publishedTree(layout, path), files, options);
 }
 
 function* foundIn(walked: Walked): Generator<FoundEntry> {

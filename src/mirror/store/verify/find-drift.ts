@@ -36,9 +36,14 @@ export async function findDrift(
   return differences ?? [{ path: '.', kind: 'missing' }];
 }
 
-/** The target that a path below `mirror/` belongs to; null for none. */
-export async function targetOf(layout: DirectoryLayout, path: string): Promise<string | null> {
-  for (let folder = path; folder !== '.'; folder = dirname(folder)) {
+/** The target that a path below the directory belongs to; null for none. */
+export async function targetOf(
+  { layout, linked }: Pick<PublishContext, 'layout' | 'linked'>,
+  path: string,
+): Promise<string | null> {
+  const [top, ...names] = path.split('/');
+  if (top === 'trees') return linked.get(names[1] ?? '') ?? null;
+  for (let folder = names.join('/'); folder !== '.' && folder !== ''; folder = dirname(folder)) {
     // What cannot even be asked about, as its name is too long with the manifest's ending, is no target.
     const found = await lstat(manifestPath(layout, folder)).catch(() => null);
     if (found !== null) return folder;

@@ -43,6 +43,7 @@ async function watched(): Promise<Watched> {
   const errors: MirrorError[] = [];
   const watch = await watchTrees(
     root,
+    ['.'],
     (path) => hints.add(path),
     (error) => errors.push(error),
   );
@@ -208,6 +209,7 @@ describe('the watch on published trees', () => {
     const hints: string[] = [];
     const watch = await watchTrees(
       root,
+      ['.'],
       (path) => hints.push(path),
       () => {},
     );
@@ -223,7 +225,7 @@ function watchWithin(limits: { watches: number; instances: number }, root: strin
   const script =
     `const { watchTrees } = await import(${JSON.stringify(WATCH_SOURCE)});` +
     `const errors = []; const hints = [];` +
-    `const watch = await watchTrees(${JSON.stringify(root)}, (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `const watch = await watchTrees(${JSON.stringify(root)}, ['.'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
     `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'probe'))}, '');` +
     `setTimeout(async () => { await watch.close(); console.log(JSON.stringify({ errors, hints })); }, 300);`;
   const { stdout } = spawnSync(

@@ -239,13 +239,21 @@ describe('recovery', () => {
       mode === 'rename' && isPublished
         ? ({ how: 'rename', path: PATH, removed: ['gone.txt'], keptTo: null } as const)
         : isPublished
-          ? ({ how: 'exchange', path: PATH, stagedInode: ino, displacedTo: null } as const)
+          ? ({
+              how: 'exchange',
+              path: PATH,
+              stagedInode: ino,
+              displacedTo: null,
+              keptTo: null,
+              unlinked: null,
+            } as const)
           : ({ how: 'first', path: PATH } as const);
     await writeIntent(stage.folder, intent);
     if (at === 'after') {
       const context = {
         layout: store.layout,
         native: bindNativeCalls(),
+        canExchange: true,
         trashUntilMs: () => 0,
         inUse: new Set<string>(),
       };

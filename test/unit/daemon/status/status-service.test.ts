@@ -50,6 +50,7 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
     monitor: new PullMonitor(),
     store: {
       canExchange: true,
+      publishesWhole: true,
       leases: () => Promise.resolve([]),
       published: async () => {
         fails(parts.disk);

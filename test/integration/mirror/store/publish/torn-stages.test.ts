@@ -1,5 +1,5 @@
-import { lstat, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { lstat, mkdir, readdir, readFile, readlink, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -7,6 +7,9 @@ import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/man
 import { formatManifest } from '../../../../../src/mirror/store/manifest-text.ts';
 import { openStore } from '../../../../../src/mirror/store/open-store.ts';
 import { type Intent, STAGED, writeIntent } from '../../../../../src/mirror/store/publish/intent.ts';
+import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
+import { linkedTree } from '../../../../../src/mirror/store/published-tree.ts';
+import type { Stage } from '../../../../../src/mirror/store/publish/stage.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -23,7 +26,7 @@ const OLD = { 'a.txt': 'old a', 'b.txt': 'old b' };
 type Files = Readonly<Record<string, string>>;
 type Kind = Exclude<Intent['how'], 'rename' | 'relocate'> | 'removal';
 
-const KINDS: readonly Kind[] = ['first', 'exchange', 'in-place', 'removal', 'manifest'];
+const KINDS: readonly Kind[] = ['first', 'exchange', 'link', 'in-place', 'removal', 'manifest'];
 
 async function opened(directory: string): Promise<MirrorStore> {
   const store = await openStore({
@@ -47,6 +50,7 @@ function manifestOf(files: readonly ManifestFile[], fingerprint: string): Manife
 const NEXT: Readonly<Record<Kind, { readonly next: Files; readonly staged: Files }>> = {
   first: { next: { 'a.txt': 'new a' }, staged: { 'a.txt': 'new a' } },
   exchange: { next: { 'a.txt': 'new a', 'c.txt': 'new c' }, staged: { 'a.txt': 'new a', 'c.txt': 'new c' } },
+  link: { next: { 'a.txt': 'new a', 'c.txt': 'new c' }, staged: { 'a.txt': 'new a', 'c.txt': 'new c' } },
   'in-place': { next: { ...OLD, 'a.txt': 'new a' }, staged: { 'a.txt': 'new a' } },
   removal: { next: { 'b.txt': 'old b' }, staged: {} },
   manifest: { next: OLD, staged: {} },
@@ -75,7 +79,7 @@ async function cutOff(kind: Kind): Promise<CutOff> {
   }
   const manifest = join(stage.folder, STAGED.manifest);
   await writeFile(manifest, formatManifest(manifestOf(files, 'new')));
-  await writeIntent(stage.folder, await intentOf(kind, stage.folder));
+  await writeIntent(stage.folder, await intentOf(kind, stage));
   await store.close();
   return { directory, stage: stage.folder, kind };
 }
@@ -90,14 +94,17 @@ async function publishOld(store: MirrorStore): Promise<ManifestFile[]> {
   return files;
 }
 
-async function intentOf(kind: Kind, stage: string): Promise<Intent> {
-  const inodeOf = async (name: string): Promise<number> => (await lstat(join(stage, name))).ino;
+async function intentOf(kind: Kind, stage: Stage): Promise<Intent> {
+  const inodeOf = async (name: string): Promise<number> => (await lstat(join(stage.folder, name))).ino;
+  const replaced = { displacedTo: null, keptTo: null, unlinked: null };
   const both = { path: PATH, manifestInode: await inodeOf(STAGED.manifest) };
   switch (kind) {
     case 'first':
       return { how: 'first', stagedInode: await inodeOf(STAGED.tree), ...both };
     case 'exchange':
-      return { how: 'exchange', stagedInode: await inodeOf(STAGED.tree), displacedTo: null, ...both };
+      return { how: 'exchange', stagedInode: await inodeOf(STAGED.tree), ...replaced, ...both };
+    case 'link':
+      return { how: 'link', linked: await stage.link(PATH), ...replaced, ...both };
     case 'in-place': {
       const stagedInode = await inodeOf(join(STAGED.tree, 'a.txt'));
       return { how: 'in-place', file: 'a.txt', isRemoval: false, stagedInode, ...both };
@@ -131,7 +138,7 @@ async function afterwards({ directory }: CutOff): Promise<{
     recovered: store.recovered,
     tree: await treeOf(directory),
     fingerprint: (await store.manifest(PATH))?.fingerprint,
-    left: await readdir(store.layout.staging),
+    left: [...(await readdir(store.layout.staging)), ...(await lonelyTrees(directory))],
   };
 }
 
@@ -144,18 +151,33 @@ function after(kind: Kind): Awaited<ReturnType<typeof afterwards>> {
   return { recovered: [PATH], tree: NEXT[kind].next, fingerprint: 'new', left: [] };
 }
 
+/** Where the new tree of a stage lies. */
+async function newTreeOf(stage: string): Promise<string> {
+  const isLink = (await lstat(join(stage, STAGED.link)).catch(() => null)) !== null;
+  if (!isLink) return join(stage, STAGED.tree);
+  return linkedTree(layoutOf(join(stage, '../../..')), basename(stage));
+}
+
+/** The trees that nothing leads to. */
+async function lonelyTrees(directory: string): Promise<string[]> {
+  const trees = await readdir(join(directory, 'trees'), { recursive: true }).catch(() => []);
+  const link = await readlink(join(directory, 'mirror', PATH)).catch(() => '');
+  return trees.filter((path) => path.split('/').length === 2 && !link.endsWith(path));
+}
+
 const TEARS: Readonly<Record<string, (stage: string) => Promise<void>>> = {
   'nothing torn': () => Promise.resolve(),
   'an empty manifest': (stage) => truncate(join(stage, STAGED.manifest)),
   'half a manifest': (stage) => truncate(join(stage, STAGED.manifest), 100),
   'no manifest': (stage) => rm(join(stage, STAGED.manifest)),
   'an empty tree': async (stage) => {
-    await rm(join(stage, STAGED.tree), { recursive: true });
-    await mkdir(join(stage, STAGED.tree));
+    const tree = await newTreeOf(stage);
+    await rm(tree, { recursive: true });
+    await mkdir(tree);
   },
-  'no tree': (stage) => rm(join(stage, STAGED.tree), { recursive: true }),
+  'no tree': async (stage) => rm(await newTreeOf(stage), { recursive: true }),
   'neither tree nor manifest': async (stage) => {
-    await rm(join(stage, STAGED.tree), { recursive: true });
+    await rm(await newTreeOf(stage), { recursive: true });
     await rm(join(stage, STAGED.manifest));
   },
   'half an intent': (stage) => truncate(join(stage, 'intent.json'), 20),
@@ -198,6 +220,10 @@ async function takeStep({ directory, stage, kind }: CutOff): Promise<void> {
       await rename(published, `${stage}/old`);
       await rename(staged, published);
       return rename(`${stage}/old`, staged);
+    case 'link':
+      await rename(published, `${stage}/old`);
+      await rename(join(stage, STAGED.link), published);
+      return rename(`${stage}/old`, join(stage, STAGED.link));
     case 'in-place':
       return rename(join(staged, 'a.txt'), join(published, 'a.txt'));
     case 'removal':
@@ -213,13 +239,16 @@ async function placeManifest({ directory, stage }: CutOff): Promise<void> {
 }
 
 describe('a publish that was cut off after its first step', () => {
-  it.each(['first', 'exchange', 'in-place', 'removal'] as const)('(%s) gets its manifest', async (kind) => {
-    const cut = await cutOff(kind);
-    await takeStep(cut);
-    expect(await afterwards(cut)).toEqual(after(kind));
-  });
+  it.each(['first', 'exchange', 'link', 'in-place', 'removal'] as const)(
+    '(%s) gets its manifest',
+    async (kind) => {
+      const cut = await cutOff(kind);
+      await takeStep(cut);
+      expect(await afterwards(cut)).toEqual(after(kind));
+    },
+  );
 
-  it.each(['first', 'exchange', 'in-place'] as const)(
+  it.each(['first', 'exchange', 'link', 'in-place'] as const)(
     '(%s) gets its tree where only the name of its manifest has reached the disk',
     async (kind) => {
       const cut = await cutOff(kind);

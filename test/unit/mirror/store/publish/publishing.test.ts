@@ -15,6 +15,7 @@ function chosen(fields: Partial<PublishSituation>): string {
     canExchange: true,
     isPublished: true,
     isOccupied: false,
+    isLinked: false,
     isDamaged: false,
     keepsOld: false,
     changes: changes(),
@@ -55,6 +56,17 @@ describe('how a change is published', () => {
     ['one changed file with publish: exchange', { changes: one, mode: 'exchange' }, 'exchange'],
     ['one changed file with publish: rename', { changes: one, mode: 'rename' }, 'rename'],
     ['two changed files', { changes: two }, 'exchange'],
+    ['the first time with publish: link', { isPublished: false, changes: two, mode: 'link' }, 'link'],
+    ['one changed file with publish: link', { changes: one, mode: 'link', isLinked: true }, 'link'],
+    ['nothing but facts with publish: link', { mode: 'link', isLinked: true }, 'manifest'],
+    ['nothing but facts of a folder with publish: link', { mode: 'link' }, 'link'],
+    ['one changed file where a link is', { changes: one, isLinked: true }, 'exchange'],
+    [
+      'two changed files where a link is, no swapping',
+      { changes: two, isLinked: true, canExchange: false },
+      'exchange',
+    ],
+    ['nothing but facts where a link is', { isLinked: true }, 'manifest'],
     ['two changed files, no swapping', { changes: two, canExchange: false }, 'rename'],
     ['two changed files with publish: rename', { changes: two, mode: 'rename' }, 'rename'],
     ['a file that was renamed', { changes: changes({ added: ['b'], removed: ['a'] }) }, 'exchange'],
@@ -117,30 +129,41 @@ describe('how a change is published', () => {
           ),
         ),
       ].sort();
-    const mode = fc.constantFrom<PublishMode>('auto', 'exchange', 'rename');
+    const mode = fc.constantFrom<PublishMode>('auto', 'exchange', 'rename', 'link');
     fc.assert(
-      fc.property(tree, tree, mode, fc.boolean(), (before, after, publish, canExchange) => {
-        const found = treeChanges(before, after);
-        const method = choosePublishMethod({
-          mode: publish,
-          canExchange,
-          isPublished: true,
-          isOccupied: false,
-          isDamaged: false,
-          keepsOld: false,
-          changes: found,
-          files: after,
-        });
-        const all = [...found.added, ...found.changed, ...found.removed];
-        expect(method.kind === 'manifest').toBe(all.length === 0);
-        if (method.kind === 'exchange') expect([canExchange, publish === 'rename']).toEqual([true, false]);
-        if (publish !== 'auto' || all.length !== 1) expect(method.kind).not.toBe('in-place');
-        if (method.kind !== 'in-place') return;
-        expect(all).toEqual([method.file]);
-        expect(method.isRemoval).toBe(found.removed.length === 1);
-        const stay = folders([...before, manifestFile('x')]);
-        expect(folders([...after, manifestFile('x')])).toEqual(stay);
-      }),
+      fc.property(
+        tree,
+        tree,
+        mode,
+        fc.boolean(),
+        fc.boolean(),
+        (before, after, publish, canExchange, isLinked) => {
+          const found = treeChanges(before, after);
+          const method = choosePublishMethod({
+            mode: publish,
+            canExchange,
+            isPublished: true,
+            isOccupied: false,
+            isLinked,
+            isDamaged: false,
+            keepsOld: false,
+            changes: found,
+            files: after,
+          });
+          const all = [...found.added, ...found.changed, ...found.removed];
+          expect(method.kind === 'manifest').toBe(all.length === 0 && (publish !== 'link' || isLinked));
+          expect(method.kind === 'link').toBe(publish === 'link' && method.kind !== 'manifest');
+          if (method.kind === 'exchange')
+            expect((canExchange && publish !== 'rename') || isLinked).toBe(true);
+          if (isLinked) expect(['manifest', 'link', 'exchange']).toContain(method.kind);
+          if (publish !== 'auto' || all.length !== 1) expect(method.kind).not.toBe('in-place');
+          if (method.kind !== 'in-place') return;
+          expect(all).toEqual([method.file]);
+          expect(method.isRemoval).toBe(found.removed.length === 1);
+          const stay = folders([...before, manifestFile('x')]);
+          expect(folders([...after, manifestFile('x')])).toEqual(stay);
+        },
+      ),
       { numRuns: 1000 },
     );
   });

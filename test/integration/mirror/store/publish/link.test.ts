@@ -1,0 +1,423 @@
+import { createHash } from 'node:crypto';
+import {
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import type { RetentionPolicy } from '../../../../../src/mirror/plan/retention.ts';
+import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import type { Manifest, ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
+import { formatManifest } from '../../../../../src/mirror/store/manifest-text.ts';
+import { openStore } from '../../../../../src/mirror/store/open-store.ts';
+import {
+  applyIntent,
+  completeIntent,
+  isApplied,
+} from '../../../../../src/mirror/store/publish/apply-intent.ts';
+import { type Intent, STAGED } from '../../../../../src/mirror/store/publish/intent.ts';
+import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
+import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
+import { manifestWith } from '../../../../support/builders.ts';
+import { temporaryFolder } from '../../../../support/temporary.ts';
+
+const PATH = 'Accounting/main';
+const TIME_MS = Date.UTC(2025, 0, 1);
+const GRACE_MS = 60_000;
+
+type Files = Readonly<Record<string, string>>;
+
+const KEPT: RetentionPolicy = { retired: { kind: 'forever' }, replaced: { kind: 'off' } };
+
+interface Opened {
+  readonly directory: string;
+  readonly store: MirrorStore;
+  /** Makes all grace end, and sweeps. */
+  readonly sweepLater: () => Promise<void>;
+}
+
+async function opened(
+  directory: string,
+  publish: PublishMode = 'link',
+  retention: RetentionPolicy = KEPT,
+): Promise<Opened> {
+  let nowMs = Date.now();
+  const store = await openStore({
+    directory,
+    publish,
+    readerGraceMs: GRACE_MS,
+    retention,
+    now: () => nowMs,
+  });
+  onTestFinished(() => store.close().catch(() => {}));
+  return {
+    directory,
+    store,
+    sweepLater: async () => {
+      nowMs += GRACE_MS;
+      await store.sweep(nowMs);
+    },
+  };
+}
+
+function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
+  const repository = { id: repositoryId, name: 'Accounting', fullName: 'Accounting', url: null };
+  const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
+  return manifestWith({ repository, ...times, fingerprint: 'f', archiveBytes: 1, files });
+}
+
+async function publish({ store }: Opened, files: Files, repositoryId?: string): Promise<string> {
+  const published = repositoryId === undefined ? await store.manifest(PATH) : null;
+  const previous = new Map(published?.files.map((file) => [file.path, file]));
+  const stage = await store.stage(PATH);
+  try {
+    const inventory: ManifestFile[] = [];
+    for (const [name, text] of Object.entries(files)) {
+      const before = previous.get(name);
+      const isSame = before?.sha256 === createHash('sha256').update(text).digest('hex');
+      inventory.push(isSame ? before : await stage.write(name, TIME_MS, [Buffer.from(text)]));
+    }
+    const manifest = manifestOf(inventory, repositoryId);
+    return (await store.publish(stage, PATH, manifest, { rewritten: [], isDamaged: false })).method;
+  } finally {
+    await stage.discard();
+  }
+}
+
+async function filesIn(root: string): Promise<Files> {
+  const files: Record<string, string> = {};
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) continue;
+    const file = join(entry.parentPath, entry.name);
+    files[file.slice(root.length + 1)] = await readFile(file, 'utf8');
+  }
+  return files;
+}
+
+const placeIn = (directory: string, path = PATH): string => join(directory, 'mirror', path);
+
+/** The trees that lie in `trees/`, by their names. */
+async function treesIn(directory: string): Promise<string[]> {
+  const folders = await readdir(join(directory, 'trees')).catch(() => []);
+  const names = await Promise.all(folders.map((folder) => readdir(join(directory, 'trees', folder))));
+  return names.flat();
+}
+
+async function isWhole({ store }: Opened, path = PATH): Promise<boolean> {
+  const drift = await store.findDrift(path, new AbortController().signal);
+  return Array.isArray(drift) && drift.length === 0;
+}
+
+const FIRST: Files = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
+const NEXT: Files = { ...FIRST, 'a.txt': 'ONE', 'e/f.txt': 'new' };
+
+describe('publish: link', () => {
+  it('has a relative link lead to a whole tree', async () => {
+    const mirror = await opened(await temporaryFolder());
+    expect(await publish(mirror, FIRST)).toBe('link');
+    const { directory, store } = mirror;
+    expect(await readlink(placeIn(directory))).toMatch(/^\.\.\/\.\.\/trees\/[0-9a-f]{2}\/[0-9a-f-]{36}$/);
+    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    expect((await store.published()).map(({ path, treePresent }) => [path, treePresent])).toEqual([
+      [PATH, true],
+    ]);
+    expect(await isWhole(mirror)).toBe(true);
+    expect(await readdir(store.layout.staging)).toEqual([]);
+    expect(await readdir(store.layout.trash)).toEqual([]);
+  });
+
+  it.each<[string, Files]>([
+    ['one changed file', { ...FIRST, 'a.txt': 'ONE' }],
+    ['several changes', NEXT],
+    ['a file that becomes a folder', { 'a.txt/x': 'one' }],
+  ])(
+    'replaces the link for %s, and leaves the old tree as it was to who resolved it',
+    async (_name, next) => {
+      const mirror = await opened(await temporaryFolder());
+      await publish(mirror, FIRST);
+      const before = await realpath(placeIn(mirror.directory));
+      const inode = (await lstat(join(before, 'b/c.txt'))).ino;
+      expect(await publish(mirror, next)).toBe('link');
+      const after = await realpath(placeIn(mirror.directory));
+      expect(after).not.toBe(before);
+      expect(await filesIn(after)).toEqual(next);
+      expect(await filesIn(before)).toEqual(FIRST);
+      if ('b/c.txt' in next) expect((await lstat(join(after, 'b/c.txt'))).ino).toBe(inode);
+      await mirror.store.sweep(Date.now());
+      expect(await filesIn(before)).toEqual(FIRST);
+      await mirror.sweepLater();
+      expect(await treesIn(mirror.directory)).toHaveLength(1);
+      expect(await readdir(mirror.store.layout.trash)).toEqual([]);
+      expect(await filesIn(placeIn(mirror.directory))).toEqual(next);
+    },
+  );
+
+  it('changes nothing but the manifest where nothing else changes', async () => {
+    const mirror = await opened(await temporaryFolder());
+    await publish(mirror, FIRST);
+    const before = await readlink(placeIn(mirror.directory));
+    expect(await publish(mirror, FIRST)).toBe('manifest');
+    expect(await readlink(placeIn(mirror.directory))).toBe(before);
+  });
+
+  it.each<[PublishMode, PublishMode, string]>([
+    ['auto', 'link', 'link'],
+    ['rename', 'link', 'link'],
+    ['link', 'auto', 'exchange'],
+    ['link', 'rename', 'exchange'],
+  ])('takes over what was published with %s when it is %s', async (from, to, method) => {
+    const directory = await temporaryFolder();
+    const before = await opened(directory, from);
+    await publish(before, FIRST);
+    const inode = (await lstat(join(placeIn(directory), 'b/c.txt'))).ino;
+    await before.store.close();
+    const after = await opened(directory, to);
+    expect(await isWhole(after)).toBe(true);
+    expect(await publish(after, NEXT)).toBe(method);
+    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+    expect((await lstat(join(placeIn(directory), 'b/c.txt'))).ino).toBe(inode);
+    expect((await lstat(placeIn(directory))).isSymbolicLink()).toBe(to === 'link');
+    await after.sweepLater();
+    expect(await treesIn(directory)).toHaveLength(to === 'link' ? 1 : 0);
+    expect(await readdir(after.store.layout.trash)).toEqual([]);
+  });
+
+  it('retires a tree with what others put into it, and leaves it to who resolved the link', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory, store } = mirror;
+    await publish(mirror, FIRST);
+    const resolved = await realpath(placeIn(directory));
+    await writeFile(join(resolved, 'stray.txt'), 'stray');
+    await store.retire(PATH);
+    expect(await lstat(placeIn(directory)).catch(() => null)).toBeNull();
+    const [entry] = await readHistory(store.layout);
+    expect(entry?.kind).toBe('retired');
+    expect((await lstat(entry?.tree ?? '')).isDirectory()).toBe(true);
+    expect(await filesIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+    expect(await filesIn(resolved)).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+    await mirror.sweepLater();
+    expect(await treesIn(directory)).toEqual([]);
+    expect(await filesIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
+  });
+
+  it('keeps a replaced tree in the history', async () => {
+    const replaced = { kind: 'count', count: 9 } as const;
+    const mirror = await opened(await temporaryFolder(), 'link', { ...KEPT, replaced });
+    await publish(mirror, FIRST);
+    await publish(mirror, NEXT);
+    const [entry] = await readHistory(mirror.store.layout);
+    expect([entry?.kind, entry?.treePresent]).toEqual(['replaced', true]);
+    expect(await filesIn(entry?.tree ?? '')).toEqual(FIRST);
+    expect(await readFile(entry?.manifest ?? '', 'utf8')).toContain('a.txt');
+  });
+
+  it('moves a target by another link to the same tree', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory, store } = mirror;
+    await publish(mirror, FIRST);
+    const resolved = await realpath(placeIn(directory));
+    const manifest = await store.manifest(PATH);
+    const to = 'example.org/team/Finance/main';
+    await store.move(PATH, to, manifest as Manifest);
+    expect(await realpath(placeIn(directory, to))).toBe(resolved);
+    expect(await lstat(placeIn(directory, 'Accounting')).catch(() => null)).toBeNull();
+    expect(await isWhole(mirror, to)).toBe(true);
+    const name = resolved.split('/').at(-1) ?? '';
+    expect(await store.targetOf(`trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
+    await mirror.sweepLater();
+    expect(await filesIn(placeIn(directory, to))).toEqual(FIRST);
+  });
+
+  it('takes the place of another repository, whose tree goes to the history', async () => {
+    const mirror = await opened(await temporaryFolder());
+    await publish(mirror, FIRST);
+    expect(await publish(mirror, NEXT, 'id-2')).toBe('link');
+    expect(await filesIn(placeIn(mirror.directory))).toEqual(NEXT);
+    const [entry] = await readHistory(mirror.store.layout);
+    expect(await filesIn(entry?.tree ?? '')).toEqual(FIRST);
+  });
+
+  it('knows which target a tree belongs to, also after a start', async () => {
+    const directory = await temporaryFolder();
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    const [name = ''] = await treesIn(directory);
+    const hint = `trees/${name.slice(0, 2)}/${name}/b/c.txt`;
+    expect(await mirror.store.targetOf(hint)).toBe(PATH);
+    await mirror.store.close();
+    const { store } = await opened(directory);
+    await store.inventory();
+    expect(await store.targetOf(hint)).toBe(PATH);
+    expect(await store.targetOf('mirror/Accounting/main/b')).toBe(PATH);
+    expect(await store.targetOf('trees/00')).toBeNull();
+    expect(await store.targetOf('mirror/Accounting')).toBeNull();
+  });
+
+  it('puts a tree in the place of a link that leads nowhere any more', async () => {
+    for (const mode of ['link', 'auto', 'rename'] as const) {
+      const directory = await temporaryFolder();
+      const before = await opened(directory);
+      await publish(before, FIRST);
+      await before.store.close();
+      await rm(join(directory, 'trees'), { recursive: true });
+      const mirror = await opened(directory, mode);
+      expect((await mirror.store.published()).map(({ treePresent }) => treePresent)).toEqual([false]);
+      const stage = await mirror.store.stage(PATH);
+      const file = await stage.write('a.txt', TIME_MS, [Buffer.from('again')]);
+      await mirror.store.publish(stage, PATH, manifestOf([file]), { rewritten: [], isDamaged: false });
+      await stage.discard();
+      expect(await filesIn(placeIn(directory))).toEqual({ 'a.txt': 'again' });
+    }
+  });
+
+  it.each([
+    ['out of the directory', '/etc'],
+    ['to a tree by another way', '../../mirror/../trees/aa/aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'],
+    ['to where no tree of its own lies', '../../trees'],
+  ])('works through no link that leads %s', async (_name, text) => {
+    const directory = await temporaryFolder();
+    const mirror = await opened(directory);
+    await mkdir(dirname(placeIn(directory)), { recursive: true });
+    await symlink(text, placeIn(directory));
+    await expect(publish(mirror, FIRST)).rejects.toMatchObject({ code: 'disk.changed' });
+    expect(await readlink(placeIn(directory))).toBe(text);
+  });
+
+  it('keeps no replaced trees in a directory that was copied or restored, as nothing says when they are to go', async () => {
+    const directory = await temporaryFolder();
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    await publish(mirror, NEXT);
+    expect(await treesIn(directory)).toHaveLength(2);
+    await mirror.store.close();
+    await rm(join(directory, '.workbook-mirror'), { recursive: true });
+    const again = await opened(directory);
+    expect(await treesIn(directory)).toHaveLength(1);
+    expect(await filesIn(placeIn(directory))).toEqual(NEXT);
+    expect(await isWhole(again)).toBe(true);
+  });
+
+  it('neither writes nor removes through a link in `trees`', async () => {
+    const directory = await temporaryFolder();
+    const elsewhere = await temporaryFolder();
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    const [old = ''] = await treesIn(directory);
+    await publish(mirror, NEXT);
+    await mkdir(join(elsewhere, old));
+    await writeFile(join(elsewhere, old, 'theirs.txt'), 'theirs');
+    const folder = join(directory, 'trees', old.slice(0, 2));
+    await rename(folder, `${folder}-moved`);
+    await symlink(elsewhere, folder);
+    await expect(mirror.sweepLater()).rejects.toMatchObject({ code: 'disk.changed' });
+    expect(await readdir(elsewhere)).toEqual([old]);
+    expect(await readFile(join(elsewhere, old, 'theirs.txt'), 'utf8')).toBe('theirs');
+    for (let first = 0; first < 256; first += 1) {
+      const name = first.toString(16).padStart(2, '0');
+      await symlink(elsewhere, join(directory, 'trees', name)).catch(() => {});
+    }
+    const failures: unknown[] = [];
+    for (let tried = 0; tried < 4; tried += 1)
+      await publish(mirror, { 'a.txt': `try ${tried}` }).catch((error: unknown) => failures.push(error));
+    expect(failures.length).toBeGreaterThan(0);
+    for (const failure of failures) expect(failure).toMatchObject({ code: 'disk.changed' });
+    expect(await readdir(elsewhere)).toEqual([old]);
+  });
+
+  it('leaves a tree that may be linked to where the intent of its stage cannot be read any more', async () => {
+    const directory = await temporaryFolder();
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    const [name = ''] = await treesIn(directory);
+    await mirror.store.close();
+    const stage = join(directory, '.workbook-mirror/staging', name);
+    await mkdir(stage);
+    await writeFile(join(stage, 'intent.json'), '{');
+    await opened(directory);
+    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    expect(await readdir(join(directory, '.workbook-mirror/staging'))).toEqual([]);
+  });
+
+  it('refuses to be made where `trees` is a link', async () => {
+    const directory = await temporaryFolder();
+    await (await opened(directory)).store.close();
+    await rm(join(directory, 'trees'), { recursive: true });
+    await symlink('/tmp', join(directory, 'trees'));
+    await expect(opened(directory)).rejects.toMatchObject({ code: 'disk.changed' });
+  });
+
+  it('shows a reader whole trees alone, each for as long as it likes within the grace', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const states = Array.from({ length: 30 }, (_, index): Files => {
+      const text = `state ${index}`;
+      return { 'a.txt': text, 'b/c.txt': text, [`only-${index}.txt`]: text };
+    });
+    await publish(mirror, states[0] ?? {});
+    const over = new AbortController();
+    const seen: Files[] = [];
+    const reading = (async () => {
+      while (!over.signal.aborted) seen.push(await filesIn(await realpath(placeIn(mirror.directory))));
+    })();
+    for (const state of states.slice(1)) await publish(mirror, state);
+    over.abort();
+    await reading;
+    for (const files of seen) expect(new Set(Object.values(files)).size).toBe(1);
+    for (const files of seen) expect(Object.keys(files)).toHaveLength(3);
+    await mirror.sweepLater();
+    expect(await treesIn(mirror.directory)).toHaveLength(1);
+  });
+});
+
+describe('where the file system cannot exchange two names', () => {
+  /** A stage whose link is to take the place of a folder. */
+  async function staged(): Promise<{ mirror: Opened; stage: string; intent: Intent }> {
+    const directory = await temporaryFolder();
+    const before = await opened(directory, 'auto');
+    await publish(before, FIRST);
+    await before.store.close();
+    const mirror = await opened(directory);
+    const stage = await mirror.store.stage(PATH);
+    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
+    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifestOf([file])));
+    const linked = await stage.link(PATH);
+    const intent: Intent = {
+      how: 'link',
+      path: PATH,
+      linked,
+      displacedTo: null,
+      keptTo: null,
+      unlinked: null,
+    };
+    return { mirror, stage: stage.folder, intent };
+  }
+
+  it.each([
+    ['before', 0],
+    ['between the two', 1],
+    ['after', 2],
+  ])('a link takes the place of a folder in two steps, also when it is cut off %s', async (_name, steps) => {
+    const { mirror, stage, intent } = await staged();
+    const { layout } = mirror.store;
+    const native = bindNativeCalls();
+    const context = { layout, native, canExchange: false, trashUntilMs: () => 0, inUse: new Set<string>() };
+
+    if (steps === 1) await rename(placeIn(mirror.directory), join(stage, STAGED.displaced));
+    if (steps === 2) await applyIntent(context, stage, intent);
+    expect(await isApplied(context, stage, intent)).toBe(steps > 0);
+    if (steps === 0) return;
+    await completeIntent(context, stage, intent);
+    expect(await filesIn(placeIn(mirror.directory))).toEqual({ 'a.txt': 'new' });
+    expect(await filesIn(join(stage, STAGED.displaced))).toEqual(FIRST);
+  });
+});
