@@ -9,6 +9,7 @@ import { createService } from '../server/http/service.ts';
 import type { State, StoredPass } from '../mirror/state/state.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
+import { wayToTree } from '../mirror/store/published-tree.ts';
 import { parseManifest } from '../mirror/store/manifest-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import { openStateOf, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
@@ -61,7 +62,9 @@ export async function serveReplica(stop: Stop, settings: ReplicaSettings): Promi
 
 function mirrorPort(settings: ReplicaSettings, layout: DirectoryLayout): MirrorPort {
   return {
+    directory: layout.root,
     mirror: layout.mirror,
+    wayToTree: (target) => wayToTree(layout, target),
     manifests: layout.manifests,
     parseManifest,
     records: () => readState(settings, layout, (state) => state.records(), new Map<string, TargetRecord>()),

@@ -2,6 +2,8 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
+import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { wayToTree } from '../../src/mirror/store/published-tree.ts';
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
 import {
   createReplicaLibrary,
@@ -40,6 +42,8 @@ export function replicaLibrary(
   records: ReadonlyMap<string, TargetRecord> = new Map(),
 ): ReplicaLibrary {
   const port = {
+    directory,
+    wayToTree: (target: string) => wayToTree(layoutOf(directory), target),
     mirror: join(directory, 'mirror'),
     manifests: join(directory, 'manifests'),
     parseManifest,

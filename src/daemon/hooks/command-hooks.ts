@@ -13,6 +13,7 @@ import {
   type ToldTree,
 } from '../../mirror/plan/due-hooks.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
+import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { secretsOf } from '../settings/secrets-of.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from './command.ts';
 
@@ -132,7 +133,8 @@ export async function tellTree(
   changes: readonly FileChange[] | null,
   signal: AbortSignal,
 ): Promise<number> {
-  const folder = treePath(layout, target);
+  // Not the link to it: the command has one state for as long as it runs, up to `readerGrace`.
+  const folder = publishedTree(layout, target);
   const { exitCode, lastLine, durationMs } = await runCommand({
     ...command,
     cwd: event !== 'retired' && (await isFolder(folder)) ? folder : layout.root,

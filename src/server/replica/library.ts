@@ -224,13 +224,13 @@ async function tryContent(
     return new TreeChangedError('', 'its manifest is not where it was');
   const place = findPlace(manifest.files, path) ?? pathNotFound(path);
   try {
-    const tree = await openTree(port.mirror, target.path, proofs);
+    const tree = await openTree(port, target.path, proofs);
     if (tree === null) throw new TreeChangedError('', 'its folder is not there');
     try {
       await tree.check(filesOf(place), signal);
       const onBroken = ({ path, message }: TreeChangedError): void =>
         onTrouble({ target: target.path, path, what: message });
-      const context = { mirror: port.mirror, target: target.path, proofs, identity: tree.identity, onBroken };
+      const context = { port, target: target.path, proofs, identity: tree.identity, onBroken };
       const facts = { ...context, verifiedAtMs: verifiedAtMs(manifest, await records()) };
       return { content: contentOf(facts, place) };
     } finally {

@@ -9,8 +9,12 @@ import type { TargetRecord } from '../../mirror/plan/record.ts';
 
 /** The published mirror, as a replica reads it. Nothing in it is written or locked. */
 export interface MirrorPort {
-  /** The folder of the published trees. */
+  /** The directory that all else lies in. */
+  readonly directory: string;
+  /** The folder of the published trees, or of the links to them. */
   readonly mirror: string;
+  /** The names of the folders that lead from the directory down to the tree of a target. */
+  readonly wayToTree: (target: string) => readonly string[];
   /** The folder of their manifests, `<repository>/<branch>.json`. */
   readonly manifests: string;
   /** Reads a manifest's text; null where it cannot be understood. */

@@ -5,6 +5,7 @@ import { isWorkbookName } from '../../lib/api/media-types.ts';
 import type { Manifest, ManifestFile } from '../../mirror/store/manifest.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
+import type { MirrorPort } from './manifests.ts';
 import type { Proofs } from './proofs.ts';
 import { type OpenTree, openTree, TreeChangedError } from './tree.ts';
 import { withheld } from './scans.ts';
@@ -49,9 +50,8 @@ export function filesOf(place: Place): readonly ManifestFile[] {
 }
 
 export interface PlaceContext {
-  /** The folder of the published trees. */
-  readonly mirror: string;
-  /** The target's path below it. */
+  readonly port: Pick<MirrorPort, 'directory' | 'wayToTree'>;
+  /** The target's path below `mirror/`. */
   readonly target: string;
   readonly proofs: Proofs;
   /** Which tree was found to be what the manifest says. */
@@ -110,12 +110,12 @@ function* sourcesOf(
  * @throws RequestError 503 for a tree that differs from its manifest; an answer that has begun is cut by it
  */
 async function* fromTree(
-  { mirror, target, proofs, identity, onBroken }: PlaceContext,
+  { port, target, proofs, identity, onBroken }: PlaceContext,
   place: Place,
   signal: AbortSignal,
   give: (tree: OpenTree) => Bytes,
 ): Bytes {
-  const tree = await openTree(mirror, target, proofs);
+  const tree = await openTree(port, target, proofs);
   if (tree === null) throw withheld('the contents are not there at the moment');
   try {
     if (tree.identity !== identity) await tree.check(filesOf(place), signal);

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import type { ByteRange, Bytes } from '../http/library.ts';
+import type { MirrorPort } from './manifests.ts';
 import type { Proofs } from './proofs.ts';
 import { lookAtFile, openFile, openFolder, type OpenFolder, type Walk, walkFrom } from './folders.ts';
 
@@ -22,9 +23,14 @@ export class TreeChangedError extends Error {
 const LOOKUPS = 32;
 const PIECE_BYTES = 256 * 1024;
 
-/** Opens the tree of a target; null where none stands there. @param path `<repository>/<branch>`, below `mirror` */
-export async function openTree(mirror: string, path: string, proofs: Proofs): Promise<OpenTree | null> {
-  const root = await openFolder(mirror);
+/** Opens the tree of a target; null where none stands there. */
+export async function openTree(
+  { directory, wayToTree }: Pick<MirrorPort, 'directory' | 'wayToTree'>,
+  target: string,
+  proofs: Proofs,
+): Promise<OpenTree | null> {
+  // The directory itself may be a link.
+  const root = await openFolder(`${directory}/.`);
   if (root === null) return null;
   const toTree = walkFrom(root);
   const close = async (): Promise<void> => {
@@ -32,7 +38,7 @@ export async function openTree(mirror: string, path: string, proofs: Proofs): Pr
     await root.close();
   };
   try {
-    const tree = await toTree.enter(path.split('/'));
+    const tree = await toTree.enter(wayToTree(target));
     if (tree !== null) return new OpenTree(tree, proofs, close);
   } catch (error) {
     await close();
