@@ -53,10 +53,11 @@ export const settingsSchema = z.strictObject({
       ' file system has none also as hard links (`auto`), or each for itself (`off`)',
     needsRestart: true,
   }),
-  publish: setting(choice(['auto', 'exchange', 'rename']).prefault('auto'), {
+  publish: setting(choice(['auto', 'exchange', 'rename', 'link']).prefault('auto'), {
     description:
       'how a change becomes visible: `exchange` always swaps in a new tree, `rename` goes file by file with a journal' +
-      ' (for file systems without exchange), `auto` decides',
+      ' (for file systems without exchange), `link` has a symbolic link lead to a whole tree in `trees/`, on any file system,' +
+      ' `auto` decides between the first two',
     needsRestart: true,
   }),
   pageCache: setting(choice(['auto', 'keep', 'bypass']).prefault('auto'), {

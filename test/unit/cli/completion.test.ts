@@ -42,7 +42,10 @@ describe('the commands as data', () => {
     expect(valueOf('sync', '--service-api-key-file')).toEqual({ kind: 'file' });
     expect(valueOf('sync', '--directory')).toEqual({ kind: 'folder' });
     expect(valueOf('history restore', '--to')).toEqual({ kind: 'folder' });
-    expect(valueOf('sync', '--publish')).toEqual({ kind: 'choice', choices: ['auto', 'exchange', 'rename'] });
+    expect(valueOf('sync', '--publish')).toEqual({
+      kind: 'choice',
+      choices: ['auto', 'exchange', 'rename', 'link'],
+    });
     expect(valueOf('workbooks list', '--status')).toEqual({
       kind: 'choice',
       choices: ['processing', 'failure'],
@@ -78,8 +81,8 @@ describe('the words for a line', () => {
     expect(offered('history', 'restore', '-')).toEqual(
       expect.arrayContaining(['--to', '--config', '--directory']),
     );
-    expect(offered('sync', '--publish', '')).toEqual(['auto', 'exchange', 'rename']);
-    expect(offered('sync', '--publish=ex')).toEqual(['auto', 'exchange', 'rename']);
+    expect(offered('sync', '--publish', '')).toEqual(['auto', 'exchange', 'rename', 'link']);
+    expect(offered('sync', '--publish=ex')).toEqual(['auto', 'exchange', 'rename', 'link']);
     expect(expectedAt(tree, ['sync', '--publish=ex']).lead).toBe('--publish=');
     expect(offered('sync', '--config', '')).toBe('file');
     expect(offered('sync', '--directory=')).toBe('folder');

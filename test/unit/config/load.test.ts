@@ -254,7 +254,7 @@ describe('problems', () => {
       `service.apikey (${configFile}:2): unknown setting; the nearest known one is service.apiKey`,
       `service.retries (${configFile}:3): expected a whole number from 0 to 20, got "99"`,
       'timezone (WORKBOOK_MIRROR_TIMEZONE): expected a time zone such as UTC or Europe/Berlin, got "Mars/Base"',
-      'publish (--publish): expected one of auto, exchange, rename, got "never"',
+      'publish (--publish): expected one of auto, exchange, rename, link, got "never"',
       `fullCheck (${configFile}:4): expected a duration from 1m to 366d, got "10s"`,
       'service.baseUrl: missing; set service.baseUrl in the settings file, the variable WORKBOOK_MIRROR_SERVICE_BASE_URL, or the flag --service-base-url',
       'service.apiKey: missing; set service.apiKey or service.apiKeyFile in the settings file, the variable WORKBOOK_MIRROR_SERVICE_API_KEY or WORKBOOK_MIRROR_SERVICE_API_KEY_FILE, the flag --service-api-key-file, or a systemd credential named service-api-key',
@@ -269,7 +269,7 @@ describe('problems', () => {
       message:
         '2 problems with the settings:\n' +
         '  concurrency (--concurrency): expected a whole number from 1 to 64, got "0"\n' +
-        '  publish (--publish): expected one of auto, exchange, rename, got "x"',
+        '  publish (--publish): expected one of auto, exchange, rename, link, got "x"',
       problems: [
         { setting: 'concurrency', source: { kind: 'flag', detail: '--concurrency' } },
         { setting: 'publish', source: { kind: 'flag', detail: '--publish' } },

@@ -165,7 +165,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'publish.fallback': [
     { directory: '/srv/m' },
-    'the file system of /srv/m cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant',
+    'the file system of /srv/m cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant; with publish: link they do not',
   ],
   'publish.sweep_failed': [
     { code: 'disk.failed', message: 'It is busy.', hint: null },
