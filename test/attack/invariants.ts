@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -142,6 +142,7 @@ const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
   'mirror',
   'manifests',
   'history',
+  'trees',
   'inventory.json',
   '.workbook-mirror',
   'lost+found',
@@ -150,8 +151,9 @@ const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
 /** What lies around that must not: outside of the directory, in the staging, or of targets that are no more. */
 async function leftovers({ root, directory, scratch }: Place, targets: readonly string[]): Promise<string[]> {
   const published = (await leavesBelow(join(directory, 'mirror'))).filter(
-    (path) => !targets.some((target) => path.startsWith(`${target}/`)),
+    (path) => !targets.some((target) => path === target || path.startsWith(`${target}/`)),
   );
+  const trees = await lonelyTrees(directory, targets);
   const manifests = (await leavesBelow(join(directory, 'manifests'))).filter(
     (path) => !targets.some((target) => path === `${target}.json`),
   );
@@ -161,10 +163,27 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   );
   return [
     ...published.map((path) => `mirror/${path} is left over`),
+    ...trees.map((path) => `${path} is left over`),
     ...manifests.map((path) => `manifests/${path} is left over`),
     ...staged.map((name) => `staging/${name} is left over`),
     ...[...outside, ...(await leavesBelow(scratch))].map((name) => `${name} was written outside`),
   ];
+}
+
+/** Trees that no target's link leads to, and of which nothing says when they are to be removed. */
+async function lonelyTrees(directory: string, targets: readonly string[]): Promise<string[]> {
+  const links = targets.map((target) => ifThere(readlink(join(directory, 'mirror', target)).catch(() => '')));
+  const texts = await Promise.all(links);
+  const trash = join(directory, '.workbook-mirror/trash');
+  for (const name of (await ifThere(readdir(trash))) ?? [])
+    texts.push(await ifThere(readFile(join(trash, name, 'intent.json'), 'utf8')));
+  const folders = (await ifThere(readdir(join(directory, 'trees')))) ?? [];
+  const trees = await Promise.all(
+    folders.map(async (folder) =>
+      (await readdir(join(directory, 'trees', folder))).map((name) => `trees/${folder}/${name}`),
+    ),
+  );
+  return trees.flat().filter((tree) => !texts.some((text) => text?.includes(tree.slice(-36)) === true));
 }
 
 /** What is not right with the history of a target that left the mirror once: one whole tree, with its manifest. */

@@ -32,7 +32,7 @@ export interface Scenario {
 }
 
 /** The setting `publish`: `rename` is what file systems without exchange get. */
-const MODES = ['auto', 'exchange', 'rename'] as const;
+const MODES = ['auto', 'exchange', 'rename', 'link'] as const;
 
 /** One of {@link MODES}. */
 export type Mode = (typeof MODES)[number];
