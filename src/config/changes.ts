@@ -25,6 +25,7 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
   return {
     ...next,
     directory: before.directory,
+    standby: before.standby,
     state: before.state,
     publish: before.publish,
     dedup: before.dedup,

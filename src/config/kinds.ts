@@ -85,6 +85,12 @@ export function integer(min: number, max: number) {
   return settingType(type.min(min, message).max(max, message), { kind: 'integer', valueHint: '<number>' });
 }
 
+/** Yes or no. */
+export function flag() {
+  const type = z.boolean({ error: () => 'expected true or false' });
+  return settingType(type, { kind: 'flag', valueHint: '<true|false>', choices: ['true', 'false'] });
+}
+
 /** One of some words. */
 export function choice<const T extends readonly [string, ...string[]]>(choices: T) {
   const type = z.enum(choices, { error: () => `expected one of ${choices.join(', ')}` });

@@ -95,6 +95,7 @@ function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
     return withAbsoluteProgram(typeof value === 'string' ? commandWords(value) : value, base);
   if (typeof value !== 'string') return value;
   if (kind === 'integer' && /^-?\d+$/.test(value)) return Number(value);
+  if (kind === 'flag' && (value === 'true' || value === 'false')) return value === 'true';
   if (kind === 'path' && pathProblem(value) === undefined) return resolve(base, value);
   return value;
 }

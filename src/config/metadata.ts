@@ -15,6 +15,7 @@ export type SettingKind =
   | 'retention'
   | 'path'
   | 'integer'
+  | 'flag'
   | 'choice'
   | 'list'
   | 'command'
@@ -32,7 +33,7 @@ export interface TypeFacts {
   /** Stands for the value in a command's help, such as `<duration>`. */
   readonly valueHint: string;
   readonly choices?: readonly string[];
-  /** Spells a value as the file would; texts, numbers and lists spell themselves. */
+  /** Spells a value as the file would; texts, numbers, flags and lists spell themselves. */
   spell?(this: void, value: unknown): string;
 }
 

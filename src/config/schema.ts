@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { choice, duration, integer, list, path, schedule, state, timezone } from './kinds.ts';
+import { choice, duration, flag, integer, list, path, schedule, state, timezone } from './kinds.ts';
 import { section, setting, type Need } from './metadata.ts';
 import { hooksSection } from './schema-hooks.ts';
 import { httpSection } from './schema-http.ts';
@@ -21,6 +21,11 @@ export const settingsSchema = z.strictObject({
     comment: 'A relative path in this file starts at the folder of this file.',
     example: '/var/lib/workbook-mirror',
     need: 'directory',
+    needsRestart: true,
+  }),
+  standby: setting(flag().prefault(false), {
+    description:
+      'whether `run`, where another instance works in the directory, waits for it to be gone and takes over, instead of ending with 4',
     needsRestart: true,
   }),
   schedule: setting(schedule().prefault('*/5 * * * *'), {

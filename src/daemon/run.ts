@@ -12,7 +12,8 @@ import { followSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/secrets-of.ts';
 import { type Mirror, openMirror } from './start/open-mirror.ts';
 import { createStatusService } from './status/status-service.ts';
-import { createNotifier } from './supervision/notify.ts';
+import { openOrStandBy } from './standby.ts';
+import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { supervise } from './supervision/supervise.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
@@ -47,6 +48,7 @@ interface DaemonContext {
   readonly secrets: KnownSecrets;
   readonly control: Control;
   readonly progress: ProgressMonitor;
+  readonly notifier: Notifier;
   readonly listeners: Partial<Record<(typeof LISTENERS)[number], EventSink>>;
   readonly emit: EventSink;
 }
@@ -72,7 +74,8 @@ export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> 
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
-    const daemon = { first, load, log, secrets, control, progress, listeners, emit };
+    const notifier = createNotifier(process.env);
+    const daemon = { first, load, log, secrets, control, progress, notifier, listeners, emit };
     return await mirrorUntilStopped(daemon, adopt);
   } finally {
     control.close();
@@ -85,15 +88,25 @@ function isProgress({ name }: MirrorEvent): boolean {
 }
 
 async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
-  const { emit, progress, first } = daemon;
+  const { emit, progress, first, control, notifier } = daemon;
   const { directory, service, schedule, timezone } = first.settings;
-  const mirror = await openMirror(first.settings, emit, {
-    adopt,
-    onProgress: progress.touch,
-    beginWork: progress.begin,
-    reportFirstAccept: true,
-    outlastsPasses: true,
-  });
+  const open = (): Promise<Mirror> =>
+    openMirror(first.settings, emit, {
+      adopt,
+      onProgress: progress.touch,
+      beginWork: progress.begin,
+      reportFirstAccept: true,
+      outlastsPasses: true,
+    });
+  const stop = new AbortController();
+  void control.stopped.then(() => stop.abort());
+  const standby = { settings: first.settings, notifier, stop: stop.signal, emit };
+  const mirror = await openOrStandBy(standby, open);
+  if (mirror === null) {
+    const exitCode = await control.stopped;
+    emit({ name: 'daemon.stopped', exitCode });
+    return exitCode;
+  }
   const parts: Closable[] = [];
   try {
     const version = packageVersion();
@@ -130,7 +143,7 @@ async function passUntilStopped(
   mirror: Mirror,
   part: <Part extends Closable>(made: Part) => Part,
 ): Promise<ExitCode> {
-  const { first, secrets, control, progress, listeners, emit } = daemon;
+  const { first, secrets, control, progress, notifier, listeners, emit } = daemon;
   const settings = part(followSettings(first, daemon.load, emit));
   const level = followLevel(daemon.log, first.settings.log.level, emit);
   control.onToggleLevel = level.toggle;
@@ -138,7 +151,7 @@ async function passUntilStopped(
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
   const stuckAfterMs = (): number => settings.current().stuckAfter;
-  const supervision = part(supervise(createNotifier(process.env), progress, status.live, stuckAfterMs, emit));
+  const supervision = part(supervise(notifier, progress, status.live, stuckAfterMs, emit));
   listeners.supervision = supervision.sink;
   const http = part(await startHttp(settings.current, status, emit));
   listeners.http = http.sink;

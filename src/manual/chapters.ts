@@ -18,6 +18,7 @@ export const CHAPTERS = [
   'troubleshooting',
   'systemd',
   'container',
+  'several-machines',
   'how-it-works',
   'reliability',
   'security',

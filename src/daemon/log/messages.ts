@@ -102,6 +102,9 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'notification.failed': (event) =>
     `the ${event.to} was not reached, attempt ${event.attempts}: ${withHint(event)}`,
   'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
+  'standby.began': (event) => `standing by until the other instance is gone: ${event.message}`,
+  'standby.ended': (event) =>
+    `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
   'state.failed': withHint,
 };

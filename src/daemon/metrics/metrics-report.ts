@@ -41,6 +41,7 @@ const DAEMON: readonly GaugeFamily[] = [
     labels: ['version', 'node_version'],
     samples: ({ version }) => [{ labels: { version, node_version: process.versions.node }, value: 1 }],
   },
+  plain('standby', '1 while this instance waits for another one to be gone, else 0.', () => 0),
   plain('ready', '1 if the mirror may be read for what the service has, else 0.', ({ readiness }) =>
     flag(readiness.isReady),
   ),

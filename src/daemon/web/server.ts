@@ -6,19 +6,23 @@ import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib
 
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { type Context, handle } from './handler.ts';
-import { createRoutes, type Sources } from './routes.ts';
+import { createRoutes, type Route, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
-export interface WebServerOptions extends Sources {
+/** Who is answered, and who hears of what fails. */
+export interface Access {
   /** The token in force, asked for with every request; null for none. */
   readonly token: () => string | null;
   /** Names under which it is answered without a token, beside its own, asked for with every request. */
   readonly allowedHosts: () => readonly string[];
+  readonly emit: EventSink;
+}
+
+export interface WebServerOptions extends Sources, Access {
   /** Another folder than the program's to read the status page from, for tests. */
   readonly program?: string;
   /** The clock, in milliseconds since any time. */
   readonly now: () => number;
-  readonly emit: EventSink;
 }
 
 /** The HTTP server of the daemon: status page, health, metrics. It only reads. */
@@ -58,9 +62,6 @@ const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true
  * @throws MirrorError `http.unusable` when the page is not there
  */
 export async function createWebServer(options: WebServerOptions): Promise<WebServer> {
-  const failures = createFailureNotes(options.emit);
-  const streams = createEventStreams();
-  const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
   const page = await loadPage(
     'daemon/page',
     'the status page',
@@ -68,13 +69,27 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
     options.program,
   );
   const report = shareWork(options.report, REPORT_AGE_MS, options.now);
+  return serveRoutes(options, (onReply) => createRoutes(page, { ...options, report }, onReply));
+}
+
+/**
+ * Makes a server of some paths, which does nothing before `listen` is called.
+ * @param makeRoutes is given what is to be called when a reply was made that may fail
+ */
+export function serveRoutes(
+  { token, allowedHosts, emit }: Access,
+  makeRoutes: (onReply: () => void) => ReadonlyMap<string, Route>,
+): WebServer {
+  const failures = createFailureNotes(emit);
+  const streams = createEventStreams();
+  const server = createHttpServer(LIMITS, SETTING, (error) => failures.note(null, error));
   let ownHost = '';
   const context: Context = {
-    routes: createRoutes(page, { ...options, report }, failures.clear),
+    routes: makeRoutes(failures.clear),
     streams,
     connections: server.connections,
-    token: options.token,
-    ownNames: () => [ownHost, ...options.allowedHosts()],
+    token,
+    ownNames: () => [ownHost, ...allowedHosts()],
     onFailure: failures.note,
   };
   server.node.on('request', (request, response) => void handle(context, request, response));

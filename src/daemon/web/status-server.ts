@@ -5,7 +5,8 @@ import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { isLoopback } from '../../lib/http/access.ts';
-import { createWebServer } from './server.ts';
+import { type Access, createWebServer, serveRoutes, type WebServer } from './server.ts';
+import { standbyRoutes } from './standby-routes.ts';
 import type { StatusService } from '../status/status-service.ts';
 
 /** Status page, health and metrics, served. */
@@ -43,22 +44,10 @@ export async function startHttp(
     report: status.report,
     liveness: status.liveness,
     renderMetrics: metrics.render,
-    token: () => current().http.token?.reveal() ?? null,
-    allowedHosts: () => current().http.allowedHosts,
     now: () => performance.now(),
-    emit,
+    ...accessOf(current, emit),
   });
-  const listening = untilDone(
-    async () => {
-      const { address } = await server.listen(listen);
-      emit({ name: 'http.listening', address });
-      if (current().http.token === undefined && !isOwnMachine(listen))
-        emit({ name: 'http.unprotected', address });
-    },
-    (error) => emit({ name: 'http.unavailable', ...eventFailure(error) }),
-    policy,
-  );
-  await listening.tryNow();
+  const listening = await startListening(server, listen, current, emit, policy);
   const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS);
   moving.unref();
   return {
@@ -73,6 +62,58 @@ export async function startHttp(
       await server.close();
     },
   };
+}
+
+/**
+ * Answers for an instance that stands by: it is healthy, and not ready.
+ * @param reason a sentence that says what it waits for
+ */
+export async function startStandbyHttp(
+  settings: SettingsFor<never>,
+  reason: string,
+  emit: EventSink,
+): Promise<Pick<HttpSide, 'close'>> {
+  const { listen } = settings.http;
+  if (listen === null) return { close: () => Promise.resolve() };
+  const current = (): SettingsFor<never> => settings;
+  const server = serveRoutes(accessOf(current, emit), () => standbyRoutes(reason));
+  const listening = await startListening(server, listen, current, emit, TRY_AGAIN);
+  return {
+    close: async () => {
+      await listening.giveUp();
+      await server.close();
+    },
+  };
+}
+
+function accessOf(current: () => SettingsFor<never>, emit: EventSink): Access {
+  return {
+    token: () => current().http.token?.reveal() ?? null,
+    allowedHosts: () => current().http.allowedHosts,
+    emit,
+  };
+}
+
+/** Listens, now or as soon as that can be done. */
+async function startListening(
+  server: WebServer,
+  place: ListenAddress,
+  current: () => SettingsFor<never>,
+  emit: EventSink,
+  policy: BackOffPolicy,
+): Promise<Trying> {
+  const listening = untilDone(
+    async () => {
+      const { address } = await server.listen(place);
+      emit({ name: 'http.listening', address });
+      if (current().http.token === undefined && !isOwnMachine(place))
+        emit({ name: 'http.unprotected', address });
+    },
+    (error) => emit({ name: 'http.unavailable', ...eventFailure(error) }),
+    policy,
+  );
+  await listening.tryNow();
+  return listening;
 }
 
 /** Whether nobody but this machine reaches an address. */

@@ -107,6 +107,10 @@ export interface EventFields {
   'hook.failed': EventFailure & { hook: string; target: string | null };
   'notification.failed': EventFailure & { to: 'webhook' | 'heartbeat'; attempts: number };
   'loop.stuck': { silentMs: number };
+  /** Another instance works in the directory. */
+  'standby.began': EventFailure;
+  /** It is gone. `waitedMs`: for how long it was waited for; `takeoverMs`: from the lock to when all was recovered that it left. */
+  'standby.ended': { waitedMs: number; takeoverMs: number };
   'state.reset': { reason: string };
   'state.failed': EventFailure;
 }
@@ -228,6 +232,8 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'hook.failed': 'error',
   'notification.failed': 'warn',
   'loop.stuck': 'error',
+  'standby.began': 'info',
+  'standby.ended': 'warn',
   'state.reset': 'warn',
   'state.failed': 'error',
 };

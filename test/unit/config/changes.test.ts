@@ -25,6 +25,7 @@ function load(env: Readonly<Record<string, string>>) {
 /** Another value than the default for every setting that needs a restart. */
 const OTHERS: Readonly<Record<string, string>> = {
   directory: '/srv/other',
+  standby: 'true',
   state: 'redis://localhost',
   dedup: 'off',
   publish: 'rename',

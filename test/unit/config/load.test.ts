@@ -73,6 +73,7 @@ describe('the parsed settings', () => {
         maxAnswerSize: 2 ** 28,
         maxBandwidth: null,
       },
+      standby: false,
       schedule: '*/5 * * * *',
       timezone: 'UTC',
       state: { store: 'sqlite' },
@@ -279,6 +280,7 @@ describe('problems', () => {
   });
 
   it.each([
+    ['standby', ['', 'yes', 'True', '1', 'off']],
     ['concurrency', ['', '0', '65', '1.5', '1e1', '+1', ' 1', 'x', '99999999999999999999']],
     ['service.connectTimeout', ['', '10', '0s', '25d', '-1s', 'soon']],
     ['fullCheck', ['59s', '367d', '1y']],

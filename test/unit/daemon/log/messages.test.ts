@@ -230,6 +230,14 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { ...WRONG, to: 'webhook', attempts: 2 },
     'the webhook was not reached, attempt 2: It failed. Wait.',
   ],
+  'standby.began': [
+    { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
+    'standing by until the other instance is gone: Another one works there (pid 7).',
+  ],
+  'standby.ended': [
+    { waitedMs: 61_000, takeoverMs: 1400 },
+    'the other instance is gone: took over in 1.4 s, after standing by for 61 s',
+  ],
   'loop.stuck': [{ silentMs: 1400 }, 'the pass in hand has made no progress for 1.4 s'],
   'state.reset': [{ reason: 'it was damaged' }, 'the state cache begins anew: it was damaged'],
   'state.failed': [WRONG, 'It failed. Wait.'],

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { type Running, start } from '../support/program.ts';
+
+const SETTINGS = {
+  WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+  WORKBOOK_MIRROR_STANDBY: 'true',
+  WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+};
+
+/** The address that a daemon says it answers under, last. */
+function addressOf({ stdout }: Running): string {
+  const addresses = [...stdout().matchAll(/"event":"http\.listening"[^\n]*"address":"([^"]+)"/g)];
+  return addresses.at(-1)?.[1] ?? '';
+}
+
+interface Line {
+  readonly event: string;
+  readonly code?: string;
+  readonly waitedMs?: number;
+  readonly takeoverMs?: number;
+}
+
+function linesOf({ stdout }: Running): Line[] {
+  return stdout()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line);
+}
+
+describe('an instance that stands by', () => {
+  it('is healthy and not ready, and takes over when the other one is killed', async () => {
+    const embedded = await startEmbedded();
+    const settings = { ...embedded.settings, ...SETTINGS };
+    const first = start(['run'], settings);
+    await first.prints(/"pass\.finished"/);
+    const second = start(['run'], settings);
+    await second.prints(/"standby\.began"/);
+    await second.prints(/"http\.listening"/);
+    const address = addressOf(second);
+    expect((await fetch(`${address}healthz`)).status).toBe(200);
+    const ready = await fetch(`${address}readyz`);
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      { ready: false, standby: true, reason: expect.stringContaining(`pid ${first.child.pid ?? 0}`) },
+    ]);
+    expect(await (await fetch(`${address}metrics`)).text()).toContain('\nworkbook_mirror_standby 1\n');
+    const status = await fetch(`${address}api/status`);
+    expect([status.status, await status.text()]).toEqual([503, expect.stringContaining('stands by')]);
+
+    await embedded.writer.edit();
+    first.child.kill('SIGKILL');
+    await second.prints(/"standby\.ended"/);
+    await second.prints(/"pass\.finished"/);
+    expect(await embedded.differences()).toEqual([]);
+    expect(await (await fetch(`${addressOf(second)}metrics`)).text()).toContain(
+      '\nworkbook_mirror_standby 0\n',
+    );
+    expect((await fetch(`${addressOf(second)}readyz`)).status).toBe(200);
+    second.child.kill('SIGTERM');
+    expect((await second.ended).exitCode).toBe(0);
+    const lines = linesOf(second);
+    expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
+    const ended = lines.find(({ event }) => event === 'standby.ended');
+    expect([typeof ended?.waitedMs, typeof ended?.takeoverMs]).toEqual(['number', 'number']);
+    expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
+      lines.findIndex(({ event }) => event === 'daemon.started'),
+    );
+  });
+
+  it('ends with 0 when it is told to, and leaves the other one alone', async () => {
+    const embedded = await startEmbedded();
+    const settings = { ...embedded.settings, ...SETTINGS };
+    const first = start(['run'], settings);
+    await first.prints(/"pass\.finished"/);
+    const second = start(['run'], settings);
+    await second.prints(/"standby\.began"/);
+    second.child.kill('SIGTERM');
+    expect((await second.ended).exitCode).toBe(0);
+    expect(linesOf(second).map(({ event }) => event)).not.toContain('daemon.started');
+    expect(first.child.exitCode).toBeNull();
+  });
+});
