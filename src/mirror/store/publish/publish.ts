@@ -70,7 +70,7 @@ export async function publishStage(
       files: manifest.files,
     });
     const isRetired = !isOurs || isEmptied || isApprovedDeletion;
-    const keptTo = await placeForOld(context, path, method, { isRetired, isReplaced });
+    const keptTo = treePresent ? await placeForOld(context, path, method, { isRetired, isReplaced }) : null;
     await prepareStage(context, stage, path, {
       method,
       changes,

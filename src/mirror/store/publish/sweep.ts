@@ -7,6 +7,7 @@ import type { RetentionPolicy } from '../../plan/retention.ts';
 import { leavesTree } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
+import { manifestPaths } from '../inventory.ts';
 import { readIntent } from './intent.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { isLinkedTo } from '../published-tree.ts';
@@ -42,10 +43,13 @@ export async function sweep(
 async function removeTrash(layout: DirectoryLayout, place: string): Promise<void> {
   const intent = await readIntent(place);
   const tree = intent === null ? null : leavesTree(intent);
-  if (intent !== null && tree !== null) {
-    if (!isLinkedTo(layout, intent.path, tree)) await removeTree(layout, tree);
-  }
+  // Somebody may have copied a link.
+  if (tree !== null && !(await isLinked(layout, tree))) await removeTree(layout, tree);
   await rm(place, { recursive: true, force: true });
+}
+
+async function isLinked(layout: DirectoryLayout, tree: string): Promise<boolean> {
+  return (await manifestPaths(layout)).some((path) => isLinkedTo(layout, path, tree));
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */

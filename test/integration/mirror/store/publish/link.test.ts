@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  cp,
   lstat,
   mkdir,
   readdir,
@@ -135,6 +136,7 @@ describe('publish: link', () => {
     expect(await isWhole(mirror)).toBe(true);
     expect(await readdir(store.layout.staging)).toEqual([]);
     expect(await readdir(store.layout.trash)).toEqual([]);
+    expect(await readdir(store.layout.history)).toEqual([]);
   });
 
   it.each<[string, Files]>([
@@ -306,6 +308,23 @@ describe('publish: link', () => {
     expect(await treesIn(directory)).toHaveLength(1);
     expect(await filesIn(placeIn(directory))).toEqual(NEXT);
     expect(await isWhole(again)).toBe(true);
+  });
+
+  it('keeps a tree that somebody else has linked to, whatever becomes of its target', async () => {
+    const directory = await temporaryFolder();
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    for (const folder of ['mirror', 'manifests'])
+      await cp(join(directory, folder, 'Accounting'), join(directory, folder, 'Copy'), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+    await mirror.store.retire('Copy/main');
+    await mirror.sweepLater();
+    expect(await filesIn(placeIn(directory))).toEqual(FIRST);
+    await mirror.store.retire(PATH);
+    await mirror.sweepLater();
+    expect(await treesIn(directory)).toEqual([]);
   });
 
   it('neither writes nor removes through a link in `trees`', async () => {
