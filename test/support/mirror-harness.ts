@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
@@ -71,6 +71,21 @@ const OFTEN_ENOUGH: HarnessSettings = {
   GUARD_TARGETS: 'off',
   GUARD_FILES: 'off',
 };
+
+/** The paths of all files and folders below a folder, also of what is in a folder that a link there leads to. */
+async function namesBelow(root: string): Promise<{ readonly files: string[]; readonly folders: string[] }> {
+  const [files, folders]: [string[], string[]] = [[], []];
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const path = relative(root, join(entry.parentPath, entry.name));
+    const found = entry.isSymbolicLink() ? await stat(join(root, path)).catch(() => entry) : entry;
+    (found.isDirectory() ? folders : files).push(path);
+    if (!entry.isSymbolicLink() || !found.isDirectory()) continue;
+    const below = await namesBelow(join(root, path));
+    files.push(...below.files.map((name) => join(path, name)));
+    folders.push(...below.folders.map((name) => join(path, name)));
+  }
+  return { files, folders };
+}
 
 /** A mirror on a directory of its own, on a service. */
 export class MirrorHarness {
@@ -168,10 +183,7 @@ export class MirrorHarness {
   async files(folder: string): Promise<Map<string, Buffer>> {
     const root = join(this.directory, folder);
     const files = new Map<string, Buffer>();
-    for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
-      const path = join(entry.parentPath, entry.name);
-      if (!entry.isDirectory()) files.set(relative(root, path), await readFile(path));
-    }
+    for (const path of (await namesBelow(root)).files) files.set(path, await readFile(join(root, path)));
     return files;
   }
 
@@ -231,12 +243,7 @@ export class MirrorHarness {
   }
 
   private async folders(folder: string): Promise<string[]> {
-    const root = join(this.directory, folder);
-    const entries = await readdir(root, { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-      .sort();
+    return (await namesBelow(join(this.directory, folder))).folders.sort();
   }
 
   private get opened(): Mirror {
