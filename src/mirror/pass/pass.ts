@@ -210,8 +210,10 @@ async function reportFailure(
 
 async function rememberPass(
   context: PassContext,
-  pass: Omit<Parameters<PassContext['state']['savePass']>[0], 'finishedAtMs'>,
+  pass: Omit<Parameters<PassContext['state']['savePass']>[0], 'finishedAtMs' | 'publishesWhole'>,
 ): Promise<void> {
-  const save = (): Promise<void> => context.state.savePass({ ...pass, finishedAtMs: context.now() });
+  const { publishesWhole } = context.store;
+  const save = (): Promise<void> =>
+    context.state.savePass({ ...pass, publishesWhole, finishedAtMs: context.now() });
   await tolerateStateFailure(context.emit, save, undefined);
 }

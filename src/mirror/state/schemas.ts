@@ -185,6 +185,7 @@ export const lastPassSchema = z.object({
     })
     .nullable()
     .default(null),
+  publishesWhole: z.boolean().default(true),
 });
 
 /** A tree as the command after publishing last received it, with the path of its target. */

@@ -43,6 +43,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
           selected: 1,
           unmatched: [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }],
         },
+        publishesWhole: false,
       },
       holder: { pid: 7, sinceMs: 0, isAlive: true },
       leases: [],
@@ -59,5 +60,6 @@ it('fits a terminal, says who works there, how many are how, and what selects no
   expect(text).toContain('At work: process 7 since 1970-01-01T00:00:00Z (17 min ago)');
   expect(text).toContain('2 targets: 1 fresh, 1 quarantined');
   expect(text).toContain('! repositories.include: "acounting" matches nothing');
+  expect(text).toContain('! Publishing goes file by file');
   expect(text.split('\n').filter((line) => line.includes('/main') && line.length > 80)).toEqual([]);
 });

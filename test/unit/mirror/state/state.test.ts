@@ -87,6 +87,7 @@ const PASS: StoredPass = {
   },
   failure: null,
   selection: { repositories: 1, selected: 1, unmatched: [] },
+  publishesWhole: false,
 };
 
 describe('the state cache', () => {
