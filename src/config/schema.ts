@@ -60,9 +60,8 @@ export const settingsSchema = z.strictObject({
   }),
   publish: setting(choice(['auto', 'exchange', 'rename', 'link']).prefault('auto'), {
     description:
-      'how a change becomes visible: `exchange` always swaps in a new tree, `rename` goes file by file with a journal' +
-      ' (for file systems without exchange), `link` has a symbolic link lead to a whole tree in `trees/`, on any file system,' +
-      ' `auto` decides between the first two',
+      'how a change becomes visible: `exchange` always swaps in a new tree, `link` has a link lead to it (where folders cannot be' +
+      ' swapped), `rename` goes file by file with a journal, `auto` is exchange or rename',
     needsRestart: true,
   }),
   pageCache: setting(choice(['auto', 'keep', 'bypass']).prefault('auto'), {

@@ -34,7 +34,7 @@ export async function openOrStandBy<T>(standby: Standby, open: () => Promise<T>)
     return await open();
   } catch (error) {
     if (!isLocked(error) || !standby.settings.standby) throw error;
-    return await standBy(standby, error, open);
+    return standBy(standby, error, open);
   }
 }
 

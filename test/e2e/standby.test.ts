@@ -43,11 +43,18 @@ describe('an instance that stands by', () => {
     const ready = await fetch(`${address}readyz`);
     expect([ready.status, await ready.json()]).toEqual([
       503,
-      { ready: false, standby: true, reason: expect.stringContaining(`pid ${first.child.pid ?? 0}`) },
+      {
+        ready: false,
+        standby: true,
+        reason: expect.stringContaining(`pid ${first.child.pid ?? 0}`) as string,
+      },
     ]);
     expect(await (await fetch(`${address}metrics`)).text()).toContain('\nworkbook_mirror_standby 1\n');
     const status = await fetch(`${address}api/status`);
-    expect([status.status, await status.text()]).toEqual([503, expect.stringContaining('stands by')]);
+    expect([status.status, await status.text()]).toEqual([
+      503,
+      expect.stringContaining('stands by') as string,
+    ]);
 
     await embedded.writer.edit();
     first.child.kill('SIGKILL');
