@@ -1,16 +1,18 @@
+import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
 import { eventFailure, type EventSink } from '../mirror/pass/events.ts';
+import { layoutOf } from '../mirror/store/layout.ts';
 import type { Notifier } from './supervision/notify.ts';
 import { startWatchdog } from './supervision/supervise.ts';
 import { startStandbyHttp } from './web/status-server.ts';
 
 /** What standing by needs. */
 export interface Standby {
-  readonly settings: SettingsFor<never>;
+  readonly settings: SettingsFor<'directory'>;
   readonly notifier: Notifier;
   /** Fires when the program is to end. */
   readonly stop: AbortSignal;
@@ -54,12 +56,19 @@ async function standBy<T>(
     intervalMs: watchdogIntervalMs === null ? FEED_EVERY_MS : watchdogIntervalMs / 2,
     onStuck: () => {},
   });
+  // Where the volume is not mounted for a while, another directory would seem to be free.
+  const lockFile = layoutOf(settings.directory).lockFile;
+  const locked = await identityOf(lockFile);
   notifier.ready();
   notifier.status(escaped(`standing by: ${cause.message}`));
   try {
     for (;;) {
       await sleep(TRY_EVERY_MS, undefined, { signal: stop }).catch(() => {});
-      if (stop.aborted) return null;
+      if (stop.aborted) {
+        notifier.stopping();
+        return null;
+      }
+      if ((await identityOf(lockFile)) !== locked) continue;
       const triedAtMs = performance.now();
       const opened = await unlessLocked(open);
       if (opened === null) continue;
@@ -69,9 +78,15 @@ async function standBy<T>(
       return opened.value;
     }
   } finally {
-    stopWatchdog();
     await http.close();
+    stopWatchdog();
   }
+}
+
+/** Tells a file from any other; null where none can be looked at. */
+async function identityOf(file: string): Promise<string | null> {
+  const found = await stat(file).catch(() => null);
+  return found === null ? null : `${found.dev} ${found.ino}`;
 }
 
 async function unlessLocked<T>(open: () => Promise<T>): Promise<{ readonly value: T } | null> {
