@@ -9,13 +9,16 @@ import type { DirectoryLayout } from './layout.ts';
 import { treeAt } from './published-tree.ts';
 
 /**
- * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory. The program's own, at the
- * place of a tree, are none of these.
+ * Refuses to work through symbolic links: someone put them there, and they may lead out of the directory.
  * @param paths folders below the directory; those around them are looked at, too
+ * @param target the one at whose place a link of the program's own may stand, as that is replaced and not worked through
  * @throws MirrorError `disk.changed`
  */
-export async function refuseLinks(layout: DirectoryLayout, paths: readonly string[]): Promise<void> {
-  const asked = new Set(paths);
+export async function refuseLinks(
+  layout: DirectoryLayout,
+  paths: readonly string[],
+  target: string | null = null,
+): Promise<void> {
   const folders = new Set<string>();
   for (const path of paths) {
     for (let folder = path; folder !== '.' && !folders.has(folder); folder = dirname(folder))
@@ -23,17 +26,30 @@ export async function refuseLinks(layout: DirectoryLayout, paths: readonly strin
   }
   for (const folder of folders) {
     // A call that waits for a thread costs many times what the look itself does, and this is asked often.
-    if (!isLink(join(layout.root, folder)) || (asked.has(folder) && isOwnLink(layout, folder))) continue;
+    if (!isLink(join(layout.root, folder))) continue;
+    if (target !== null && folder === `mirror/${target}` && isOwnLink(layout, target)) continue;
     throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
       hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
     });
   }
 }
 
-function isOwnLink(layout: DirectoryLayout, folder: string): boolean {
-  if (!folder.startsWith('mirror/')) return false;
-  const { kind } = treeAt(layout, folder.slice('mirror/'.length));
+function isOwnLink(layout: DirectoryLayout, target: string): boolean {
+  const { kind } = treeAt(layout, target);
   return kind === 'link' || kind === 'dangling';
+}
+
+/** Intents that replace or remove what stands at the place of their target as a whole, or leave it alone. */
+const AT_PLACE: ReadonlySet<Intent['how']> = new Set(['exchange', 'link', 'manifest', 'relocate']);
+
+/** As {@link refuseLinks}, for all that an intent does. */
+export function refuseLinksOf(
+  layout: DirectoryLayout,
+  intent: Intent,
+  others: readonly string[] = [],
+): Promise<void> {
+  const target = AT_PLACE.has(intent.how) ? intent.path : null;
+  return refuseLinks(layout, [...foldersOfIntent(intent), ...others], target);
 }
 
 function isLink(path: string): boolean {
@@ -46,7 +62,7 @@ function isLink(path: string): boolean {
 }
 
 /** The folders in which an intent renames or removes something; below the directory. */
-export function foldersOfIntent(intent: Intent): string[] {
+function foldersOfIntent(intent: Intent): string[] {
   const tree = join('mirror', intent.path);
   const around = [tree, dirname(join('manifests', intent.path))];
   switch (intent.how) {

@@ -76,6 +76,7 @@ export function isLinkedTo(layout: DirectoryLayout, path: string, name: string):
 /** The folder that holds the files of a target, whether it is there or not. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
   const place = treeAt(layout, path);
+  if (place.kind === 'dangling') return join(layout.trees, 'gone');
   return place.kind === 'link' ? linkedTree(layout, place.name) : treePath(layout, path);
 }
 

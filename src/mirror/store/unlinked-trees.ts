@@ -16,11 +16,13 @@ export async function removeTree(layout: DirectoryLayout, name: string): Promise
 }
 
 /**
- * Removes trees that no link below `mirror/` leads to. To be called only where nothing is being published, and nothing is known of when
- * replaced trees are to go.
+ * Removes trees that no link below `mirror/` leads to, where nothing is known of any that may still be needed. To be called only
+ * while nothing is being published.
  * @throws system errors
  */
 export async function removeUnlinkedTrees(layout: DirectoryLayout): Promise<void> {
+  const known = await Promise.all([layout.staging, layout.trash].map((folder) => readdir(folder)));
+  if (known.flat().length > 0) return;
   const names = await treeNames(layout);
   if (names.length === 0) return;
   const linked = await linkedNames(layout);

@@ -1,4 +1,4 @@
-import { lstat, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, readlink, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -6,7 +6,7 @@ import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { type Intent, isRepeated, removeIntent, STAGED } from './intent.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
-import { isLinkedTo, treeAt, treeNameOf } from '../published-tree.ts';
+import { isLinkedTo, linkText, treeAt, treeNameOf } from '../published-tree.ts';
 import { removeTree } from '../unlinked-trees.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
@@ -62,8 +62,14 @@ async function takeWholePlace(
   published: string,
 ): Promise<void> {
   if (canExchange) return native.exchange(staged, published);
-  await renameIfThere(published, join(stage, STAGED.displaced));
-  await rename(staged, published);
+  const displaced = join(stage, STAGED.displaced);
+  const isDisplaced = await renameIfThere(published, displaced);
+  try {
+    await rename(staged, published);
+  } catch (error) {
+    if (isDisplaced) await rename(displaced, published);
+    throw error;
+  }
 }
 
 /**
@@ -93,7 +99,7 @@ async function isStepTaken({ layout }: IntentContext, stage: string, intent: Int
     case 'exchange':
       return (await inodeOf(published)) === intent.stagedInode || exists(join(stage, STAGED.displaced));
     case 'link':
-      return isLinkedTo(layout, intent.path, intent.linked) || exists(join(stage, STAGED.displaced));
+      return isLinkedTo(layout, intent.path, intent.linked) || isDisplaced(layout, stage, intent.displacedTo);
     case 'in-place':
       return isFileReplaced(stage, published, intent);
     case 'manifest':
@@ -101,6 +107,11 @@ async function isStepTaken({ layout }: IntentContext, stage: string, intent: Int
     case 'relocate':
       return false;
   }
+}
+
+/** Whether what stood at the place of a tree was moved away, to where nothing was before. */
+async function isDisplaced(layout: DirectoryLayout, stage: string, to: string | null): Promise<boolean> {
+  return (await exists(join(stage, STAGED.displaced))) || (to !== null && exists(join(layout.root, to)));
 }
 
 async function isFileReplaced(
@@ -124,8 +135,7 @@ export async function completeIntent(context: IntentContext, stage: string, inte
 
 /** Whether a stage still holds what the decisive step of its intent takes from there. */
 async function isStepOpen(stage: string, intent: Intent): Promise<boolean> {
-  if (intent.how === 'link')
-    return (await unlessMissing(lstat(join(stage, STAGED.link))))?.isSymbolicLink() === true;
+  if (intent.how === 'link') return (await linkIn(stage)) === linkText(intent.path, intent.linked);
   if (!('stagedInode' in intent) || intent.stagedInode === undefined) return false;
   const staged = join(stage, STAGED.tree, intent.how === 'in-place' ? intent.file : '');
   return (await inodeOf(staged)) === intent.stagedInode;
@@ -265,9 +275,20 @@ async function holdsTree(stage: string): Promise<boolean> {
 /** Removes a stage of which nothing was published, and the tree that was to be linked to. */
 export async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
   // Once the link has left the stage, a reader may be at its tree, whatever became of the intent.
-  const link = await unlessMissing(lstat(join(stage, STAGED.link)));
-  if (link?.isSymbolicLink() === true) await removeTree(layout, treeNameOf(stage));
+  const name = treeNameOf(stage);
+  if ((await linkIn(stage))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
   await rm(stage, { recursive: true, force: true });
+}
+
+/** The text of the link in a stage; null where there is none. */
+async function linkIn(stage: string): Promise<string | null> {
+  try {
+    return await readlink(join(stage, STAGED.link));
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') return null;
+    throw error;
+  }
 }
 
 async function inodeOf(path: string): Promise<number | undefined> {

@@ -10,7 +10,7 @@ import type { PublishActivity } from './activity.ts';
 import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, writeIntent } from './intent.ts';
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
-import { foldersOfIntent, refuseLinks } from '../links.ts';
+import { refuseLinksOf } from '../links.ts';
 import type { DedupCandidates } from './dedup.ts';
 import {
   applyIntent,
@@ -69,7 +69,7 @@ export async function commit(
     await context.flush.since(flushMark);
     await context.exclusively(async () => {
       await context.checkDirectory();
-      await refuseLinks(context.layout, foldersOfIntent(intent));
+      await refuseLinksOf(context.layout, intent);
       progress.isBegun = true;
       await applyIntent(context, folder, intent);
       await finishIntent(context, folder, intent);

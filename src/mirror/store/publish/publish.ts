@@ -47,7 +47,7 @@ export async function publishStage(
 ): Promise<PublishResult> {
   return onDisk(`publishing ${path}`, async () => {
     refuseUnrecovered(context, path);
-    await refuseLinks(context.layout, [join('mirror', path)]);
+    await refuseLinks(context.layout, [join('mirror', path)], path);
     const { place, present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
     const isLinked = place.kind === 'link';
     const differences = treeChanges(before, manifest.files);

@@ -13,7 +13,7 @@ import {
 import type { PublishContext } from './commit.ts';
 import { tryToPass } from './gate.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
-import { foldersOfIntent, refuseLinks } from '../links.ts';
+import { refuseLinksOf } from '../links.ts';
 
 /**
  * Brings to its end what was interrupted; gives the targets that it completed. While a lease holds, or somebody has the lock on
@@ -85,7 +85,7 @@ async function complete(
   // After a kill the intent may not be on the disk yet, where the next start must find it if the power fails between two steps.
   await flush.since(mark);
   await exclusively(async () => {
-    await refuseLinks(layout, [...foldersOfIntent(intent), relative(layout.root, join(stage, STAGED.tree))]);
+    await refuseLinksOf(layout, intent, [relative(layout.root, join(stage, STAGED.tree))]);
     await completeIntent(context, stage, intent);
   });
   await flush.since(mark);

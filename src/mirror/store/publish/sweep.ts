@@ -10,7 +10,8 @@ import { pruneHistory } from '../history/history.ts';
 import { manifestPaths } from '../inventory.ts';
 import { readIntent } from './intent.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { isLinkedTo } from '../published-tree.ts';
+import { isTreeName, treeAt } from '../published-tree.ts';
+import { forEachInSlices } from '../slices.ts';
 import { removeTree } from '../unlinked-trees.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
@@ -39,17 +40,38 @@ export async function sweep(
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
-/** Removes what a publish has left, the tree that no link leads to any more first: this names it. */
-async function removeTrash(layout: DirectoryLayout, place: string): Promise<void> {
-  const intent = await readIntent(place);
-  const tree = intent === null ? null : leavesTree(intent);
-  // Somebody may have copied a link.
-  if (tree !== null && !(await isLinked(layout, tree))) await removeTree(layout, tree);
+/** A stage in the trash, of which the intent may name a tree; what the history lost has no intent. */
+interface Trash {
+  readonly place: string;
+  /** The tree that no link leads to any more. */
+  readonly tree: string | null;
+}
+
+async function trashAt(layout: DirectoryLayout, name: string): Promise<Trash> {
+  const place = join(layout.trash, name);
+  const isStage = isTreeName(name.slice(name.indexOf('-') + 1));
+  const intent = isStage ? await readIntent(place) : null;
+  return { place, tree: intent === null ? null : leavesTree(intent) };
+}
+
+/** Removes what a publish has left, the tree first: the rest names it. @param linked trees that links lead to, as somebody copied one */
+async function removeTrash(
+  layout: DirectoryLayout,
+  { place, tree }: Trash,
+  linked: ReadonlySet<string>,
+): Promise<void> {
+  if (tree !== null && !linked.has(tree)) await removeTree(layout, tree);
   await rm(place, { recursive: true, force: true });
 }
 
-async function isLinked(layout: DirectoryLayout, tree: string): Promise<boolean> {
-  return (await manifestPaths(layout)).some((path) => isLinkedTo(layout, path, tree));
+/** The trees that the links of targets lead to. */
+async function linkedNow(layout: DirectoryLayout): Promise<Set<string>> {
+  const names = new Set<string>();
+  await forEachInSlices(await manifestPaths(layout), (path) => {
+    const place = treeAt(layout, path);
+    if ('name' in place) names.add(place.name);
+  });
+  return names;
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
@@ -63,8 +85,11 @@ async function sweepTrash(
     const untilMs = Number(name.slice(0, name.indexOf('-')));
     return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
   });
+  const trash: Trash[] = [];
+  for (const name of due) trash.push(await trashAt(layout, name));
+  const linked = trash.some(({ tree }) => tree !== null) ? await linkedNow(layout) : new Set<string>();
   try {
-    for (const name of due) await gate.pass(() => removeTrash(layout, join(layout.trash, name)), signal);
+    for (const each of trash) await gate.pass(() => removeTrash(layout, each, linked), signal);
   } catch (error) {
     if (!(error instanceof LeasedError)) throw error;
   }

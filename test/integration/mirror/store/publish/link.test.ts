@@ -310,6 +310,42 @@ describe('publish: link', () => {
     expect(await isWhole(again)).toBe(true);
   });
 
+  it.each<[PublishMode, string]>([
+    ['auto', 'b'],
+    ['rename', 'b'],
+    ['rename', 'b/c.txt'],
+  ])('is no way out of the directory where publish is %s: a link of its form at %s', async (mode, at) => {
+    const directory = await temporaryFolder();
+    const elsewhere = await temporaryFolder();
+    await writeFile(join(elsewhere, 'c.txt'), 'theirs');
+    const mirror = await opened(directory, mode);
+    await publish(mirror, FIRST);
+    const name = 'abababab-abab-4bab-8bab-abababababab';
+    const below = `${PATH}/${at}`;
+    await rm(placeIn(directory, below), { recursive: true });
+    await mkdir(join(directory, 'trees/ab'), { recursive: true });
+    await symlink(elsewhere, join(directory, 'trees/ab', name));
+    await symlink(`${'../'.repeat(below.split('/').length)}trees/ab/${name}`, placeIn(directory, below));
+    await publish(mirror, { ...FIRST, 'b/c.txt': 'changed' }).catch(() => {});
+    expect(await filesIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
+    await publish(mirror, { 'a.txt': 'one' }).catch(() => {});
+    expect(await filesIn(elsewhere)).toEqual({ 'c.txt': 'theirs' });
+  });
+
+  it('reads nothing through a link to a tree that is none', async () => {
+    const directory = await temporaryFolder();
+    const elsewhere = await temporaryFolder();
+    await writeFile(join(elsewhere, 'secret.txt'), 'secret');
+    const mirror = await opened(directory);
+    await publish(mirror, FIRST);
+    const tree = await realpath(placeIn(directory));
+    await rm(tree, { recursive: true });
+    await symlink(elsewhere, tree);
+    await mirror.store.retire(PATH);
+    const [entry] = await readHistory(mirror.store.layout);
+    expect(entry === undefined ? {} : await filesIn(entry.tree)).toEqual({});
+  });
+
   it('keeps a tree that somebody else has linked to, whatever becomes of its target', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
