@@ -1,10 +1,9 @@
-import { lstat, readdir, unlink, writeFile } from 'node:fs/promises';
+import { lstat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
-import { ownCommand } from '../../../lib/text/own-command.ts';
 import { choosePublishMethod, type PublishMethod } from './publishing.ts';
 import { commit, freeHistoryPath, type PublishContext, refuseUnrecovered } from './commit.ts';
 import { examinePublished } from '../verify/examine.ts';
@@ -14,6 +13,7 @@ import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { refuseLinks } from '../links.ts';
 import { type TreePlace, treeAt } from '../published-tree.ts';
+import { changedMeanwhile, refuseChangedShares, refuseNested } from './refusals.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -52,7 +52,7 @@ export async function publishStage(
     const isLinked = place.kind === 'link';
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
-    if (treePresent && !isOurs) await refuseNested(context, path);
+    if (treePresent && !isOurs) await refuseNested(context.layout, path);
     const isPublished = isOurs && treePresent;
     const isEmptied = before.length > 0 && manifest.files.length === 0;
     // A repair alone replaces no state: what someone wrote into the tree is none.
@@ -132,41 +132,6 @@ async function placeForOld(
   if (kind !== 'exchange' && kind !== 'link' && kind !== 'rename') return null;
   if (isRetired) return freeHistoryPath(context, path, 'retired');
   return isReplaced ? freeHistoryPath(context, path, 'replaced') : null;
-}
-
-/** Refuses to take the place of a folder in which other targets are published. */
-async function refuseNested({ layout }: PublishContext, path: string): Promise<void> {
-  const below = (await unlessMissing(readdir(join(layout.manifests, path), { recursive: true }))) ?? [];
-  const nested = below.find((name) => name.endsWith('.json'));
-  if (nested === undefined) return;
-  throw new MirrorError(
-    'disk.changed',
-    `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
-    {
-      hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
-    },
-  );
-}
-
-/** Makes sure that files are as the manifest says that someone can change through the tree of another target. */
-async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
-  if (stage.shared.size === 0) return;
-  for (const file of files.filter((each) => stage.shared.has(each.path))) {
-    const found = await lstat(stage.placeOf(file.path));
-    const isSame =
-      found.size === file.sizeBytes &&
-      Math.round(found.mtimeMs) === file.mtimeMs &&
-      (found.mode & 0o7777) === file.mode;
-    if (!isSame) throw changedMeanwhile(file.path, path);
-  }
-}
-
-function changedMeanwhile(file: string, path: string): MirrorError {
-  return new MirrorError(
-    'disk.changed',
-    `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
-    { hint: 'Nothing was published; it is tried again by itself.' },
-  );
 }
 
 /** Paths that someone else added to a published tree. @throws MirrorError `disk.failed` where a part of it cannot be read */

@@ -1,0 +1,44 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { MirrorError } from '../../../lib/errors/errors.ts';
+import { ownCommand } from '../../../lib/text/own-command.ts';
+import type { DirectoryLayout } from '../layout.ts';
+import type { Manifest } from '../manifest.ts';
+import type { Stage } from './stage.ts';
+
+/** Refuses to take the place of a folder in which other targets are published. */
+export async function refuseNested(layout: DirectoryLayout, path: string): Promise<void> {
+  const below = (await unlessMissing(readdir(join(layout.manifests, path), { recursive: true }))) ?? [];
+  const nested = below.find((name) => name.endsWith('.json'));
+  if (nested === undefined) return;
+  throw new MirrorError(
+    'disk.changed',
+    `mirror/${path} holds another target, ${path}/${nested.slice(0, -5)}.`,
+    {
+      hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
+    },
+  );
+}
+
+/** Makes sure that files are as the manifest says that someone can change through the tree of another target. */
+export async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
+  if (stage.shared.size === 0) return;
+  for (const file of files.filter((each) => stage.shared.has(each.path))) {
+    const found = await lstat(stage.placeOf(file.path));
+    const isSame =
+      found.size === file.sizeBytes &&
+      Math.round(found.mtimeMs) === file.mtimeMs &&
+      (found.mode & 0o7777) === file.mode;
+    if (!isSame) throw changedMeanwhile(file.path, path);
+  }
+}
+
+export function changedMeanwhile(file: string, path: string): MirrorError {
+  return new MirrorError(
+    'disk.changed',
+    `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published; it is tried again by itself.' },
+  );
+}
