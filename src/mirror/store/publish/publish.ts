@@ -13,7 +13,7 @@ import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { refuseLinks } from '../links.ts';
 import { type TreePlace, treeAt } from '../published-tree.ts';
-import { changedMeanwhile, refuseChangedShares, refuseNested } from './refusals.ts';
+import { changedMeanwhile, refuseChangedShares, refuseIncomplete, refuseNested } from './refusals.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -52,6 +52,7 @@ export async function publishStage(
     const isLinked = place.kind === 'link';
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
+    refuseIncomplete(stage, path, changes);
     if (treePresent && !isOurs) await refuseNested(context.layout, path);
     const isPublished = isOurs && treePresent;
     const isEmptied = before.length > 0 && manifest.files.length === 0;
@@ -76,8 +77,7 @@ export async function publishStage(
       changes,
       manifest,
       present,
-      treePresent,
-      isLinked,
+      place,
       keptTo,
     });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
@@ -112,13 +112,8 @@ async function lookAtPlace(
 }> {
   const present = await readManifest(manifestPath(layout, path));
   const isOurs = present?.repository.id === repository.id && present.branch === branch;
-  let place = treeAt(layout, path);
-  if (place.kind === 'dangling') {
-    // Of its tree nothing is left.
-    await unlink(treePath(layout, path));
-    place = { kind: 'gone' };
-  }
-  const treePresent = place.kind !== 'gone';
+  const place = treeAt(layout, path);
+  const treePresent = place.kind !== 'gone' && place.kind !== 'dangling';
   return { place, present, isOurs, treePresent, before: isOurs && treePresent ? present.files : [] };
 }
 
@@ -162,20 +157,22 @@ async function prepareStage(
     readonly changes: TreeChanges;
     readonly manifest: Manifest;
     readonly present: Manifest | null;
-    readonly treePresent: boolean;
-    readonly isLinked: boolean;
+    readonly place: TreePlace;
     readonly keptTo: string | null;
   },
 ): Promise<void> {
-  const { method, changes, manifest, present, treePresent, isLinked, keptTo } = wanted;
-  if (method.kind === 'first' && treePresent) await retireTree(context, path);
+  const { method, changes, manifest, present, place, keptTo } = wanted;
+  // Of the tree that such a link led to nothing is left.
+  if (place.kind === 'dangling') await unlink(treePath(context.layout, path));
+  else if (method.kind === 'first' && place.kind !== 'gone') await retireTree(context, path);
   if (isWhole(method)) await linkUnchanged(stage, path, manifest, changes);
   if (method.kind === 'in-place' || method.kind === 'rename') {
     const { added, changed, removed } = changes;
     const folders = [...added, ...changed, ...removed].map((file) => dirname(join('mirror', path, file)));
     await refuseLinks(context.layout, folders);
   }
-  const isKeptByLinks = keptTo !== null && (method.kind === 'rename' || (isWhole(method) && isLinked));
+  const isKeptByLinks =
+    keptTo !== null && (method.kind === 'rename' || (isWhole(method) && place.kind === 'link'));
   if (!isKeptByLinks) return;
   await stage.keepPublished();
   if (present !== null)

@@ -5,8 +5,23 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import type { Manifest } from '../manifest.ts';
+import type { Manifest, TreeChanges } from '../manifest.ts';
 import type { Stage } from './stage.ts';
+
+/**
+ * Makes sure that a stage holds all files that the published tree does not, and no others: with links to the rest, of which each is
+ * made or fails, it is exactly the new tree. It is not where the published tree is gone since the stage was compared with it.
+ * @throws MirrorError `disk.changed`
+ */
+export function refuseIncomplete(
+  { staged }: Pick<Stage, 'staged'>,
+  path: string,
+  { added, changed }: TreeChanges,
+): void {
+  const wanted = new Set([...added, ...changed]);
+  if (wanted.size === staged.size && [...wanted].every((file) => staged.has(file))) return;
+  throw replacedMeanwhile(path);
+}
 
 /** Refuses to take the place of a folder in which other targets are published. */
 export async function refuseNested(layout: DirectoryLayout, path: string): Promise<void> {
@@ -39,6 +54,14 @@ export function changedMeanwhile(file: string, path: string): MirrorError {
   return new MirrorError(
     'disk.changed',
     `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
+    { hint: 'Nothing was published; it is tried again by itself.' },
+  );
+}
+
+function replacedMeanwhile(path: string): MirrorError {
+  return new MirrorError(
+    'disk.changed',
+    `Someone removed or replaced mirror/${path} while the new tree was made ready.`,
     { hint: 'Nothing was published; it is tried again by itself.' },
   );
 }

@@ -54,6 +54,7 @@ export function linkedTrees({ folder, published, staged, onProgress }: StagePlac
       ),
     linkFrom: async (from, paths) => {
       await onDisk('linking files', () => linkAll(paths, (part) => ({ from, paths: part, facts: null })));
+      for (const path of paths) staged.add(path);
     },
     keepPublished: () =>
       onDisk('keeping the files before', async () => {

@@ -45,7 +45,9 @@ export interface Stage {
   readonly startAnew: () => Promise<void>;
   /** Takes a file into the new tree that was made at its place. @param isShared whether it is a name of another target's file */
   readonly adopt: (path: string, isShared?: boolean) => void;
-  /** Paths of staged files that are names of other targets' files. */
+  /** Paths of the files that were made for the new tree. */
+  readonly staged: ReadonlySet<string>;
+  /** Those of them that are names of other targets' files. */
   readonly shared: ReadonlySet<string>;
   /** Gives an adopted file its time. @returns its permission bits */
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
@@ -113,6 +115,7 @@ export async function openStage(
   const links = linkedTrees({ folder, published, staged, onProgress });
   return {
     folder,
+    staged,
     flushMark,
     archivePath: join(folder, STAGED.archive),
     earlyFolder: join(folder, STAGED.early),

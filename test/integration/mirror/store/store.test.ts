@@ -189,6 +189,24 @@ describe('publishing', () => {
     expect(await readdir(join(directory, 'history/Renamed/main'))).toEqual([stamp, `${stamp}.json`]);
   });
 
+  it.each<PublishMode>(['auto', 'exchange', 'rename'])(
+    'publishes no part of a tree when the one before is gone meanwhile (%s)',
+    async (mode) => {
+      const directory = await temporaryFolder();
+      const store = await opened(directory, mode);
+      await publish(store, first);
+      const [, ...kept] = (await store.manifest(PATH))?.files ?? [];
+      const stage = await store.stage(PATH);
+      const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
+      await rm(join(directory, 'mirror', PATH), { recursive: true });
+      await expect(
+        store.publish(stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+      ).rejects.toMatchObject({ code: 'disk.changed' });
+      await stage.discard();
+      expect(await readdir(join(directory, 'mirror/Accounting'))).toEqual([]);
+    },
+  );
+
   it('has every state on disk that a concurrent reader sees whole', async () => {
     const directory = await temporaryFolder();
     const store = await opened(directory, 'exchange');

@@ -108,6 +108,8 @@ async function filesIn(root: string): Promise<Files> {
 
 const placeIn = (directory: string, path = PATH): string => join(directory, 'mirror', path);
 
+const manifestIn = (directory: string): string => join(directory, 'manifests', `${PATH}.json`);
+
 /** The trees that lie in `trees/`, by their names. */
 async function treesIn(directory: string): Promise<string[]> {
   const folders = await readdir(join(directory, 'trees')).catch(() => []);
@@ -294,6 +296,30 @@ describe('publish: link', () => {
     await symlink(text, placeIn(directory));
     await expect(publish(mirror, FIRST)).rejects.toMatchObject({ code: 'disk.changed' });
     expect(await readlink(placeIn(directory))).toBe(text);
+  });
+
+  const REMOVALS: readonly [string, (tree: string, place: string) => Promise<void>][] = [
+    ['its tree', (tree) => rm(tree, { recursive: true })],
+    ['its link', (_tree, place) => rm(place)],
+  ];
+  it.each(REMOVALS)('publishes no part of a tree when someone removes %s meanwhile', async (_what, act) => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory, store } = mirror;
+    await publish(mirror, FIRST);
+    const kept = (await store.manifest(PATH))?.files.filter(({ path }) => path !== 'a.txt') ?? [];
+    const stage = await store.stage(PATH);
+    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('new')]);
+    const place = placeIn(directory);
+    await act(await realpath(place), place);
+    const before = [await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')];
+    await expect(
+      store.publish(stage, PATH, manifestOf([file, ...kept]), { rewritten: [], isDamaged: false }),
+    ).rejects.toMatchObject({ code: 'disk.changed' });
+    expect([await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')]).toEqual(
+      before,
+    );
+    await stage.discard();
+    expect(await readdir(store.layout.staging)).toEqual([]);
   });
 
   it('keeps no replaced trees in a directory that was copied or restored, as nothing says when they are to go', async () => {
