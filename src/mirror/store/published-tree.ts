@@ -75,7 +75,11 @@ export function isLinkedTo(layout: DirectoryLayout, path: string, name: string):
 
 /** The folder that holds the files of a target, whether it is there or not. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
-  const place = treeAt(layout, path);
+  return folderAt(layout, path, treeAt(layout, path));
+}
+
+/** As {@link publishedTree}, for a place that was looked at. */
+export function folderAt(layout: DirectoryLayout, path: string, place: TreePlace): string {
   if (place.kind === 'dangling') return join(layout.trees, 'gone');
   return place.kind === 'link' ? linkedTree(layout, place.name) : treePath(layout, path);
 }

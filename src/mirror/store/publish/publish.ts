@@ -13,7 +13,13 @@ import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { refuseLinks } from '../links.ts';
 import { type TreePlace, treeAt } from '../published-tree.ts';
-import { changedMeanwhile, refuseChangedShares, refuseIncomplete, refuseNested } from './refusals.ts';
+import {
+  changedMeanwhile,
+  refuseChangedShares,
+  refuseIncomplete,
+  refuseNested,
+  refuseOtherTree,
+} from './refusals.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -49,6 +55,7 @@ export async function publishStage(
     refuseUnrecovered(context, path);
     await refuseLinks(context.layout, [join('mirror', path)], path);
     const { place, present, isOurs, treePresent, before } = await lookAtPlace(context, path, manifest);
+    refuseOtherTree(context.layout, stage, path, place);
     const isLinked = place.kind === 'link';
     const differences = treeChanges(before, manifest.files);
     const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };

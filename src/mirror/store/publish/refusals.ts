@@ -6,7 +6,23 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, TreeChanges } from '../manifest.ts';
+import { folderAt, type TreePlace } from '../published-tree.ts';
 import type { Stage } from './stage.ts';
+
+/**
+ * Makes sure that what stands at a path is the tree that a stage was compared with: the files that the stage lacks are taken from it.
+ * @throws MirrorError `disk.changed` where someone put something else there meanwhile; `internal.defect` for another path
+ */
+export function refuseOtherTree(
+  layout: DirectoryLayout,
+  { target, published }: Pick<Stage, 'target' | 'published'>,
+  path: string,
+  place: TreePlace,
+): void {
+  if (target !== path)
+    throw new MirrorError('internal.defect', `A stage of ${target} was to be published as ${path}.`);
+  if (folderAt(layout, path, place) !== published) throw replacedMeanwhile(path);
+}
 
 /**
  * Makes sure that a stage holds all files that the published tree does not, and no others: with links to the rest, of which each is

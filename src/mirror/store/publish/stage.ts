@@ -21,6 +21,10 @@ export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'm
 /** A private place on the mirror's file system in which a target's new state is made ready. */
 export interface Stage {
   readonly folder: string;
+  /** The path of its target, below `mirror/`. */
+  readonly target: string;
+  /** The folder of its target's published files when the stage was opened: an absolute path, whether it is there or not. */
+  readonly published: string;
   /** Taken before anything was written to it. */
   readonly flushMark: FlushMark;
   /** Where the archive is downloaded to that does not fit into memory. */
@@ -115,6 +119,8 @@ export async function openStage(
   const links = linkedTrees({ folder, published, staged, onProgress });
   return {
     folder,
+    target: currentPath,
+    published,
     staged,
     flushMark,
     archivePath: join(folder, STAGED.archive),

@@ -301,6 +301,7 @@ describe('publish: link', () => {
   const REMOVALS: readonly [string, (tree: string, place: string) => Promise<void>][] = [
     ['its tree', (tree) => rm(tree, { recursive: true })],
     ['its link', (_tree, place) => rm(place)],
+    ['its link, and something else is there', (_tree, place) => rm(place).then(() => mkdir(place))],
   ];
   it.each(REMOVALS)('publishes no part of a tree when someone removes %s meanwhile', async (_what, act) => {
     const mirror = await opened(await temporaryFolder());
@@ -320,6 +321,17 @@ describe('publish: link', () => {
     );
     await stage.discard();
     expect(await readdir(store.layout.staging)).toEqual([]);
+  });
+
+  it('publishes a stage as nothing but the target that it was opened for', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const stage = await mirror.store.stage(PATH);
+    const file = await stage.write('a.txt', TIME_MS, [Buffer.from('one')]);
+    const repair = { rewritten: [], isDamaged: false };
+    await expect(mirror.store.publish(stage, 'Other/main', manifestOf([file]), repair)).rejects.toMatchObject(
+      { code: 'internal.defect' },
+    );
+    await stage.discard();
   });
 
   it('keeps no replaced trees in a directory that was copied or restored, as nothing says when they are to go', async () => {
