@@ -1,5 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { type EntryKind } from './drift.ts';
@@ -8,7 +9,7 @@ import { byCodeUnits, type Manifest } from '../manifest.ts';
 import { kindOf } from '../../file-work/walk.ts';
 import { readIntent, touchedBy } from '../publish/intent.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
-import { manifestStamp } from '../inventory.ts';
+import { manifestPaths, manifestStamp } from '../inventory.ts';
 import { manifestProblem, readManifest } from '../manifest-file.ts';
 
 /** A manifest as it is on disk now. */
@@ -26,6 +27,10 @@ export interface Stray {
   readonly path: string;
   readonly entry: EntryKind | 'unreadable';
 }
+
+/** How long is waited for a publish to come to its end, and how often it is looked at, in milliseconds. */
+export const PUBLISH_PATIENCE_MS = 10_000;
+export const PUBLISH_POLL_MS = 50;
 
 /** Reads a target's manifest; null where there is none. The stamp is never younger than what was read. */
 export async function readStampedManifest(
@@ -48,11 +53,28 @@ export async function readStampedManifest(
   }
 }
 
+/** The entries that belong to no manifest, and to no publish that is on its way either. */
+export async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Promise<readonly Stray[]> {
+  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    const seen = await findStrays(layout, await manifestPaths(layout));
+    if (seen.length === 0) return [];
+    const inChange = await pathsInChange(layout);
+    const targets = [...inChange, ...(await manifestPaths(layout))];
+    const strays: Stray[] = [];
+    for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
+    const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
+    if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
+    await pause(PUBLISH_POLL_MS);
+  }
+}
+
 /**
  * Finds entries below `mirror/` that belong to no manifest: only the topmost ones, sorted. Trees are not looked into.
  * @param targets paths of the targets that have a manifest
  */
-export async function findStrays(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
+async function findStrays(layout: DirectoryLayout, targets: readonly string[]): Promise<Stray[]> {
   const trees = new Set(targets);
   const leading = foldersWith(targets);
   const strays: Stray[] = [];
@@ -80,7 +102,7 @@ async function namesIn(layout: DirectoryLayout, folder: string, strays: Stray[])
 }
 
 /** Whether something still stands at a path below `mirror/`. */
-export async function isStanding(layout: DirectoryLayout, path: string): Promise<boolean> {
+async function isStanding(layout: DirectoryLayout, path: string): Promise<boolean> {
   return (await unlessMissing(lstat(join(layout.mirror, path))).catch(() => undefined)) !== null;
 }
 
@@ -96,4 +118,9 @@ export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySe
     for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
   }
   return paths;
+}
+
+/** Whether a path is another one, or lies in it, or holds it. */
+function meets(one: string, other: string): boolean {
+  return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
 }

@@ -7,7 +7,14 @@ import type { DirectoryLayout } from '../layout.ts';
 import { findLost, readTargetList } from '../target-list.ts';
 import type { Difference } from './drift.ts';
 import { examinePublished } from './examine.ts';
-import { findStrays, isStanding, pathsInChange, readStampedManifest, type Stray } from './strays.ts';
+import {
+  pathsInChange,
+  PUBLISH_PATIENCE_MS,
+  PUBLISH_POLL_MS,
+  readStampedManifest,
+  settledStrays,
+  type Stray,
+} from './strays.ts';
 import { openVerificationLog, type VerificationLog } from './verification-log.ts';
 
 /** How a target stands to its manifest. */
@@ -182,10 +189,6 @@ interface VerifyContext {
   readonly onBytes: (bytes: number) => void;
 }
 
-/** How long is waited for a publish to come to its end, and how often it is looked at, in milliseconds. */
-const PUBLISH_PATIENCE_MS = 10_000;
-const PUBLISH_POLL_MS = 50;
-
 /** How often a target is looked at anew because it was published meanwhile; every time only what changed is read. */
 const MAX_REPLACEMENTS = 100;
 
@@ -246,23 +249,6 @@ function totalsOf(files: readonly { readonly sizeBytes: number }[]): { files: nu
   return { files: files.length, sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0) };
 }
 
-/** The entries that belong to no manifest, and to no publish that is on its way either. */
-async function settledStrays(layout: DirectoryLayout, signal: AbortSignal): Promise<readonly Stray[]> {
-  const patientUntilMs = performance.now() + PUBLISH_PATIENCE_MS;
-  for (;;) {
-    signal.throwIfAborted();
-    const seen = await findStrays(layout, await manifestPaths(layout));
-    if (seen.length === 0) return [];
-    const inChange = await pathsInChange(layout);
-    const targets = [...inChange, ...(await manifestPaths(layout))];
-    const strays: Stray[] = [];
-    for (const stray of seen) if (await isStanding(layout, stray.path)) strays.push(stray);
-    const settled = strays.filter(({ path }) => !targets.some((target) => meets(path, target)));
-    if (settled.length === strays.length || performance.now() >= patientUntilMs) return strays;
-    await pause(PUBLISH_POLL_MS);
-  }
-}
-
 type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'lost'>;
 
 /**
@@ -290,9 +276,4 @@ async function settledInventory(
     seen = new Set(lost.map(({ path }) => path));
     await pause(PUBLISH_POLL_MS);
   }
-}
-
-/** Whether a path is another one, or lies in it, or holds it. */
-function meets(one: string, other: string): boolean {
-  return one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
 }
