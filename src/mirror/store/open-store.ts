@@ -249,6 +249,7 @@ async function publishContext(
     exclusively: createSerialQueue().run,
     unrecovered: new Map(),
     linked: new Map(),
+    searched: { atMs: null },
     inUse: new Set(),
     activity: createActivity(),
     candidates: createDedupCandidates(layout, SHARING[dedup]),

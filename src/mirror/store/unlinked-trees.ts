@@ -1,10 +1,13 @@
-import { readdir, readlink, rm } from 'node:fs/promises';
+import { lstat, readdir, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';
-import { isTreeName, linkedTree, placeBelowRoot } from './published-tree.ts';
+import { isTreeName, linkedTree, placeBelowRoot, treeAt } from './published-tree.ts';
+import { readIntent, treesOf } from './publish/intent.ts';
+import { forEachInSlices } from './slices.ts';
 
 /**
  * Removes a tree that no link leads to any more, if it is there.
@@ -29,6 +32,78 @@ export async function removeUnlinkedTrees(layout: DirectoryLayout): Promise<void
   for (const name of names.filter((each) => !linked.has(each))) await removeTree(layout, name);
 }
 
+/**
+ * Finds trees that nothing names: no link below `mirror/`, no stage, and nothing in the trash. Somebody removed or replaced their
+ * link, or a power cut kept them and not the stage that named them. Publishes may go on meanwhile.
+ * @returns their names
+ * @throws system errors, also where there is no staging or trash to be looked into: then nothing can be told
+ */
+export async function findUnlinkedTrees(layout: DirectoryLayout): Promise<readonly string[]> {
+  const seen = await lookForUnlinked(layout);
+  if (seen.length === 0) return [];
+  // A link that went from one place to another meanwhile may have been seen at neither.
+  const again = new Set(await lookForUnlinked(layout));
+  return seen.filter((name) => again.has(name));
+}
+
+/**
+ * A tree is made while its stage is there, its link while the stage is still there, and a stage that takes a link away is there before,
+ * and goes to the trash after. So what is named meanwhile is seen by one of the looks, in this order.
+ */
+async function lookForUnlinked(layout: DirectoryLayout): Promise<string[]> {
+  const unnamed = new Set(await treeNames(layout));
+  const drop = (names: Iterable<string>): void => {
+    for (const name of names) unnamed.delete(name);
+  };
+  if (unnamed.size === 0) return [];
+  drop(await namedIn(layout.staging));
+  drop((await linksOfTargets(layout)).linked);
+  if (unnamed.size > 0) drop(await linkedNames(layout));
+  if (unnamed.size > 0) drop(await namedIn(layout.staging));
+  if (unnamed.size > 0) drop(await namedIn(layout.trash));
+  for (const name of unnamed)
+    if ((await unlessMissing(lstat(linkedTree(layout, name)))) === null) unnamed.delete(name);
+  return [...unnamed];
+}
+
+const NOTE = /^\d+-tree-(.*)$/;
+
+/** The name, in the trash, of a note that a tree is to be removed, which nothing else names. @param untilMs milliseconds since the epoch */
+export function noteName(tree: string, untilMs: number): string {
+  return `${untilMs}-tree-${tree}`;
+}
+
+/** The tree of a name of {@link noteName}; null for any other. */
+export function notedTree(name: string): string | null {
+  const tree = NOTE.exec(name)?.[1] ?? '';
+  return isTreeName(tree) ? tree : null;
+}
+
+/** The trees that stages, or what became of them in the trash, name. A stage has the name of its own tree. */
+async function namedIn(folder: string): Promise<string[]> {
+  const names: string[] = [];
+  for (const name of await readdir(folder)) {
+    const intent = await readIntent(join(folder, name));
+    const parts = [name, name.slice(name.indexOf('-') + 1), notedTree(name) ?? ''];
+    names.push(...parts.filter(isTreeName), ...(intent === null ? [] : treesOf(intent)));
+  }
+  return names;
+}
+
+/** The trees that the links of targets lead to, be they there or not, and whether every target has its files. */
+export async function linksOfTargets(
+  layout: DirectoryLayout,
+): Promise<{ readonly linked: ReadonlySet<string>; readonly isComplete: boolean }> {
+  const linked = new Set<string>();
+  let isComplete = true;
+  await forEachInSlices(await manifestPaths(layout), (path) => {
+    const place = treeAt(layout, path);
+    if ('name' in place) linked.add(place.name);
+    isComplete &&= place.kind === 'link' || place.kind === 'folder';
+  });
+  return { linked, isComplete };
+}
+
 async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
   const folders = (await unlessMissing(readdir(trees, { withFileTypes: true }))) ?? [];
   const names: string[] = [];
@@ -38,13 +113,25 @@ async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
 }
 
 /** The names at the ends of all links below `mirror/`, whoever made them. */
-async function linkedNames({ mirror }: DirectoryLayout): Promise<Set<string>> {
-  const entries = await readdir(mirror, { recursive: true, withFileTypes: true });
+export async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
-  for (const entry of entries) {
-    if (!entry.isSymbolicLink()) continue;
-    const text = await unlessMissing(readlink(join(entry.parentPath, entry.name)));
-    if (text !== null) names.add(basename(text));
+  const folders = [mirror];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const entry of (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? []) {
+      const place = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(place);
+      else if (entry.isSymbolicLink()) names.add(basename(await textOf(place)));
+    }
   }
   return names;
+}
+
+/** The text of a link; empty where none is there any more. */
+async function textOf(link: string): Promise<string> {
+  try {
+    return (await unlessMissing(readlink(link))) ?? '';
+  } catch (error) {
+    if (systemCode(error) === 'EINVAL') return '';
+    throw error;
+  }
 }

@@ -41,6 +41,8 @@ export interface PublishContext extends IntentContext {
   readonly unrecovered: Map<string, unknown>;
   /** The targets of the trees that links lead to, by the names of these. */
   readonly linked: Map<string, string>;
+  /** When trees that nothing names were last looked for; null for not yet. Milliseconds since the epoch. */
+  readonly searched: { atMs: number | null };
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
   readonly candidates: DedupCandidates;

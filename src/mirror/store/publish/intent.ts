@@ -117,6 +117,19 @@ export function touchedBy(intent: Intent): string[] {
   return [intent.path, intent.treeTo.slice(MIRROR.length)];
 }
 
+/** The trees that an intent is about to link to, or to leave. */
+export function treesOf(intent: Intent): string[] {
+  const names =
+    intent.how === 'link'
+      ? [intent.linked, intent.unlinked]
+      : intent.how === 'exchange'
+        ? [intent.unlinked]
+        : intent.how === 'relocate'
+          ? [intent.linked]
+          : [];
+  return names.filter((name) => name !== null);
+}
+
 /** Whether an intent has no decisive step: once it is written, its steps are taken, and taken again, until all are. */
 export function isRepeated(intent: Intent): boolean {
   if (intent.how === 'manifest') return intent.manifestInode === undefined;

@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
@@ -7,12 +7,17 @@ import type { RetentionPolicy } from '../../plan/retention.ts';
 import { leavesTree } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
 import { pruneHistory } from '../history/history.ts';
-import { manifestPaths } from '../inventory.ts';
 import { readIntent } from './intent.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import { isTreeName, treeAt } from '../published-tree.ts';
-import { forEachInSlices } from '../slices.ts';
-import { removeTree } from '../unlinked-trees.ts';
+import { isTreeName } from '../published-tree.ts';
+import {
+  findUnlinkedTrees,
+  linkedNames,
+  linksOfTargets,
+  noteName,
+  notedTree,
+  removeTree,
+} from '../unlinked-trees.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
 /** The rules for removing replaced trees and history. Times in milliseconds. */
@@ -36,22 +41,26 @@ export async function sweep(
   await context.checkDirectory();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
   await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs, signal));
+  await onDisk('looking for trees that nothing leads to', () => noteUnlinked(context));
   const pruned = await pruneHistory(context, retention, historyNowMs, signal);
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
-/** A stage in the trash, of which the intent may name a tree; what the history lost has no intent. */
+/** A stage in the trash, of which the intent may name a tree, or a note that does; what the history lost has neither. */
 interface Trash {
   readonly place: string;
   /** The tree that no link leads to any more. */
   readonly tree: string | null;
+  readonly isNote: boolean;
 }
 
 async function trashAt(layout: DirectoryLayout, name: string): Promise<Trash> {
   const place = join(layout.trash, name);
+  const noted = notedTree(name);
+  if (noted !== null) return { place, tree: noted, isNote: true };
   const isStage = isTreeName(name.slice(name.indexOf('-') + 1));
   const intent = isStage ? await readIntent(place) : null;
-  return { place, tree: intent === null ? null : leavesTree(intent) };
+  return { place, tree: intent === null ? null : leavesTree(intent), isNote: false };
 }
 
 /** Removes what a publish has left, the tree first: the rest names it. @param linked trees that links lead to, as somebody copied one */
@@ -62,16 +71,6 @@ async function removeTrash(
 ): Promise<void> {
   if (tree !== null && !linked.has(tree)) await removeTree(layout, tree);
   await rm(place, { recursive: true, force: true });
-}
-
-/** The trees that the links of targets lead to. */
-async function linkedNow(layout: DirectoryLayout): Promise<Set<string>> {
-  const names = new Set<string>();
-  await forEachInSlices(await manifestPaths(layout), (path) => {
-    const place = treeAt(layout, path);
-    if ('name' in place) names.add(place.name);
-  });
-  return names;
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */
@@ -87,10 +86,33 @@ async function sweepTrash(
   });
   const trash: Trash[] = [];
   for (const name of due) trash.push(await trashAt(layout, name));
-  const linked = trash.some(({ tree }) => tree !== null) ? await linkedNow(layout) : new Set<string>();
+  const { linked, isComplete } = trash.some(({ tree }) => tree !== null)
+    ? await linksOfTargets(layout)
+    : { linked: new Set<string>(), isComplete: true };
+  // A tree whose link somebody has put back since, wherever.
+  const allLinked = isComplete && trash.some(({ isNote }) => isNote) ? await linkedNames(layout) : linked;
   try {
-    for (const each of trash) await gate.pass(() => removeTrash(layout, each, linked), signal);
+    for (const each of trash) {
+      if (each.isNote && !isComplete) continue;
+      await gate.pass(() => removeTrash(layout, each, each.isNote ? allLinked : linked), signal);
+    }
   } catch (error) {
     if (!(error instanceof LeasedError)) throw error;
   }
+}
+
+/** How often trees that nothing names are looked for, in milliseconds: it takes a look at every target. */
+const SEARCH_EVERY_MS = 24 * 3_600_000;
+
+/**
+ * Notes in the trash which trees nothing names, so that they are removed once no reader can be in them any more. Where a target has
+ * no files, one of them may be all that is left of it.
+ */
+async function noteUnlinked({ layout, now, searched, trashUntilMs }: PublishContext): Promise<void> {
+  const nowMs = now();
+  if (searched.atMs !== null && Math.abs(nowMs - searched.atMs) < SEARCH_EVERY_MS) return;
+  const names = await findUnlinkedTrees(layout);
+  searched.atMs = nowMs;
+  if (names.length === 0 || !(await linksOfTargets(layout)).isComplete) return;
+  for (const name of names) await mkdir(join(layout.trash, noteName(name, trashUntilMs())));
 }

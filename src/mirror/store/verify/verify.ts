@@ -14,6 +14,7 @@ import {
   readStampedManifest,
   settledStrays,
   type Stray,
+  treesWithoutName,
 } from './strays.ts';
 import { openVerificationLog, type VerificationLog } from './verification-log.ts';
 
@@ -48,6 +49,8 @@ export interface VerifyReport {
   readonly unreadableManifests: readonly UnreadableManifest[];
   /** Entries below `mirror/` that belong to no manifest; looked for only when no targets are named. */
   readonly strays: readonly Stray[];
+  /** Trees below `trees/` that nothing names, as below the directory; looked for as strays are. */
+  readonly unlinkedTrees: readonly string[];
   /** How many targets have a manifest in the whole directory, and how many should have one; null where no number was given. */
   readonly mirrored: number;
   readonly expected: number | null;
@@ -106,6 +109,7 @@ export async function verifyTrees(
   const targets: VerifiedTarget[] = [];
   const unreadableManifests: UnreadableManifest[] = [];
   let strays: readonly Stray[] = [];
+  let unlinkedTrees: readonly string[] = [];
   let inventory: InventoryFound = { inventory: 'ok', inventoryProblem: null, lost: [] };
   let readBytes = 0;
   const onBytes = (bytes: number): void => {
@@ -126,6 +130,7 @@ export async function verifyTrees(
       onEvent({ kind: 'examined', target });
     }
     strays = isEverything ? await settledStrays(layout, signal) : [];
+    unlinkedTrees = isEverything ? await treesWithoutName(layout) : [];
     inventory = await settledInventory(layout, manifests, signal);
     await log.remove();
   } catch (error) {
@@ -139,6 +144,7 @@ export async function verifyTrees(
     targets,
     unreadableManifests,
     strays,
+    unlinkedTrees,
     mirrored: paths.length,
     expected,
     ...inventory,
@@ -157,10 +163,19 @@ export async function lockedByPid({ lockFile }: DirectoryLayout): Promise<number
 
 /** Whether a verification came to its end, everything is as its manifest says, and nothing is missing. */
 export function isClean(report: VerifyReport): boolean {
-  const { isComplete, targets, strays, unreadableManifests, lost, inventory } = report;
+  const { isComplete, targets, unreadableManifests, lost, inventory } = report;
   const isWell = targets.every((target) => target.state === 'ok');
   const isAllThere = hasExpected(report) && lost.length === 0 && inventory !== 'damaged';
-  return isComplete && isWell && isAllThere && strays.length === 0 && unreadableManifests.length === 0;
+  const isAllReadable = unreadableManifests.length === 0;
+  return isComplete && isWell && isAllThere && isAllReadable && hasNothingElse(report);
+}
+
+/** Whether nothing was found that belongs to no target. */
+export function hasNothingElse({
+  strays,
+  unlinkedTrees,
+}: Pick<VerifyReport, 'strays' | 'unlinkedTrees'>): boolean {
+  return strays.length === 0 && unlinkedTrees.length === 0;
 }
 
 /** Whether a directory has as many targets as it should; a wrong or an empty folder has none. */

@@ -30,6 +30,7 @@ import {
 import { type Intent, STAGED } from '../../../../../src/mirror/store/publish/intent.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/publishing.ts';
 import type { MirrorStore } from '../../../../../src/mirror/store/store.ts';
+import { treesWithoutName } from '../../../../../src/mirror/store/verify/strays.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -334,6 +335,72 @@ describe('publish: link', () => {
     await stage.discard();
   });
 
+  it.each<[string, (place: string) => Promise<unknown>]>([
+    ['removed', (place) => rm(place)],
+    ['replaced by a folder', (place) => rm(place).then(() => mkdir(place))],
+  ])('removes a tree whose link someone %s, when no reader can be in it any more', async (_how, act) => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory, store } = mirror;
+    await publish(mirror, FIRST);
+    const tree = await realpath(placeIn(directory));
+    await act(placeIn(directory));
+    expect(await treesWithoutName(store.layout)).toEqual([tree.slice(directory.length + 1)]);
+    const other = { 'a.txt': 'other', 'z.txt': 'new' };
+    await publish(mirror, other, 'id-1');
+    expect(await treesWithoutName(store.layout)).toEqual([tree.slice(directory.length + 1)]);
+    await store.sweep(Date.now());
+    expect(await filesIn(tree)).toEqual(FIRST);
+    expect(await treesWithoutName(store.layout)).toEqual([]);
+    await mirror.sweepLater();
+    expect(await treesIn(directory)).toHaveLength(1);
+    expect(await readdir(store.layout.trash)).toEqual([]);
+    expect(await filesIn(placeIn(directory))).toEqual(other);
+  });
+
+  it('removes no tree without a link that may be the last of its target', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory } = mirror;
+    await publish(mirror, FIRST);
+    await rm(placeIn(directory));
+    await mirror.sweepLater();
+    await mirror.sweepLater();
+    expect(await treesIn(directory)).toHaveLength(1);
+  });
+
+  it('keeps a tree whose link someone puts back in time, wherever', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { directory } = mirror;
+    await publish(mirror, FIRST);
+    const text = await readlink(placeIn(directory));
+    await rm(placeIn(directory));
+    await publish(mirror, NEXT, 'id-1');
+    await mirror.store.sweep(Date.now());
+    await symlink(text, placeIn(directory, 'Accounting/pinned'));
+    await mirror.sweepLater();
+    expect(await filesIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
+    expect(await treesWithoutName(mirror.store.layout)).toEqual([]);
+  });
+
+  it('takes no tree for one without a link while it is published, moved and retired', async () => {
+    const mirror = await opened(await temporaryFolder());
+    const { store } = mirror;
+    const work = (async () => {
+      for (let round = 0; round < 20; round += 1) {
+        await publish(mirror, { 'a.txt': `round ${round}` }, 'id-1');
+        await publish(mirror, { 'a.txt': `again ${round}` }, 'id-1');
+        await store.move(PATH, 'Other/main', (await store.manifest(PATH)) as Manifest);
+        await store.retire('Other/main');
+        await mirror.sweepLater();
+      }
+      return 'done';
+    })();
+    const found: string[] = [];
+    const tick = (): Promise<string> => new Promise((resolve) => setImmediate(resolve, 'going on'));
+    while ((await Promise.race([work, tick()])) !== 'done')
+      found.push(...(await treesWithoutName(store.layout)));
+    expect(found).toEqual([]);
+  });
+
   it('keeps no replaced trees in a directory that was copied or restored, as nothing says when they are to go', async () => {
     const directory = await temporaryFolder();
     const mirror = await opened(directory);
@@ -342,6 +409,7 @@ describe('publish: link', () => {
     expect(await treesIn(directory)).toHaveLength(2);
     await mirror.store.close();
     await rm(join(directory, '.workbook-mirror'), { recursive: true });
+    expect(await treesWithoutName(mirror.store.layout)).toEqual([]);
     const again = await opened(directory);
     expect(await treesIn(directory)).toHaveLength(1);
     expect(await filesIn(placeIn(directory))).toEqual(NEXT);
