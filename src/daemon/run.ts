@@ -1,4 +1,4 @@
-import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
+import { EXIT_CODES, type ExitCode, exitCodeOf, MirrorError } from '../lib/errors/errors.ts';
 import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
@@ -213,7 +213,8 @@ function createPassLoop(
         // Hints of changed files may get lost; what is settled here holds for this pass already.
         await checkSettings();
         await mirror.closeReplaced();
-        await reportedPass(mirror, trigger, signal);
+        const failure = await reportedPass(mirror, trigger, signal);
+        if (failure?.code === 'directory.taken') control.stop(exitCodeOf(failure));
       } finally {
         end();
       }
@@ -226,12 +227,18 @@ function createPassLoop(
   );
 }
 
-/** A pass that fails is reported and waits for the next trigger; only a defect ends the daemon. */
-async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSignal): Promise<void> {
+/** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */
+async function reportedPass(
+  mirror: Mirror,
+  trigger: Trigger,
+  signal: AbortSignal,
+): Promise<MirrorError | null> {
   try {
     await runPass(mirror.context, mirror.policy, trigger, signal);
     await mirror.rememberInstallation();
+    return null;
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
+    return error;
   }
 }

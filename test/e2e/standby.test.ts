@@ -1,3 +1,6 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
@@ -74,6 +77,22 @@ describe('an instance that stands by', () => {
     expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
       lines.findIndex(({ event }) => event === 'daemon.started'),
     );
+  });
+
+  it('is what becomes of one whose lock another one took, once its supervisor starts it again', async () => {
+    const embedded = await startEmbedded();
+    const settings = { ...embedded.settings, ...SETTINGS };
+    const first = start(['run'], settings);
+    await first.prints(/"pass\.finished"/);
+    const lockFile = join(embedded.directory, '.workbook-mirror/lock');
+    await writeFile(lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
+    await embedded.writer.edit();
+    first.child.kill('SIGHUP');
+    expect((await first.ended).exitCode).toBe(1);
+    const lines = linesOf(first);
+    expect(lines.find(({ event }) => event === 'pass.failed')?.code).toBe('directory.taken');
+    expect(lines.at(-1)?.event).toBe('daemon.stopped');
+    expect(await readFile(lockFile, 'utf8')).toContain('pid 7 on elsewhere');
   });
 
   it('ends with 0 when it is told to, and leaves the other one alone', async () => {

@@ -1,17 +1,20 @@
 import { type FileHandle, readFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
-import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
 import { openOwnFile, readOwnText, restrict } from './own-file.ts';
+
+const MAX_TEXT_BYTES = 4096;
 
 /** A held lock. */
 export interface DirectoryLock {
   /**
    * Makes sure that the directory still is the one that was locked: it may have been unmounted, moved away or swapped for
-   * another, and nothing is to be written into what stands there now.
-   * @throws MirrorError `directory.replaced`
+   * another, and nothing is to be written into what stands there now. Also that nobody took the lock meanwhile: a file server that
+   * does not hear of a machine for a while gives it to another one.
+   * @throws MirrorError `directory.replaced`, `directory.taken`, `disk.*`
    */
   readonly check: () => Promise<void>;
   /** The open lock file, by which its file system can be flushed. */
@@ -27,21 +30,29 @@ export interface DirectoryLock {
  */
 export async function lockDirectory(lockFile: string, native: NativeCalls): Promise<DirectoryLock> {
   const handle = await openOwnFile(lockFile);
+  const text = `pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`;
   try {
     await restrict(handle, 0o600);
     if (!native.tryLock(handle.fd)) throw await lockedBy(handle, lockFile);
     await handle.truncate(0);
-    await handle.write(`pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`, 0);
+    await handle.write(text, 0);
+    // Where another machine has the lock taken away, its holder there is to see this at once.
+    await handle.datasync();
   } catch (error) {
     await handle.close();
     throw error;
   }
   const { dev, ino } = await handle.stat();
   return {
-    check: async () => {
-      const present = await unlessMissing(stat(lockFile));
-      if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
-    },
+    check: () =>
+      onDisk('looking at the lock of the directory', async () => {
+        const [present, found] = await Promise.all([
+          unlessMissing(stat(lockFile)),
+          readOwnText(lockFile, MAX_TEXT_BYTES),
+        ]);
+        if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
+        if (found !== text) throw taken(lockFile, found ?? '');
+      }),
     fd: handle.fd,
     release: () => handle.close(),
   };
@@ -52,6 +63,17 @@ function replaced(lockFile: string, isThere: boolean): MirrorError {
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
     hint: 'Nothing is written there. Mount or move the right one back; if the new one is meant, restart workbook-mirror.',
   });
+}
+
+function taken(lockFile: string, found: string): MirrorError {
+  const holder = found.trim();
+  return new MirrorError(
+    'directory.taken',
+    `Another workbook-mirror took the lock of this directory (${holder === '' ? lockFile : holder}).`,
+    {
+      hint: 'Nothing more is written there. The file server took the lock away, perhaps as this machine was cut off from it; start workbook-mirror again, which waits with the setting standby.',
+    },
+  );
 }
 
 async function lockedBy(handle: FileHandle, lockFile: string): Promise<MirrorError> {
@@ -73,7 +95,6 @@ export interface LockHolder {
   readonly isAlive: boolean;
 }
 
-const MAX_TEXT_BYTES = 4096;
 const FORM = /^pid (\d{1,10}) on (\S+) since (\S+)\n$/;
 
 /**

@@ -34,6 +34,7 @@ export const ERROR_RULES = {
   'settings.invalid': { action: 'exit', exitCode: 2 },
   'directory.unusable': { action: 'exit', exitCode: 2 },
   'directory.locked': { action: 'exit', exitCode: 4 },
+  'directory.taken': { action: 'exit', exitCode: 1 },
   'directory.replaced': { action: 'retry', exitCode: 1 },
   'credentials.refused': { action: 'stall', exitCode: 3 },
   'service.unreachable': { action: 'retry', exitCode: 3 },

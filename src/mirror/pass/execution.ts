@@ -1,4 +1,4 @@
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
@@ -127,6 +127,9 @@ export function heldByLease(
   return resultOf(action, { kind: 'held' });
 }
 
+/** Codes of errors that every other target would meet as well. */
+const ENDS_PASS: ReadonlySet<ErrorCode> = new Set(['credentials.refused', 'directory.taken']);
+
 /** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
 export function failed(
   work: Pick<Execution, 'noteLease' | 'signal'>,
@@ -136,7 +139,7 @@ export function failed(
   const mirrorError = toMirrorError(error);
   if (work.signal.aborted)
     throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
-  if (mirrorError.code === 'credentials.refused') throw mirrorError;
+  if (ENDS_PASS.has(mirrorError.code)) throw mirrorError;
   if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
   const { code, message, hint, retryAfterMs } = mirrorError;
   return resultOf(action, {

@@ -205,6 +205,8 @@ async function reportFailure(
   }
   const failure = eventFailure(error);
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
+  // The state cache, too, is the other instance's now.
+  if (failure.code === 'directory.taken') return;
   await rememberPass(context, { trigger, startedAtMs, summary: null, failure, selection: null });
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, renameSync } from 'node:fs';
+import { cpSync, renameSync, writeFileSync } from 'node:fs';
 import {
   cp,
   lstat,
@@ -168,6 +168,34 @@ describe('a directory that is not the one that was opened any more', () => {
     await rename(aside, mirror.directory);
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
+  });
+});
+
+describe('a directory of which another instance took the lock', () => {
+  const THEIRS = 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n';
+
+  it('is not written to any more', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    await writeFile(join(mirror.directory, '.workbook-mirror/lock'), THEIRS);
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    const stamps = await mirror.stamps();
+    expect(await mirror.failure()).toMatchObject({
+      code: 'directory.taken',
+      message: expect.stringContaining('pid 7 on elsewhere') as string,
+    });
+    expect(await mirror.stamps()).toEqual(stamps);
+  });
+
+  it('is noticed before the next publish, which ends the pass', async () => {
+    const { service, mirror, repository } = await startMirrored();
+    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+    service.knobs.beforeDownload = () => {
+      service.knobs.beforeDownload = null;
+      writeFileSync(join(mirror.directory, '.workbook-mirror/lock'), THEIRS);
+    };
+    const before = await mirror.tree('Accounting/main');
+    expect(await mirror.failure()).toMatchObject({ code: 'directory.taken' });
+    expect(await mirror.tree('Accounting/main')).toEqual(before);
   });
 });
 
