@@ -55,15 +55,19 @@ interface DaemonContext {
 
 /**
  * The daemon: a pass at once, then one whenever something causes it, until SIGTERM or SIGINT.
- * @param load reads the settings, now and whenever they may have changed
+ * @param loadSettings reads the settings, now and whenever they may have changed
  * @param adopt whether a first mirror may be made beside what is in the directory already
  * @throws MirrorError when it cannot start
  */
-export async function run(load: LoadSettings, adopt = false): Promise<ExitCode> {
-  const first = load();
+export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
   const progress = createProgressMonitor();
   const secrets = keepSecrets();
-  secrets.learn(first.settings);
+  const load: LoadSettings = () => {
+    const loaded = loadSettings();
+    secrets.learn(loaded.settings);
+    return loaded;
+  };
+  const first = load();
   const log = logOf(first.settings, secrets.all);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {
@@ -88,30 +92,33 @@ function isProgress({ name }: MirrorEvent): boolean {
 }
 
 async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promise<ExitCode> {
-  const { emit, progress, first, control, notifier } = daemon;
-  const { directory, service, schedule, timezone } = first.settings;
-  const open = (): Promise<Mirror> =>
-    openMirror(first.settings, emit, {
+  const { emit, progress, load, control, notifier } = daemon;
+  const open = async (loaded: DaemonContext['first']): Promise<Opened> => ({
+    loaded,
+    mirror: await openMirror(loaded.settings, emit, {
       adopt,
       onProgress: progress.touch,
       beginWork: progress.begin,
       reportFirstAccept: true,
       outlastsPasses: true,
-    });
+    }),
+  });
   const stop = new AbortController();
   void control.stopped.then(() => stop.abort());
-  const standby = { settings: first.settings, notifier, stop: stop.signal, emit };
-  const mirror = await openOrStandBy(standby, open);
-  if (mirror === null) {
+  const standby = { load, notifier, control, stop: stop.signal, emit };
+  const opened = await openOrStandBy(standby, daemon.first, open);
+  if (opened === null) {
     const exitCode = await control.stopped;
     emit({ name: 'daemon.stopped', exitCode });
     return exitCode;
   }
+  const { loaded, mirror } = opened;
+  const { directory, service, schedule, timezone } = loaded.settings;
   const parts: Closable[] = [];
   try {
     const version = packageVersion();
     emit({ name: 'daemon.started', version, directory, service: service.baseUrl, schedule, timezone });
-    const exitCode = await passUntilStopped(daemon, mirror, (part) => {
+    const exitCode = await passUntilStopped(withSettings(daemon, loaded), mirror, (part) => {
       parts.push(part);
       return part;
     });
@@ -122,6 +129,20 @@ async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promis
     await closeAll(parts);
     await mirror.close();
   }
+}
+
+/** A mirror, and the settings that it was opened with. */
+interface Opened {
+  readonly loaded: DaemonContext['first'];
+  readonly mirror: Mirror;
+}
+
+/** The context of a daemon whose first settings are others than those that it started with, as it stood by meanwhile. */
+function withSettings(daemon: DaemonContext, first: DaemonContext['first']): DaemonContext {
+  if (first === daemon.first) return daemon;
+  const log = logOf(first.settings, daemon.secrets.all);
+  daemon.listeners.log = log.sink;
+  return { ...daemon, first, log };
 }
 
 /** A part of the daemon. */

@@ -1,19 +1,29 @@
-import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
+import { probeLock } from '../lib/disk/lock.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
+import { bindNativeCalls } from '../lib/native/file-calls.ts';
+import { oneLine } from '../lib/text/humanize.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
 import { eventFailure, type EventSink } from '../mirror/pass/events.ts';
+import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
+import { failureIn, type LoadSettings, ownChanges } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import { startWatchdog } from './supervision/supervise.ts';
+import type { Control } from './triggers/control.ts';
 import { startStandbyHttp } from './web/status-server.ts';
+
+type Loaded = ReturnType<LoadSettings>;
 
 /** What standing by needs. */
 export interface Standby {
-  readonly settings: SettingsFor<'directory'>;
+  /** Reads the settings anew: when it is told to, and when it takes over. */
+  readonly load: LoadSettings;
   readonly notifier: Notifier;
+  readonly control: Pick<Control, 'onHangUp'>;
   /** Fires when the program is to end. */
   readonly stop: AbortSignal;
   readonly emit: EventSink;
@@ -27,40 +37,48 @@ const FEED_EVERY_MS = 10_000;
 
 /**
  * Opens something that another instance may have locked. With the setting `standby` it stands by then: it says so to all who ask, and
- * tries again until it can be opened.
+ * tries again until it can be opened, with the settings as they are then.
  * @returns null where the program was told to end meanwhile
  * @throws MirrorError what `open` throws otherwise
  */
-export async function openOrStandBy<T>(standby: Standby, open: () => Promise<T>): Promise<T | null> {
+export async function openOrStandBy<T>(
+  standby: Standby,
+  first: Loaded,
+  open: (loaded: Loaded) => Promise<T>,
+): Promise<T | null> {
   try {
-    return await open();
+    return await open(first);
   } catch (error) {
-    if (!isLocked(error) || !standby.settings.standby) throw error;
-    return standBy(standby, error, open);
+    if (!isLocked(error) || !first.settings.standby) throw error;
+    return standBy(standby, first, error, open);
   }
 }
 
 async function standBy<T>(
-  { settings, notifier, stop, emit }: Standby,
+  { load, notifier, control, stop, emit }: Standby,
+  first: Loaded,
   cause: MirrorError,
-  open: () => Promise<T>,
+  open: (loaded: Loaded) => Promise<T>,
 ): Promise<T | null> {
   const sinceMs = performance.now();
+  let reason = cause.message;
+  const tell = (next: string): void => {
+    if (next !== reason) notifier.status(statusOf(next));
+    reason = next;
+  };
+  const settings = rereadSettings(first, load, emit);
+  control.onHangUp = () => {
+    notifier.reloading();
+    settings.read();
+    notifier.ready();
+    return Promise.resolve();
+  };
   emit({ name: 'standby.began', ...eventFailure(cause) });
-  const http = await startStandbyHttp(settings, cause.message, emit);
-  const { watchdogIntervalMs } = notifier;
-  const stopWatchdog = startWatchdog({
-    silentMs: () => 0,
-    stuckAfterMs: () => 1,
-    feed: notifier.watchdog,
-    intervalMs: watchdogIntervalMs === null ? FEED_EVERY_MS : watchdogIntervalMs / 2,
-    onStuck: () => {},
-  });
-  // Where the volume is not mounted for a while, another directory would seem to be free.
-  const lockFile = layoutOf(settings.directory).lockFile;
-  const locked = await identityOf(lockFile);
+  const http = await startStandbyHttp(settings.current, () => reason, emit);
+  const stopWatchdog = feedWatchdog(notifier);
+  const lookForObstacle = await watchDirectory(first.settings.directory);
   notifier.ready();
-  notifier.status(escaped(`standing by: ${cause.message}`));
+  notifier.status(statusOf(reason));
   try {
     for (;;) {
       await sleep(TRY_EVERY_MS, undefined, { signal: stop }).catch(() => {});
@@ -68,32 +86,104 @@ async function standBy<T>(
         notifier.stopping();
         return null;
       }
-      if ((await identityOf(lockFile)) !== locked) continue;
+      const obstacle = await lookForObstacle();
+      const present = obstacle === null ? settings.read() : { refused: obstacle };
       const triedAtMs = performance.now();
-      const opened = await unlessLocked(open);
-      if (opened === null) continue;
+      const opened = 'refused' in present ? present : await unlessLocked(() => open(present));
+      if ('refused' in opened) {
+        tell(oneLine(opened.refused));
+        continue;
+      }
       const nowMs = performance.now();
       const [waitedMs, takeoverMs] = [triedAtMs - sinceMs, nowMs - triedAtMs].map(Math.round);
       emit({ name: 'standby.ended', waitedMs: waitedMs ?? 0, takeoverMs: takeoverMs ?? 0 });
       return opened.value;
     }
   } finally {
+    control.onHangUp = () => Promise.resolve();
     await http.close();
     stopWatchdog();
   }
 }
 
-/** Tells a file from any other; null where none can be looked at. */
-async function identityOf(file: string): Promise<string | null> {
-  const found = await stat(file).catch(() => null);
-  return found === null ? null : `${found.dev} ${found.ino}`;
+function statusOf(reason: string): ReturnType<typeof escaped> {
+  return escaped(`standing by: ${reason}`);
 }
 
-async function unlessLocked<T>(open: () => Promise<T>): Promise<{ readonly value: T } | null> {
+function feedWatchdog({ watchdog, watchdogIntervalMs }: Notifier): () => void {
+  return startWatchdog({
+    silentMs: () => 0,
+    stuckAfterMs: () => 1,
+    feed: watchdog,
+    intervalMs: watchdogIntervalMs === null ? FEED_EVERY_MS : watchdogIntervalMs / 2,
+    onStuck: () => {},
+  });
+}
+
+/** Why something is not done, as a sentence. */
+interface Refused {
+  readonly refused: string;
+}
+
+/** Reads the settings again and again. Says what has changed, and once what is wrong with them. */
+function rereadSettings(
+  first: Loaded,
+  load: LoadSettings,
+  emit: EventSink,
+): {
+  /** Those that were valid last. */
+  readonly current: () => SettingsFor<never>;
+  readonly read: () => Loaded | Refused;
+} {
+  let current = first;
+  let digests = digestSettings(first.settings);
+  let problem = '';
+  return {
+    current: () => current.settings,
+    read: () => {
+      try {
+        const loaded = load();
+        const next = digestSettings(loaded.settings);
+        const changed = ownChanges(digests, next);
+        if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
+        [current, digests, problem] = [loaded, next, ''];
+        return loaded;
+      } catch (error) {
+        const failure = failureIn(error);
+        if (failure.message !== problem) emit({ name: 'settings.refused', ...failure });
+        problem = failure.message;
+        return { refused: problem };
+      }
+    },
+  };
+}
+
+/**
+ * Watches the lock of a directory. Where its volume is not mounted for a while, or cannot be reached, another directory would seem to
+ * be free: it is known by its id, as its device may be another one when it is back.
+ * @returns a function that gives the reason not to try for the lock now, as a sentence; null for none
+ */
+async function watchDirectory(directory: string): Promise<() => Promise<string | null>> {
+  const layout = layoutOf(directory);
+  const native = bindNativeCalls();
+  let known = await knownDirectoryId(layout).catch(() => null);
+  return async () => {
+    try {
+      const id = await knownDirectoryId(layout);
+      known ??= id;
+      if (id !== known) return `${directory} is not the directory that was locked.`;
+      return (await probeLock(layout.lockFile, native))?.message ?? null;
+    } catch (error) {
+      return eventFailure(error).message;
+    }
+  };
+}
+
+async function unlessLocked<T>(open: () => Promise<T>): Promise<{ readonly value: T } | Refused> {
   try {
     return { value: await open() };
   } catch (error) {
-    if (isLocked(error)) return null;
+    if (isLocked(error)) return { refused: error.message };
     throw error;
   }
 }

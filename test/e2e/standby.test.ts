@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -77,6 +77,28 @@ describe('an instance that stands by', () => {
     expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
       lines.findIndex(({ event }) => event === 'daemon.started'),
     );
+  });
+
+  it('takes over with the settings as they are then, also those that need a restart', async () => {
+    const embedded = await startEmbedded();
+    const settings = { ...embedded.settings, ...SETTINGS };
+    const first = start(['run'], settings);
+    await first.prints(/"pass\.finished"/);
+    const configFile = join(embedded.directory, '../standby.yaml');
+    await writeFile(configFile, 'publish: auto\n');
+    const second = start(['run', '--config', configFile], settings);
+    await second.prints(/"standby\.began"/);
+    await writeFile(configFile, 'publish: link\nlog:\n  level: debug\n');
+    second.child.kill('SIGHUP');
+    await second.prints(/"settings\.reloaded"/);
+    await embedded.writer.edit();
+    first.child.kill('SIGKILL');
+    await second.prints(/"pass\.finished"/);
+    expect(await embedded.differences()).toEqual([]);
+    expect(await readdir(join(embedded.directory, 'trees'))).toHaveLength(1);
+    const events = linesOf(second).map(({ event }) => event);
+    expect(events).not.toContain('settings.restart_needed');
+    expect(second.stdout()).toContain('"level":"debug"');
   });
 
   it('is what becomes of one whose lock another one took, once its supervisor starts it again', async () => {

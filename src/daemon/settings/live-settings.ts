@@ -3,7 +3,13 @@ import { dirname } from 'node:path';
 import { watch } from 'chokidar';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../../config/changes.ts';
+import {
+  changedSettings,
+  digestSettings,
+  filesOfSettings,
+  keepUntilRestart,
+  type SettingDigests,
+} from '../../config/changes.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import {
@@ -69,7 +75,7 @@ export function followSettings(
   const take = async (loaded: ReturnType<LoadSettings>): Promise<void> => {
     const next = keepUntilRestart(loaded.settings, current);
     const digests = digestSettings(next);
-    const changed = changedSettings(inForce, digests).filter((name) => !name.startsWith(FOREIGN));
+    const changed = ownChanges(inForce, digests);
     if (changed.length > 0) await takeAll(parts, next);
     current = next;
     inForce = digests;
@@ -114,8 +120,13 @@ function restartEvent(settings: readonly string[]): MirrorEvent {
   return { name: 'settings.restart_needed', settings };
 }
 
+/** The settings of the daemon that differ, by dotted name. */
+export function ownChanges(before: SettingDigests, after: SettingDigests): string[] {
+  return changedSettings(before, after).filter((name) => !name.startsWith(FOREIGN));
+}
+
 /** The failure to take settings, with its message in one line. */
-function failureIn(error: unknown): EventFailure {
+export function failureIn(error: unknown): EventFailure {
   const failure = eventFailure(error);
   return { ...failure, message: oneLine(failure.message) };
 }

@@ -6,7 +6,7 @@ export interface Control {
   /** Resolves when the daemon is to stop, with the exit code that it is to end with. */
   readonly stopped: Promise<ExitCode>;
   readonly stop: (exitCode: ExitCode) => void;
-  /** Called on SIGHUP; does nothing until the loop is there. */
+  /** Called on SIGHUP; does nothing until the loop is there, or the program stands by. */
   onHangUp: () => Promise<void>;
   /** Called on SIGUSR2. */
   onToggleLevel: () => void;

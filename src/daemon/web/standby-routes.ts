@@ -9,11 +9,13 @@ const METRICS =
   '# TYPE workbook_mirror_standby gauge\n' +
   'workbook_mirror_standby 1\n';
 
-/** The paths of an instance that stands by. @param reason a sentence that says what it waits for */
-export function standbyRoutes(reason: string): ReadonlyMap<string, Route> {
+/** The paths of an instance that stands by. @param reason gives a sentence that says what it waits for */
+export function standbyRoutes(reason: () => string): ReadonlyMap<string, Route> {
   const metrics = packableBody('text/plain; version=0.0.4; charset=utf-8', METRICS);
-  const line = `This instance stands by. ${reason}`;
-  const unavailable: Route = { isPublic: false, reply: () => refusal(503, line, { 'retry-after': '5' }) };
+  const unavailable: Route = {
+    isPublic: false,
+    reply: () => refusal(503, `This instance stands by. ${reason()}`, { 'retry-after': '5' }),
+  };
   return new Map<string, Route>([
     ['/', unavailable],
     ['/api/status', unavailable],
@@ -22,7 +24,8 @@ export function standbyRoutes(reason: string): ReadonlyMap<string, Route> {
       '/readyz',
       {
         isPublic: true,
-        reply: (mayName) => json(503, { ready: false, standby: true, ...(mayName ? { reason } : {}) }),
+        reply: (mayName) =>
+          json(503, { ready: false, standby: true, ...(mayName ? { reason: reason() } : {}) }),
       },
     ],
     ['/metrics', { isPublic: false, reply: () => ({ status: 200, headers: {}, body: metrics }) }],

@@ -66,16 +66,15 @@ export async function startHttp(
 
 /**
  * Answers for an instance that stands by: it is healthy, and not ready.
- * @param reason a sentence that says what it waits for
+ * @param reason gives a sentence that says what it waits for
  */
 export async function startStandbyHttp(
-  settings: SettingsFor<never>,
-  reason: string,
+  current: () => SettingsFor<never>,
+  reason: () => string,
   emit: EventSink,
 ): Promise<Pick<HttpSide, 'close'>> {
-  const { listen } = settings.http;
+  const { listen } = current().http;
   if (listen === null) return { close: () => Promise.resolve() };
-  const current = (): SettingsFor<never> => settings;
   const server = serveRoutes(accessOf(current, emit), () => standbyRoutes(reason));
   const listening = await startListening(server, listen, current, emit, TRY_AGAIN);
   return {

@@ -58,6 +58,20 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
   };
 }
 
+/**
+ * Finds out whether a lock could be taken now: takes it, and gives it back at once.
+ * @returns the error `directory.locked` that names who has it; null where nobody does
+ * @throws MirrorError `directory.unusable` where the file is none, and system errors
+ */
+export async function probeLock(lockFile: string, native: NativeCalls): Promise<MirrorError | null> {
+  const handle = await openOwnFile(lockFile);
+  try {
+    return native.tryLock(handle.fd) ? null : await lockedBy(handle, lockFile);
+  } finally {
+    await handle.close();
+  }
+}
+
 function replaced(lockFile: string, isThere: boolean): MirrorError {
   const what = isThere ? 'is another one now' : 'is not there any more';
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {

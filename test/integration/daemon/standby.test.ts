@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { loadSettings } from '../../../src/config/load.ts';
+import type { LoadSettings } from '../../../src/daemon/settings/live-settings.ts';
+import { openOrStandBy, type Standby } from '../../../src/daemon/standby.ts';
+import { lockDirectory } from '../../../src/lib/disk/lock.ts';
+import { bindNativeCalls } from '../../../src/lib/native/file-calls.ts';
+import type { MirrorEvent } from '../../../src/mirror/pass/events.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const native = bindNativeCalls();
+
+interface Waiting {
+  readonly directory: string;
+  readonly lockFile: string;
+  /** What the supervisor was told. */
+  readonly told: string[];
+  readonly events: MirrorEvent[];
+  readonly hangUp: () => Promise<void>;
+  /** Writes the settings file. */
+  readonly write: (text: string) => Promise<void>;
+  /** Lets go of the lock that another instance has. */
+  readonly release: () => Promise<void>;
+  /** The least level of the log that it took over with. */
+  readonly tookOver: Promise<string | null>;
+  readonly stop: () => void;
+}
+
+/** An instance that stands by as another one has the lock of its directory. */
+async function waiting(): Promise<Waiting> {
+  const folder = await temporaryFolder();
+  const directory = join(folder, 'directory');
+  await mkdir(join(directory, '.workbook-mirror'), { recursive: true });
+  await writeFile(join(directory, '.workbook-mirror/directory-id'), `${randomUUID()}\n`);
+  const lockFile = join(directory, '.workbook-mirror/lock');
+  const held = await lockDirectory(lockFile, native);
+  onTestFinished(() => held.release().catch(() => {}));
+  const configFile = join(folder, 'config.yaml');
+  const env = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1',
+    WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-of-the-tests',
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+    WORKBOOK_MIRROR_STANDBY: 'true',
+    WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+  };
+  const load: LoadSettings = () =>
+    loadSettings({ flags: {}, env, configFile, needs: ['service', 'directory'] });
+  const write = (text: string): Promise<void> => writeFile(configFile, text);
+  await write('log:\n  level: info\n');
+  const told: string[] = [];
+  const events: MirrorEvent[] = [];
+  const stop = new AbortController();
+  const control: Standby['control'] = { onHangUp: () => Promise.resolve() };
+  const notifier: Standby['notifier'] = {
+    ready: () => told.push('ready'),
+    reloading: () => told.push('reloading'),
+    status: (text) => told.push(String(text)),
+    stopping: () => told.push('stopping'),
+    watchdog: () => {},
+    watchdogIntervalMs: null,
+  };
+  const standby = {
+    load,
+    notifier,
+    control,
+    stop: stop.signal,
+    emit: (event: MirrorEvent) => void events.push(event),
+  };
+  const tookOver = openOrStandBy(standby, load(), async ({ settings }) => {
+    const lock = await lockDirectory(lockFile, native);
+    onTestFinished(lock.release);
+    return settings.log.level;
+  });
+  onTestFinished(async () => {
+    stop.abort();
+    await tookOver.catch(() => {});
+  });
+  await vi.waitFor(() => expect(told).toContain('ready'));
+  return {
+    directory,
+    lockFile,
+    told,
+    events,
+    hangUp: () => control.onHangUp(),
+    write,
+    release: held.release,
+    tookOver,
+    stop: () => stop.abort(),
+  };
+}
+
+const namesOf = (events: readonly MirrorEvent[]): string[] =>
+  events.map(({ name }) => name).filter((name) => name !== 'http.listening');
+
+describe('standing by', () => {
+  it('takes over with the settings as they are then', async () => {
+    const instance = await waiting();
+    await instance.write('log:\n  level: warn\n');
+    await instance.release();
+    expect(await instance.tookOver).toBe('warn');
+    expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.reloaded', 'standby.ended']);
+  });
+
+  it('stands by on while the settings are not valid, and says so', async () => {
+    const instance = await waiting();
+    await instance.write('log:\n  level: loud\n');
+    await instance.release();
+    await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^standing by: .*log\.level/), 5000);
+    expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
+    await instance.write('log:\n  level: debug\n');
+    expect(await instance.tookOver).toBe('debug');
+    expect(namesOf(instance.events)).toEqual([
+      'standby.began',
+      'settings.refused',
+      'settings.reloaded',
+      'standby.ended',
+    ]);
+  });
+
+  it('answers to SIGHUP: it reads the settings, and tells what is wrong with them', async () => {
+    const instance = await waiting();
+    instance.told.length = 0;
+    await instance.hangUp();
+    expect(instance.told).toEqual(['reloading', 'ready']);
+    await instance.write('log:\n  level: loud\n');
+    await instance.hangUp();
+    await instance.hangUp();
+    expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
+    await instance.write('log:\n  level: debug\n');
+    await instance.hangUp();
+    expect(instance.events.at(-1)).toEqual({ name: 'settings.reloaded', changed: ['log.level'] });
+    expect(instance.told).toHaveLength(8);
+    expect(instance.told.slice(-2)).toEqual(['reloading', 'ready']);
+  });
+
+  it('names the one that it waits for now', async () => {
+    const instance = await waiting();
+    expect(instance.told.at(-1)).toContain(`pid ${process.pid} on `);
+    await writeFile(instance.lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
+    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('pid 7 on elsewhere'), 5000);
+    const listening = instance.events.find((event) => event.name === 'http.listening');
+    const ready = await fetch(`${listening?.address ?? ''}readyz`);
+    expect(await ready.json()).toMatchObject({
+      standby: true,
+      reason: expect.stringContaining('pid 7 on elsewhere') as string,
+    });
+  });
+
+  it('takes nothing else for the directory, and takes over when that is back, on whatever device', async () => {
+    const instance = await waiting();
+    const internal = join(instance.directory, '.workbook-mirror');
+    const id = await readFile(join(internal, 'directory-id'), 'utf8');
+    await rename(instance.directory, `${instance.directory}-away`);
+    await instance.release();
+    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('is not the directory that was'), 5000);
+    await mkdir(internal, { recursive: true });
+    await writeFile(join(internal, 'directory-id'), id);
+    expect(await instance.tookOver).toBe('info');
+  });
+
+  it('ends when it is told to', async () => {
+    const instance = await waiting();
+    instance.stop();
+    expect(await instance.tookOver).toBeNull();
+    expect(instance.told.at(-1)).toBe('stopping');
+  });
+});
