@@ -46,20 +46,26 @@ export async function ensureFolder(path: string): Promise<void> {
   for (const folder of await makeFolders(path)) await syncDirectory(dirname(folder));
 }
 
+/** So often a folder is made whose parent other processes make, and remove while it is empty. */
+const MOST_TRIES = 5;
+
 /**
  * Makes a folder with its parents and gives those that are new; flushes nothing. Node's own recursive mkdir never returns where a parent
  * exists and still says that it does not, as `/proc` does.
  */
 export async function makeFolders(path: string): Promise<string[]> {
-  try {
-    await mkdir(path);
-    return [path];
-  } catch (error) {
-    const code = systemCode(error);
-    const parent = dirname(path);
-    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return [];
-    if (code !== 'ENOENT' || parent === path || (await unlessMissing(stat(parent))) !== null) throw error;
-    return [...(await makeFolders(parent)), ...(await makeFolders(path))];
+  const made: string[] = [];
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await mkdir(path);
+      return [...made, path];
+    } catch (error) {
+      const code = systemCode(error);
+      const parent = dirname(path);
+      if (code === 'EEXIST' && (await unlessMissing(stat(path)))?.isDirectory() === true) return made;
+      if (code !== 'ENOENT' || parent === path || tries === MOST_TRIES) throw error;
+      if ((await unlessMissing(stat(parent))) === null) made.push(...(await makeFolders(parent)));
+    }
   }
 }
 

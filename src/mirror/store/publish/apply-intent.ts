@@ -28,12 +28,10 @@ export async function applyIntent(context: IntentContext, stage: string, intent:
   const staged = join(stage, STAGED.tree);
   switch (intent.how) {
     case 'first':
-      await makeFolders(dirname(published));
-      return rename(staged, published);
+      return renameInto(staged, published);
     case 'exchange':
       return takeWholePlace(context, stage, staged, published);
     case 'link':
-      await makeFolders(dirname(published));
       return placeLink(context, stage, intent.path);
     case 'in-place':
       return intent.isRemoval
@@ -51,7 +49,7 @@ async function placeLink(context: IntentContext, stage: string, path: string): P
   const link = join(stage, STAGED.link);
   const { kind } = treeAt(context.layout, path);
   if (kind === 'folder' || kind === 'other') return takeWholePlace(context, stage, link, published);
-  return rename(link, published);
+  return renameInto(link, published);
 }
 
 /** Where the file system cannot exchange two names there is nothing at the place for an instant. */
@@ -65,7 +63,7 @@ async function takeWholePlace(
   const displaced = join(stage, STAGED.displaced);
   const isDisplaced = await renameIfThere(published, displaced);
   try {
-    await rename(staged, published);
+    await renameInto(staged, published);
   } catch (error) {
     if (isDisplaced) await rename(displaced, published);
     throw error;
@@ -222,11 +220,23 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   }
 }
 
+/** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
+const RENAME_TRIES = 10;
+
 /** Renames where the source exists, making the destination's folders where they are missing. */
 async function renameIfThere(from: string, to: string): Promise<boolean> {
-  const tryOnce = (): Promise<true | null> => unlessMissing(rename(from, to).then(() => true));
-  if ((await tryOnce()) !== null) return true;
-  return (await makeFolders(dirname(to))).length > 0 && (await tryOnce()) !== null;
+  for (let tries = 1; ; tries += 1) {
+    const isRenamed = await unlessMissing(rename(from, to).then(() => true));
+    if (isRenamed !== null) return true;
+    if (tries === RENAME_TRIES || !(await exists(from))) return false;
+    await makeFolders(dirname(to));
+  }
+}
+
+/** As {@link renameIfThere}, of what must be there. */
+async function renameInto(from: string, to: string): Promise<void> {
+  await makeFolders(dirname(to));
+  if (!(await renameIfThere(from, to))) await rename(from, to);
 }
 
 /** Renames a file to where someone may have put a folder. */
