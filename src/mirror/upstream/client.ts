@@ -13,7 +13,8 @@ import {
   type FileRequest,
 } from './download-contents.ts';
 import { createRepository, type NewRepository } from './creation.ts';
-import { PageCache } from './pages.ts';
+import { owns, type Shard } from '../plan/shard.ts';
+import { PageCache, type WantsRepository } from './pages.ts';
 import type { ReferenceMemory } from './reference-forms.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
@@ -42,11 +43,13 @@ export interface ServiceClient {
 /**
  * Makes a client over a transport.
  * @param memory what is known of this installation; written to as it is found out
+ * @param shard the share of this instance: polls leave out the workbooks of other repositories; null where it mirrors all
  */
 export function createClient(
   transport: Transport,
   memory: ReferenceMemory,
   limits: Pick<ContentsContext, 'maxArchiveBytes'>,
+  shard: Shard | null = null,
 ): ServiceClient {
   let nameCounts: ReadonlyMap<string, number> = new Map();
   let v1Absences = 0;
@@ -57,6 +60,7 @@ export function createClient(
     if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   };
   const listMemory = new PageCache();
+  const wantedBy = rememberedWants(shard);
   const repositoryMemory: RepositoryMemory = {};
   const joiner = new RowJoiner();
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
@@ -68,7 +72,13 @@ export function createClient(
       transport.admit(isUrgent);
       const takenAtMs = Date.now();
       const repositories = await readRepositories(transport, signal, repositoryMemory);
-      const workbooks = await readWorkbooks(transport, signal, undefined, listMemory);
+      const workbooks = await readWorkbooks(
+        transport,
+        signal,
+        undefined,
+        listMemory,
+        wantedBy(repositories.repositories),
+      );
       believeAbsence(workbooks);
       nameCounts = countNames(repositories.repositories);
       return combine(takenAtMs, repositories, workbooks, joiner);
@@ -78,6 +88,24 @@ export function createClient(
     exists: (request) => contentsExist(context, request),
     close: transport.close,
   };
+}
+
+/** Makes a function that says which rows a share needs, for as long as the list of repositories stays the same value. */
+function rememberedWants(shard: Shard | null): (repositories: readonly Repository[]) => WantsRepository {
+  let last: { readonly of: readonly Repository[]; readonly wants: WantsRepository } | null = null;
+  return (repositories) => {
+    if (last?.of !== repositories) last = { of: repositories, wants: wantsOf(shard, repositories) };
+    return last.wants;
+  };
+}
+
+/** Rows that name no listed repository are wanted, too: they are reported. */
+function wantsOf(shard: Shard | null, repositories: readonly Repository[]): WantsRepository {
+  if (shard === null) return () => true;
+  const namesOf = (isOwn: boolean): Set<string> =>
+    new Set(repositories.flatMap(({ id, fullName }) => (owns(shard, id) === isOwn ? [id, fullName] : [])));
+  const [own, theirs] = [namesOf(true), namesOf(false)];
+  return (name) => own.has(name) || !theirs.has(name);
 }
 
 /** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */

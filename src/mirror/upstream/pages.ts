@@ -7,7 +7,7 @@ import type { WorkbookRow } from './listing.ts';
 import { learnSteps, nextPageUrl, stepAhead } from './page-addresses.ts';
 import { strongTag } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
-import { readWorkbookRows } from './workbook-rows.ts';
+import { type DroppedRows, readWorkbookRows } from './workbook-rows.ts';
 
 /** A page of the list of workbooks, as it was understood. */
 export interface Page {
@@ -17,6 +17,7 @@ export interface Page {
   readonly next: URL | null;
   readonly rows: readonly WorkbookRow[];
   readonly malformed: number;
+  readonly dropped: DroppedRows;
 }
 
 /** A page, and what tells whether it has changed. */
@@ -34,6 +35,8 @@ export interface Reading {
   readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
   readonly malformed: number;
+  /** Rows that nobody wants. */
+  readonly dropped: number;
   /** Whether a row occurs twice. */
   readonly repeats: boolean;
   /** Whether a page that another one named was gone when it was asked for. */
@@ -72,6 +75,9 @@ export class PageCache {
   }
 }
 
+/** Whether the rows of a repository are wanted, by the name that the service gives it in the list of workbooks. */
+export type WantsRepository = (repository: string) => boolean;
+
 /** How many pages may be on their way before the page before them has named them. */
 const MAX_AHEAD = 3;
 
@@ -84,6 +90,7 @@ export class PageSource {
   private readonly transport: Transport;
   private readonly memory: PageCache;
   private readonly signal: AbortSignal;
+  private readonly wants: WantsRepository;
   private readonly whileWanted: ReturnType<typeof joinSignals>;
   private readonly abandon = new AbortController();
   private readonly onTheWay = new Map<string, Promise<KnownPage | null>>();
@@ -94,7 +101,8 @@ export class PageSource {
   private latest: Page | null = null;
   private former: URL | null = null;
 
-  constructor(transport: Transport, memory: PageCache, signal: AbortSignal) {
+  constructor(transport: Transport, memory: PageCache, signal: AbortSignal, wants: WantsRepository) {
+    this.wants = wants;
     this.transport = transport;
     this.memory = memory;
     this.signal = signal;
@@ -161,6 +169,14 @@ export class PageSource {
     return null;
   }
 
+  /** The page that an address gave last time, unless rows are wanted now that were dropped then. */
+  private knownPage(key: string): KnownPage | null {
+    const known = this.memory.page(key);
+    if (known === null || ![...known.page.dropped.repositories].some(this.wants)) return known;
+    this.memory.forget(key);
+    return null;
+  }
+
   /** @param isTentative whether the answer may turn out not to be needed: then a refusal is no failure */
   private async ask(
     target: string | URL,
@@ -168,7 +184,7 @@ export class PageSource {
     isTentative: boolean,
   ): Promise<{ readonly known: KnownPage | null; readonly status: number }> {
     const key = target.toString();
-    for (let before = this.memory.page(key); ; before = null) {
+    for (let before = this.knownPage(key); ; before = null) {
       const headers: Record<string, string> = {};
       if (typeof before?.etag === 'string') headers['if-none-match'] = before.etag;
       const request = { generation: 'v1', judgesKey: true, target, signal, headers, isTentative } as const;
@@ -176,7 +192,7 @@ export class PageSource {
         if (this.visited.has(answer.url.href)) throw circular(answer.url);
         if (answer.status === 404 || (isTentative && answer.status >= 400))
           return { status: answer.status, known: null };
-        return { status: answer.status, known: await readPage(answer, this.transport, before) };
+        return { status: answer.status, known: await readPage(answer, this.transport, before, this.wants) };
       });
       if (known === null && status !== 404) return { status, known };
       if (before !== null && (known === 'of-another-place' || known?.page !== before.page))
@@ -186,8 +202,9 @@ export class PageSource {
   }
 }
 
-function rowsOf({ rows, malformed }: Page): number {
-  return rows.length + malformed;
+/** How many rows a page has, the dropped ones among them. */
+export function rowsOf({ rows, malformed, dropped }: Page): number {
+  return rows.length + malformed + dropped.digests.length;
 }
 
 function circular({ search }: URL): MirrorError {
@@ -202,6 +219,7 @@ async function readPage(
   answer: Answer,
   { limits }: Transport,
   before: KnownPage | null,
+  wants: WantsRepository,
 ): Promise<KnownPage | 'of-another-place'> {
   const { status, url } = answer;
   // What `next` refers to depends on where the page comes from, and a redirect may lead elsewhere.
@@ -214,11 +232,11 @@ async function readPage(
   return readWhole(answer, limits, (pieces) => {
     const digest = digestOfBytes(pieces);
     const isKnown = before?.digest === digest && isSamePlace;
-    return { page: isKnown ? before.page : understand(answer, pieces), digest, etag };
+    return { page: isKnown ? before.page : understand(answer, pieces, wants), digest, etag };
   });
 }
 
-function understand(answer: Answer, pieces: readonly Uint8Array[]): Page {
+function understand(answer: Answer, pieces: readonly Uint8Array[], wants: WantsRepository): Page {
   const parsed = pageSchema.safeParse(parseJson(answer, pieces));
   if (!parsed.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', parsed.error);
   const { count, next, results } = parsed.data;
@@ -226,6 +244,6 @@ function understand(answer: Answer, pieces: readonly Uint8Array[]): Page {
     url: answer.url,
     count,
     next: next === null || next === undefined || next === '' ? null : nextPageUrl(next, answer.url),
-    ...readWorkbookRows(results),
+    ...readWorkbookRows(results, wants),
   };
 }

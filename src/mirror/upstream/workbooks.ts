@@ -1,7 +1,15 @@
 import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { WorkbookRow } from './listing.ts';
-import { type KnownPage, type Page, PageCache, PageSource, type Reading } from './pages.ts';
+import {
+  type KnownPage,
+  type Page,
+  PageCache,
+  PageSource,
+  type Reading,
+  rowsOf,
+  type WantsRepository,
+} from './pages.ts';
 import type { Transport } from './transport.ts';
 
 /** The list of workbooks, all pages of it. */
@@ -21,6 +29,7 @@ const MAX_READINGS = 4;
  * Reads all pages of the list of workbooks. A list whose pages disagree is read again until it agrees with itself, or
  * until two readings in a row give the same rows: then nothing shifted, but absence from it still proves nothing.
  * @param memory what is known of this list from the last time; written to
+ * @param wants rows of other repositories are dropped as they are read, and counted
  * @returns null where the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
  */
@@ -29,12 +38,13 @@ export async function readWorkbooks(
   signal: AbortSignal,
   status?: WorkbookStatusFilter,
   memory = new PageCache(),
+  wants: WantsRepository = () => true,
 ): Promise<WorkbookList | null> {
   if (!transport.hasCredential('v1')) return null;
   let previous: Reading | null = null;
   let doubt: string | null = null;
   for (let readings = 0; readings < MAX_READINGS; readings += 1) {
-    const reading = await readAllPages(transport, signal, workbooksPath(status), memory);
+    const reading = await readAllPages(transport, signal, workbooksPath(status), memory, wants);
     if (reading === null) return null;
     doubt = doubtAbout(reading);
     const isStable = previous !== null && !reading.isCut && sameRows(previous, reading);
@@ -63,9 +73,9 @@ function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Work
 }
 
 /** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
-export function doubtAbout({ pages, rows, malformed, repeats, isCut }: Reading): string | null {
+export function doubtAbout({ pages, rows, malformed, dropped, repeats, isCut }: Reading): string | null {
   const [first] = pages;
-  const total = rows.length + malformed;
+  const total = rows.length + malformed + dropped;
   if (isCut) return 'a page was gone while it was read';
   if (first === undefined) return 'there was no page';
   if (pages.some(({ count }) => count !== first.count)) return 'the count changed from page to page';
@@ -76,6 +86,7 @@ export function doubtAbout({ pages, rows, malformed, repeats, isCut }: Reading):
 /** Whether two readings hold the same rows. */
 export function sameRows(one: Reading, other: Reading): boolean {
   if (one.rows.length !== other.rows.length || one.malformed !== other.malformed) return false;
+  if (one.dropped !== other.dropped) return false;
   if (one.rows === other.rows) return true;
   const a = one.rows.map(keyOf).sort();
   const b = other.rows.map(keyOf).sort();
@@ -91,8 +102,9 @@ async function readAllPages(
   signal: AbortSignal,
   path: string,
   memory: PageCache,
+  wants: WantsRepository,
 ): Promise<Reading | null> {
-  const source = new PageSource(transport, memory, signal);
+  const source = new PageSource(transport, memory, signal, wants);
   const taken = new Map<string, KnownPage>();
   const pages: Page[] = [];
   const watch = new PageWatch();
@@ -126,6 +138,7 @@ function readingOf(pages: readonly Page[], watch: PageWatch, isCut: boolean): Re
     pages,
     rows: pages.flatMap((page) => page.rows),
     malformed: pages.reduce((sum, page) => sum + page.malformed, 0),
+    dropped: pages.reduce((sum, page) => sum + page.dropped.digests.length, 0),
     repeats: watch.repeats,
     isCut,
   };
@@ -134,8 +147,11 @@ function readingOf(pages: readonly Page[], watch: PageWatch, isCut: boolean): Re
 /** Pages without a row that was not seen before: some services give a few empty ones. */
 const SPARE_PAGES = 1000;
 
-/** More workbooks than any service has, and than fit into memory; stops pages that are made up as they are asked for. */
+/** More workbooks than fit into memory; stops pages that are made up as they are asked for. */
 const MAX_ROWS = 2_000_000;
+
+/** More workbooks than any service has: of a dropped row little is kept. */
+const MAX_ROWS_IN_ALL = 200_000_000;
 
 /** Watches the pages of a reading: whether they end, and whether a row comes twice. */
 class PageWatch {
@@ -144,8 +160,11 @@ class PageWatch {
   private readonly firsts = new Map<string, WorkbookRow>();
   /** Keys of the further rows of workbooks, which most workbooks have not. */
   private readonly further = new Set<string>();
+  /** Digests of the rows of the page before that were dropped. */
+  private droppedBefore: ReadonlySet<number> = new Set();
   private pages = 0;
   private rows = 0;
+  private rowsInAll = 0;
   private idlePages = 0;
   private greatestCount = 0;
 
@@ -154,13 +173,25 @@ class PageWatch {
     for (const page of pages.slice(this.pages)) {
       this.pages += 1;
       this.rows += page.rows.length + page.malformed;
+      this.rowsInAll += rowsOf(page);
       this.greatestCount = Math.max(this.greatestCount, page.count);
-      const fresh = page.rows.filter((row) => this.isNew(row)).length;
+      const fresh = page.rows.filter((row) => this.isNew(row)).length + this.freshDropped(page);
       if (fresh === 0) this.idlePages += 1;
-      if (fresh < page.rows.length) this.repeats = true;
+      if (fresh < rowsOf(page) - page.malformed) this.repeats = true;
       const isIdle = this.idlePages > SPARE_PAGES || this.pages > this.greatestCount + SPARE_PAGES;
-      if (isIdle || this.rows > MAX_ROWS) throw endless();
+      if (isIdle || this.rows > MAX_ROWS || this.rowsInAll > MAX_ROWS_IN_ALL) throw endless();
     }
+  }
+
+  /**
+   * How many dropped rows of a page do not come twice, as far as this page and the one before tell: pages that shift while they are
+   * read repeat their neighbour.
+   */
+  private freshDropped({ dropped: { digests } }: Page): number {
+    const before = this.droppedBefore;
+    const present = new Set(digests);
+    this.droppedBefore = present;
+    return before.size === 0 ? present.size : [...present].filter((digest) => !before.has(digest)).length;
   }
 
   private isNew(row: WorkbookRow): boolean {

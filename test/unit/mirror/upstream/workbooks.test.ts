@@ -287,10 +287,16 @@ interface ReadingFacts extends Partial<Reading> {
 
 function reading({ keys, counts = [keys.length], ...fields }: ReadingFacts): Reading {
   const rows = keys.map((path) => row({ path }));
-  const page = { url: new URL(LIST), next: null, rows, malformed: 0 };
+  const page = {
+    url: new URL(LIST),
+    next: null,
+    rows,
+    malformed: 0,
+    dropped: { digests: [], repositories: new Set<string>() },
+  };
   const pages = counts.map((count) => ({ ...page, count }));
   const repeats = new Set(keys).size !== keys.length;
-  return { pages, rows, malformed: 0, repeats, isCut: false, ...fields };
+  return { pages, rows, malformed: 0, dropped: 0, repeats, isCut: false, ...fields };
 }
 
 describe('a reading of all pages', () => {
