@@ -188,6 +188,8 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
   return {
     listing: listing(),
     published: [],
+    others: [],
+    shard: null,
     records: new Map(),
     approvals: new Map(),
     unreadable: new Set(),

@@ -105,8 +105,13 @@ export class MirrorHarness {
     this.settings = settings;
   }
 
-  static async open(service: FakeService, settings: HarnessSettings = {}): Promise<MirrorHarness> {
-    const directory = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  /** @param shared the directory of another mirror, to be shared with it; one of its own unless told */
+  static async open(
+    service: FakeService,
+    settings: HarnessSettings = {},
+    shared?: string,
+  ): Promise<MirrorHarness> {
+    const directory = shared ?? (await mkdtemp(join(tmpdir(), 'workbook-mirror-test-')));
     const harness = new MirrorHarness(directory, service, settings);
     await harness.start();
     return harness;
@@ -126,6 +131,12 @@ export class MirrorHarness {
     const result = await work();
     await this.start();
     return result;
+  }
+
+  /** Closes the mirror, and leaves its directory. */
+  async stop(): Promise<void> {
+    await this.mirror?.close();
+    this.mirror = null;
   }
 
   async close(): Promise<void> {

@@ -12,7 +12,7 @@ import {
   toldTree,
   type ToldTree,
 } from '../../mirror/plan/due-hooks.ts';
-import type { Published } from '../../mirror/plan/targets.ts';
+import type { InventoryReading } from '../../mirror/store/inventory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { type HookCommand, type HookSurroundings, tellTree } from './command-hooks.ts';
 import { PendingChanges } from './pending-changes.ts';
@@ -21,10 +21,7 @@ import { PendingChanges } from './pending-changes.ts';
 export interface AfterPublishPorts extends HookSurroundings {
   /** The command as the settings have it now; null for none. */
   readonly command: () => HookCommand | null;
-  readonly inventory: () => Promise<{
-    readonly published: readonly Published[];
-    readonly unreadable: readonly string[];
-  }>;
+  readonly inventory: () => Promise<Pick<InventoryReading, 'published' | 'others' | 'unreadable'>>;
   readonly manifest: (target: string) => Promise<Manifest | null>;
   /** The trees that the command was told of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
@@ -163,9 +160,11 @@ export class AfterPublish {
   }
 
   async #seeAll(): Promise<void> {
-    const { published, unreadable } = await this.#ports.inventory();
+    const { published, others, unreadable } = await this.#ports.inventory();
     this.#due.clear();
-    for (const due of dueHooks(published, new Set(unreadable), this.#told)) this.#due.set(due.target, due);
+    // What another instance mirrors now has not left the mirror.
+    const elsewhere = new Set([...unreadable, ...others.map(({ path }) => path)]);
+    for (const due of dueHooks(published, elsewhere, this.#told)) this.#due.set(due.target, due);
     for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
   }
 

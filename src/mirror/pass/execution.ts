@@ -5,6 +5,7 @@ import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
+import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { PassContext } from './context.ts';
 import type { PullMeter } from './pull-monitor.ts';
 import type { Turn } from './pull-scheduler.ts';
@@ -127,6 +128,14 @@ export function heldByLease(
   return resultOf(action, { kind: 'held' });
 }
 
+/** An action on a target that another instance works on. It says nothing about the target, and costs it nothing. */
+function heldByOther({ target, repository, path, published, fingerprint, moveFrom }: Action): EndedResult {
+  const reason = 'other-instance';
+  const same = { target, repository, path, published, fingerprint, moveFrom };
+  const action = { ...same, kind: 'hold', reason, untilMs: null, missing: false, guarded: null } as const;
+  return resultOf(action, { kind: 'held' });
+}
+
 /** Codes of errors that every other target would meet as well. */
 const ENDS_PASS: ReadonlySet<ErrorCode> = new Set(['credentials.refused', 'directory.taken']);
 
@@ -141,6 +150,7 @@ export function failed(
     throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
   if (ENDS_PASS.has(mirrorError.code)) throw mirrorError;
   if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
+  if (error instanceof TargetBusyError) return heldByOther(action);
   const { code, message, hint, retryAfterMs } = mirrorError;
   return resultOf(action, {
     kind: 'failed',

@@ -83,7 +83,7 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
-  readonly store: Pick<MirrorStore, 'inventory' | 'approvals' | 'retries'>;
+  readonly store: Pick<MirrorStore, 'shard' | 'inventory' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;
@@ -106,7 +106,7 @@ export async function planPass(
     readonly retries: ReadonlySet<string>;
   }
 > {
-  const { published, unreadable, trees } = await context.store.inventory();
+  const { published, others, unreadable, trees } = await context.store.inventory();
   const approvals = await context.store.approvals();
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
@@ -116,6 +116,8 @@ export async function planPass(
     {
       listing,
       published,
+      others,
+      shard: context.store.shard,
       unreadable: new Set(unreadable),
       records,
       approvals,
@@ -136,7 +138,7 @@ export async function planPass(
     hold: count('hold'),
     retire: count('retire'),
   });
-  const selection = checkSelection(policy.selection, listing, plan);
+  const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
   return { plan, records, trees, approvals, selection, retries };
 }
 

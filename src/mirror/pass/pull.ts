@@ -4,7 +4,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { MirrorEvent, TargetPulled } from './events.ts';
 import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
 import { type Manifest, treeChanges } from '../store/manifest.ts';
-import type { PullReason } from '../plan/actions.ts';
+import type { PullAction, PullReason } from '../plan/actions.ts';
+import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { StagedState } from './context.ts';
 import { type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
 import { notFound } from './gone.ts';
@@ -29,8 +30,10 @@ const WORTH_A_LOOK: ReadonlySet<PullReason> = new Set(['full-check', 'no-version
 /** Pulls a target, unless a lease holds. @throws MirrorError what ends the whole pass; what is published is as it was */
 export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal, meter } = pull;
+  let unlock = (): void => {};
   try {
     signal.throwIfAborted();
+    unlock = context.store.claim(action.target, action.path);
     const lease = WORTH_A_LOOK.has(action.reason) ? null : lastLease(await context.store.leases());
     if (lease !== null) return { result: heldByLease(pull, action, lease), news: [] };
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
@@ -38,6 +41,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   } catch (error) {
     return { result: failed(pull, action, error), news: [] };
   } finally {
+    unlock();
     meter.end();
   }
 }
@@ -47,6 +51,8 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   const { context, action, policy, meter } = pull;
   const startedAtMs = context.now();
   const before = await lookAtPublished(pull);
+  if (context.store.shard !== null && !isAsPlanned(action, before.manifest))
+    throw new TargetBusyError(action.path);
   const stage = await context.store.stage(action.path);
   try {
     const received =
@@ -65,6 +71,13 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   } finally {
     await stage.discard();
   }
+}
+
+/** Whether the tree still is the one that the pull was decided on: another instance may have published a newer one since. */
+function isAsPlanned({ published }: PullAction, manifest: Manifest | null): boolean {
+  return (
+    published?.verifiedAtMs === manifest?.verifiedAtMs && published?.publishedAtMs === manifest?.publishedAtMs
+  );
 }
 
 /** Too many files would be deleted: they are noted, and nothing is published. */

@@ -25,6 +25,7 @@ export type HoldReason =
   | 'manifest-unreadable'
   | 'superseded'
   | 'lease'
+  | 'other-instance'
   | 'still-pulling'
   | 'repository-missing'
   | 'no-repositories-listed'

@@ -181,7 +181,12 @@ function heldSince(
 }
 
 /** Holds because an answer proves nothing, or has had no effect; the others know that the target is, or may be, there. */
-const NO_EVIDENCE: ReadonlySet<string> = new Set(['listing-incomplete', 'no-repositories-listed', 'lease']);
+const NO_EVIDENCE: ReadonlySet<string> = new Set([
+  'listing-incomplete',
+  'no-repositories-listed',
+  'lease',
+  'other-instance',
+]);
 
 function heldRecord(record: TargetRecord, { reason, nowMs }: RecordStep): TargetRecord {
   return {

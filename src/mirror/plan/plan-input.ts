@@ -1,7 +1,8 @@
 import type { Approvals, GuardPolicy } from './guard.ts';
 import type { TargetRecord } from './record.ts';
 import type { Listing } from '../upstream/listing.ts';
-import type { Published, Selection } from './targets.ts';
+import type { Shard } from './shard.ts';
+import type { OtherTree, Published, Selection } from './targets.ts';
 
 /** Downloads when workbooks have new versions: those workbooks or all contents; `auto`: just those workbooks in drag-and-drop repositories. */
 export type ContentPolicy = 'auto' | 'workbooks' | 'all';
@@ -23,6 +24,10 @@ export interface PlanPolicy {
 export interface PlanInput {
   readonly listing: Listing;
   readonly published: readonly Published[];
+  /** The trees beside them that other instances mirror. */
+  readonly others: readonly OtherTree[];
+  /** The share of this instance; null where it mirrors all repositories. */
+  readonly shard: Shard | null;
   /** Paths whose manifest cannot be read just now. */
   readonly unreadable: ReadonlySet<string>;
   /** By {@link targetKey}. */

@@ -18,7 +18,7 @@ export function makePlan(facts: PlanInput, groups = new RowGroups()): Action[] {
     listedIds: new Set(repositories.map(({ id }) => id)),
     listedNames: new Set(repositories.map(({ fullName }) => fullName)),
   };
-  const candidates = findCandidates(input.listing, input.published, input.policy.selection, groups);
+  const candidates = findCandidates(input, groups);
   const deselections = heldDeselections(candidates, input);
   const plan = candidates.flatMap((candidate): Action[] => {
     const deselection = deselections.get(candidate);
@@ -93,6 +93,8 @@ function holdRestored(candidate: Candidate, { published }: PlanInput): Action {
 /** A new repository whose place is still taken by the tree of a gone one waits until that one's time has come. */
 function decideOccupied(candidate: Candidate, input: PlanFacts): Action | null {
   const { occupant } = candidate;
+  // Its instance has it leave the mirror.
+  if (candidate.occupiedByOther) return { ...hold(candidate, 'path-occupied'), moveFrom: null };
   if (occupant === null) return null;
   const key = targetKey({ repositoryId: occupant.repository.id, branch: occupant.branch });
   const record = input.records.get(key) ?? emptyRecord(candidate.target);

@@ -1,6 +1,7 @@
 import type { Action } from './actions.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import type { Listing } from '../upstream/listing.ts';
+import { owns, type Shard } from './shard.ts';
 import type { Selection } from './targets.ts';
 
 /** Of so many names the nearest is looked for. */
@@ -17,7 +18,7 @@ export interface UnmatchedPattern {
 
 /** The settings' selection, held against a listing. */
 export interface SelectionCheck {
-  /** How many repositories are listed. */
+  /** How many repositories are listed, of the share of this instance. */
   readonly repositories: number;
   /** How many targets are mirrored, or to be mirrored. */
   readonly selected: number;
@@ -35,16 +36,20 @@ export function selectsNothing({
 /**
  * Holds the patterns of the settings against what a service lists. A list that is empty or not whole proves nothing about them.
  * @param plan what is done about the targets that were found by the same listing
+ * @param shard the share of this instance; null where it mirrors all repositories
  */
 export function checkSelection(
   { patterns }: Selection,
   { repositories, repositoriesComplete, workbooks }: Listing,
   plan: readonly Action[],
+  shard: Shard | null,
 ): SelectionCheck {
   const selected = plan.filter(({ reason }) => reason !== 'not-selected').length;
-  const counts = { repositories: repositories.length, selected };
+  const own = shard === null ? repositories : repositories.filter(({ id }) => owns(shard, id));
+  const counts = { repositories: own.length, selected };
   if (repositories.length === 0 || !repositoriesComplete) return { ...counts, unmatched: [] };
-  const hasBranchPatterns = patterns.some((each) => each.of === 'branch');
+  // Which branches there are elsewhere, an instance with a share does not know.
+  const hasBranchPatterns = shard === null && patterns.some((each) => each.of === 'branch');
   const names = {
     repository: repositories.map(({ fullName }) => fullName),
     branch: hasBranchPatterns ? branchesIn(workbooks, plan) : [],

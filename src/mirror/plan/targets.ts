@@ -1,7 +1,10 @@
 import { crc32 } from 'node:zlib';
 
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { byCodeUnits } from '../store/manifest.ts';
 import { RepositoryRows, type RowGroups } from './fingerprint.ts';
+import type { PlanInput } from './plan-input.ts';
+import { owns, type Shard } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
 import { HEAD_BRANCH, targetKey, type Listing, type Repository, type TargetId } from '../upstream/listing.ts';
 
@@ -30,6 +33,15 @@ export interface Published {
   readonly sharedBytes: number;
   /** False when the manifest is there and the tree is not. */
   readonly treePresent: boolean;
+}
+
+/** A published tree that another instance mirrors: as much of it as says whose place that is. */
+export interface OtherTree {
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly path: string;
+  readonly repositoryId: string;
+  readonly fullName: string;
+  readonly branch: string;
 }
 
 /** The facts of a manifest about its tree as a whole. */
@@ -97,6 +109,8 @@ export interface Candidate {
   readonly published: Published | null;
   /** The tree of another, gone repository that stands where this one's belongs. */
   readonly occupant: Published | null;
+  /** Whether a tree stands there that another instance mirrors. */
+  readonly occupiedByOther: boolean;
   readonly configured: ConfiguredBranch | null;
   readonly selected: boolean;
   /** True for a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it. */
@@ -105,30 +119,26 @@ export interface Candidate {
   readonly superseded: 'no' | 'known' | 'published';
 }
 
+/** The facts from which it follows what is to be mirrored. */
+type CandidateFacts = Pick<PlanInput, 'listing' | 'published' | 'others' | 'shard'> & {
+  readonly policy: Pick<PlanInput['policy'], 'selection'>;
+};
+
 /**
  * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
  * configured; `HEAD` where no branch of a repository is known (manual, "On disk").
  */
 export function findCandidates(
-  listing: Listing,
-  published: readonly Published[],
-  selection: Selection,
+  { listing, published, others, shard, policy: { selection } }: CandidateFacts,
   groups: RowGroups,
 ): Candidate[] {
-  // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
-  const { home = [], away = [] } = Object.groupBy(published, (tree) => (isAtHome(tree) ? 'home' : 'away'));
-  const inOrder = [...home, ...away];
-  const occupied: OccupiedPath[] = inOrder.map((tree) => ({
-    repositoryId: tree.repository.id,
-    fullName: tree.repository.fullName,
-    path: parentPath(tree.path),
-    segment: lastSegment(tree.path),
-  }));
+  const occupied = placesOf(published, others);
   const paths = assignRepositoryPaths(listing.repositories, occupied);
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
+  const othersByPath = new Map(others.map((tree) => [tree.path, tree]));
   const rowsByRepository = listing.workbooks === null ? null : groups.of(listing.workbooks);
-  const candidates = listing.repositories.flatMap((repository) =>
+  const candidates = ownRepositories(listing, shard).flatMap((repository) =>
     candidatesOf(repository, {
       path: paths.get(repository.id) ?? repository.id,
       trees: treesByRepository.get(repository.id) ?? [],
@@ -137,6 +147,7 @@ export function findCandidates(
           ? null
           : (rowsByRepository.get(repository.fullName) ?? new RepositoryRows([])),
       treesByPath,
+      othersByPath,
       selection,
     }),
   );
@@ -147,11 +158,36 @@ export function findCandidates(
   return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
 }
 
+/** The repositories of this instance's share, each of which it mirrors with all its branches. */
+function ownRepositories({ repositories }: Listing, shard: Shard | null): readonly Repository[] {
+  return shard === null ? repositories : repositories.filter(({ id }) => owns(shard, id));
+}
+
+/** The places of all trees, in the same order whoever decides: then names that meet get the same mark everywhere. */
+function placesOf(published: readonly Published[], others: readonly OtherTree[]): OccupiedPath[] {
+  const own = published.map(({ path, repository: { id, fullName }, branch }): OtherTree => ({
+    path,
+    repositoryId: id,
+    fullName,
+    branch,
+  }));
+  const all = others.length === 0 ? own : [...own, ...others].sort((a, b) => byCodeUnits(a.path, b.path));
+  // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
+  const { home = [], away = [] } = Object.groupBy(all, (tree) => (isAtHome(tree) ? 'home' : 'away'));
+  return [...home, ...away].map(({ path, repositoryId, fullName }) => ({
+    repositoryId,
+    fullName,
+    path: parentPath(path),
+    segment: lastSegment(path),
+  }));
+}
+
 interface RepositoryContext {
   readonly path: string;
   readonly trees: readonly Published[];
   readonly rows: RepositoryRows | null;
   readonly treesByPath: ReadonlyMap<string, Published>;
+  readonly othersByPath: ReadonlyMap<string, OtherTree>;
   readonly selection: Selection;
 }
 
@@ -183,6 +219,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       rows,
       published: treesByBranch.get(branch) ?? null,
       occupant: occupant !== null && occupant.repository.id !== repository.id ? occupant : null,
+      occupiedByOther: context.othersByPath.has(path),
       configured: configured.get(branch) ?? null,
       selected: selection.selects(repository.fullName, branch),
       duplicate: false,
@@ -220,6 +257,7 @@ function goneCandidate(
         : (rowsByRepository.get(tree.repository.fullName) ?? new RepositoryRows([])),
     published: tree,
     occupant: null,
+    occupiedByOther: false,
     configured: null,
     selected: selection.selects(tree.repository.fullName, tree.branch),
     duplicate: false,
@@ -228,8 +266,8 @@ function goneCandidate(
 }
 
 /** Whether a tree stands where its repository's full name and its branch put it. */
-function isAtHome({ path, repository, branch }: Published): boolean {
-  return path === `${repositoryPath(repository.fullName)}/${encodeSegment(branch)}`;
+function isAtHome({ path, fullName, branch }: OtherTree): boolean {
+  return path === `${repositoryPath(fullName)}/${encodeSegment(branch)}`;
 }
 
 /** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */

@@ -2,7 +2,13 @@ import { lstatSync, readdirSync, readFileSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 
 import { byCodeUnits, type Manifest } from './manifest.ts';
-import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/targets.ts';
+import {
+  checkOf,
+  type OtherTree,
+  type Published,
+  type RememberedTree,
+  type TreeSummary,
+} from '../plan/targets.ts';
 import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { type TreePlace, treeAt } from './published-tree.ts';
@@ -15,6 +21,8 @@ export interface Inventory {
   readonly read: () => Promise<InventoryReading>;
   /** Takes remembered summaries of trees, so that their manifests need not be read. */
   readonly recall: (trees: Iterable<RememberedTree>) => void;
+  /** Whether another instance mirrored a target when the manifests were read last. */
+  readonly isOthers: (path: string) => boolean;
   /**
    * Takes the manifest of a tree that was just published, so that it need not be read.
    * @returns the summary to remember; null where its manifest file is gone
@@ -25,50 +33,75 @@ export interface Inventory {
 /** The targets that an inventory found. */
 export interface InventoryReading {
   readonly published: readonly Published[];
+  /** The trees there that other instances mirror. */
+  readonly others: readonly OtherTree[];
   /** Paths whose manifest cannot be read: their contents are unknown, which is not the same as none. */
   readonly unreadable: readonly string[];
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
 }
 
-/** A manifest as it was last read, with the stamp of its file; `tree` is null where it cannot be understood. */
+/** A manifest as it was last read, with the stamp of its file; neither where it cannot be understood. */
 interface KnownManifest {
   readonly stamp: string;
   readonly tree: RememberedTree | null;
+  readonly other: OtherTree | null;
 }
 
-/**
- * Makes an inventory that reads a manifest only when its file is not the one that was summarised before.
- * @param linked receives the targets of the trees that links lead to, by the names of these
- */
-export function createInventory(layout: DirectoryLayout, linked = new Map<string, string>()): Inventory {
+/** The rules of an inventory. */
+interface InventoryOptions {
+  /** Receives the targets of the trees that links lead to, by the names of these. */
+  readonly linked?: Map<string, string>;
+  /**
+   * Asked at each reading for who tells whether a repository is this instance's; the same function for as long as it says the same.
+   * Left out where all that is there is.
+   */
+  readonly chooseOwn?: () => Promise<(repositoryId: string) => boolean>;
+}
+
+/** Makes an inventory that reads a manifest only when its file is not the one that was summarised before. */
+export function createInventory(
+  layout: DirectoryLayout,
+  {
+    linked = new Map<string, string>(),
+    chooseOwn = () => Promise.resolve(() => true),
+  }: InventoryOptions = {},
+): Inventory {
   let known = new Map<string, KnownManifest>();
+  /** By whom the known trees were judged. */
+  let judge: ((repositoryId: string) => boolean) | null = null;
   return {
     recall: (trees) => {
+      judge = null;
       for (const tree of trees) {
         const { path } = tree.summary;
-        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree });
+        if (!known.has(path)) known.set(path, { stamp: tree.stamp, tree, other: null });
       }
     },
+    isOthers: (path) => (known.get(path)?.other ?? null) !== null,
     note: (path, manifest) =>
       onDisk('looking at a manifest', async () => {
         const stamp = await manifestStamp(layout, path);
         if (stamp === null) return null;
         const tree = rememberedTree(stamp, summaryOf(manifest, path));
-        known.set(path, { stamp, tree });
+        known.set(path, { stamp, tree, other: null });
         return tree;
       }),
     read: () =>
       onDisk('reading the manifests', async () => {
+        const isOwn = await chooseOwn();
+        const isJudged = isOwn === judge;
         const present = new Map<string, KnownManifest>();
         const published: Published[] = [];
+        const others: OtherTree[] = [];
         const unreadable: string[] = [];
         const trees = new Map<string, RememberedTree>();
         await forEachInSlices(await manifestPaths(layout), (path) => {
           try {
-            const found = lookAt(layout, path, known.get(path));
+            const found = lookAt(layout, path, known.get(path), isOwn, isJudged);
             if (found === null) return;
             present.set(path, found);
+            if (found.other !== null) others.push(found.other);
             if (found.tree === null) return;
             trees.set(path, found.tree);
             const place = treeAt(layout, path);
@@ -79,7 +112,8 @@ export function createInventory(layout: DirectoryLayout, linked = new Map<string
           }
         });
         known = present;
-        return { published, unreadable, trees };
+        judge = isOwn;
+        return { published, others, unreadable, trees };
       }),
   };
 }
@@ -89,15 +123,31 @@ function lookAt(
   layout: DirectoryLayout,
   path: string,
   known: KnownManifest | undefined,
+  isOwn: (repositoryId: string) => boolean,
+  isJudged: boolean,
 ): KnownManifest | null {
   const file = manifestPath(layout, path);
   const stats = statsOf(file);
   if (stats === null) return null;
   const stamp = stampOf(stats);
-  if (known?.stamp === stamp) return known;
+  if (known?.stamp === stamp && (isJudged || isStillSo(known, isOwn))) return known;
   const text = unlessGone(() => readFileSync(file));
   const manifest = text === null ? null : parseManifest(text);
-  return { stamp, tree: manifest === null ? null : rememberedTree(stamp, summaryOf(manifest, path)) };
+  if (manifest === null) return { stamp, tree: null, other: null };
+  const { repository, branch } = manifest;
+  return isOwn(repository.id)
+    ? { stamp, tree: rememberedTree(stamp, summaryOf(manifest, path)), other: null }
+    : {
+        stamp,
+        tree: null,
+        other: { path, repositoryId: repository.id, fullName: repository.fullName, branch },
+      };
+}
+
+/** Whether a tree belongs to who it belonged to when it was looked at last. */
+function isStillSo({ tree, other }: KnownManifest, isOwn: (repositoryId: string) => boolean): boolean {
+  if (tree !== null) return isOwn(tree.summary.repository.id);
+  return other === null || !isOwn(other.repositoryId);
 }
 
 function rememberedTree(stamp: string, summary: TreeSummary): RememberedTree {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 
 import type { HistoryKind } from '../plan/retention.ts';
+import type { Shard } from '../plan/shard.ts';
 
 /** The paths of everything that the program keeps below the setting `directory` (manual, "On disk"). */
 export interface DirectoryLayout {
@@ -14,6 +15,16 @@ export interface DirectoryLayout {
   readonly targetList: string;
   /** Private: lock, state, staging and trash; marked as not worth a backup. */
   readonly internal: string;
+  /** The index of the instance among several that share the directory; null for one that has it alone. */
+  readonly shardIndex: number | null;
+  /** What each of those instances has for itself, a folder each. */
+  readonly shards: string;
+  /** A file by the bytes of which targets are locked. */
+  readonly targetLocks: string;
+  /** Locked by the instance that does what only one may do at a time. */
+  readonly commonLock: string;
+  /** Locked by who has the whole directory, and together by all who share it. */
+  readonly wholeLock: string;
   readonly staging: string;
   readonly trash: string;
   /** Held changes that people approved, one file each. */
@@ -28,13 +39,19 @@ export interface DirectoryLayout {
   readonly leases: string;
   /** Locked while a process publishes, and while one takes a lease. */
   readonly gate: string;
+  /** Locked by the one process that works as this instance. */
   readonly lockFile: string;
   readonly stateFile: string;
 }
 
-/** Names the paths below a root; touches nothing. */
-export function layoutOf(root: string): DirectoryLayout {
+/**
+ * Names the paths below a root; touches nothing.
+ * @param shard the instance for whose share of the repositories it is; left out where one has all
+ */
+export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryLayout {
   const internal = join(root, '.workbook-mirror');
+  const shards = join(internal, 'shards');
+  const own = shard === undefined ? internal : join(shards, String(shard.index));
   return {
     root,
     mirror: join(root, 'mirror'),
@@ -43,16 +60,21 @@ export function layoutOf(root: string): DirectoryLayout {
     trees: join(root, 'trees'),
     targetList: join(root, 'inventory.json'),
     internal,
-    staging: join(internal, 'staging'),
-    trash: join(internal, 'trash'),
+    shardIndex: shard?.index ?? null,
+    shards,
+    targetLocks: join(internal, 'targets.lock'),
+    commonLock: join(internal, 'common.lock'),
+    wholeLock: join(internal, 'lock'),
+    staging: join(own, 'staging'),
+    trash: join(own, 'trash'),
     approvals: join(internal, 'approvals'),
     retries: join(internal, 'retries'),
     heldFiles: join(internal, 'held'),
-    driftNote: join(internal, 'drifted.json'),
+    driftNote: join(own, 'drifted.json'),
     leases: join(internal, 'leases'),
     gate: join(internal, 'publish.lock'),
-    lockFile: join(internal, 'lock'),
-    stateFile: join(internal, 'state.db'),
+    lockFile: join(own, 'lock'),
+    stateFile: join(own, 'state.db'),
   };
 }
 

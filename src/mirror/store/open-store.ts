@@ -1,26 +1,17 @@
 import { type PublishMode, publishesWhole } from './publish/publishing.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
-import type { Published } from '../plan/targets.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { createActivity } from './publish/activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
-import {
-  exchangeMissing,
-  knownDirectoryId,
-  makeDirectoryId,
-  prepareDirectory,
-  probeExchange,
-  usable,
-} from './directory.ts';
+import { exchangeMissing, prepareDirectory, probeExchange, usable } from './directory.ts';
 import { refuseForeignDirectory } from './first-start.ts';
-import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
-import { examineAgainst, findAllDrifted, findDrift, targetOf } from './verify/find-drift.ts';
+import { examineAgainst, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
 import { removeHeldFiles, writeHeldFiles } from './held-files.ts';
 import { createInventory, type Inventory, type InventoryReading } from './inventory.ts';
 import { readLeases, surelyInForce } from './leases/lease-files.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from './layout.ts';
-import { type DirectoryLock, lockDirectory } from '../../lib/disk/lock.ts';
+import type { DirectoryLock } from '../../lib/disk/lock.ts';
 import { readManifest } from './manifest-file.ts';
 import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { bindNativeCalls, type NativeCalls } from '../../lib/native/file-calls.ts';
@@ -30,12 +21,17 @@ import { publishStage } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
 import { recover } from './publish/recover.ts';
 import { readRetries, removeRetries } from './retries.ts';
+import type { Shard } from '../plan/shard.ts';
+import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
+import { type IsOwn, leftUnfinished, ownTreesIn } from './shards/other-instances.ts';
+import { createTargetLocks, TargetBusyError } from './shards/target-locks.ts';
+import { targetKey } from '../upstream/listing.ts';
 import { showStage } from './publish/show.ts';
 import { openStage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readTargetList, writeTargetList } from './target-list.ts';
 import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
-import { removeUnlinkedTrees } from './unlinked-trees.ts';
+import { identify, listTargetsOnce } from './identity.ts';
 import type { MirrorStore } from './store.ts';
 
 /** How equal contents are shared, by the value of the setting `dedup`. */
@@ -44,6 +40,8 @@ const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as c
 /** How a store is opened. */
 export interface StoreOptions {
   readonly directory: string;
+  /** The share of this instance, among several; left out where it has all. */
+  readonly shard?: Shard;
   readonly publish: PublishMode;
   /** How long a replaced tree stays whole, in milliseconds. */
   readonly readerGraceMs: number;
@@ -67,20 +65,25 @@ export interface StoreOptions {
  * @throws MirrorError `directory.unusable`, `directory.locked`
  */
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
-  const layout = layoutOf(options.directory);
+  const layout = layoutOf(options.directory, options.shard);
   const native = bindNativeCalls();
   const onBytes = options.onProgress ?? (() => {});
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   await prepareDirectory(layout, options.publish === 'link');
-  const lock = await usable(layout.root, () => lockDirectory(layout.lockFile, native));
+  const lock = await usable(layout.root, () => lockForWriting(layout, native));
   try {
     const context = await publishContext(options, layout, native, lock);
     const recovered = await recover(context);
-    const inventory = createInventory(layout, context.linked);
-    const { id, drifted } = await identify(context, inventory, options.onScanned);
-    await usable(layout.root, () => listTargetsOnce(context, inventory));
+    const chooseOwn = ownTreesIn(layout, options.shard ?? null);
+    const inventory = createInventory(layout, { linked: context.linked, chooseOwn });
+    const { id, drifted } = await withCommonLock(layout, native, async () => {
+      const identity = await identify(context, inventory, options.onScanned);
+      await usable(layout.root, () => listTargetsOnce(context, inventory, chooseOwn));
+      return identity;
+    });
     return {
       layout,
+      shard: options.shard ?? null,
       id,
       drifted,
       canExchange: context.canExchange,
@@ -94,9 +97,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
-      targetOf: (path) => targetOf(context, path),
-      sharersOf: context.candidates.sharersOf,
-      findDrift: (path, signal) => findDrift(context, path, signal),
+      ...driftOf(context, inventory),
       stage: async (currentPath) => {
         await lock.check();
         return openStage(layout, currentPath, {
@@ -108,22 +109,49 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
         });
       },
       show: (...args) => showStage(context.gate, ...args),
-      publish: (stage, path, manifest, repair, signal) =>
-        throughGate(context, () => publishStage(context, stage, path, manifest, repair), signal),
-      move: (from, to, manifest, signal) =>
-        throughGate(context, () => moveTree(context, from, to, manifest), signal),
-      retire: (path, signal) => throughGate(context, () => retireTree(context, path), signal),
+      ...changesOf(context),
       sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
       leases: () =>
         onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
-      ...targetsOf(context, inventory),
+      ...targetsOf(context, inventory, chooseOwn),
       ...notesOf(layout, lock),
-      close: lock.release,
+      close: async () => {
+        context.locks.close();
+        await lock.release();
+      },
     };
   } catch (error) {
     await lock.release();
     throw error;
   }
+}
+
+/** The part of a store that changes what is published. */
+function changesOf(context: PublishContext): Pick<MirrorStore, 'claim' | 'publish' | 'move' | 'retire'> {
+  return {
+    claim: (target, ...paths) => context.locks.take([targetKey(target), ...paths]),
+    publish: (stage, path, manifest, repair, signal) =>
+      throughGate(context, [path], () => publishStage(context, stage, path, manifest, repair), signal),
+    move: (from, to, manifest, signal) =>
+      throughGate(context, [from, to], () => moveTree(context, from, to, manifest), signal),
+    retire: (path, signal) => throughGate(context, [path], () => retireTree(context, path), signal),
+  };
+}
+
+/** The part of a store that finds what differs from its manifest; what other instances mirror is theirs to look after. */
+function driftOf(
+  context: PublishContext,
+  inventory: Inventory,
+): Pick<MirrorStore, 'targetOf' | 'sharersOf' | 'findDrift'> {
+  return {
+    targetOf: async (path) => {
+      const target = await targetOf(context, path);
+      return target === null || inventory.isOthers(target) ? null : target;
+    },
+    sharersOf: async (...shared) =>
+      (await context.candidates.sharersOf(...shared)).filter((path) => !inventory.isOthers(path)),
+    findDrift: (path, signal) => findDrift(context, path, signal),
+  };
 }
 
 /** The part of a store that keeps notes for people and for the next process: held files, retries and approvals. */
@@ -151,31 +179,29 @@ function notesOf(
 
 /** The part of a store that keeps the list of targets: it finds lost ones, and writes the list anew. */
 function targetsOf(
-  { layout, checkDirectory, now }: PublishContext,
+  { layout, native, checkDirectory, now }: PublishContext,
   inventory: Inventory,
+  chooseOwn: () => Promise<IsOwn>,
 ): Pick<MirrorStore, 'lostTargets' | 'saveTargets'> {
-  const published = async (): Promise<readonly Published[]> => (await inventory.read()).published;
   return {
     lostTargets: () =>
       onDisk('reading the inventory', async () => {
         const found = await readTargetList(layout);
-        const lost = found.kind === 'list' ? await findLost(layout, found.list, published) : [];
+        const lost =
+          found.kind === 'list'
+            ? await findLost(layout, found.list, await chooseOwn(), () => inventory.read())
+            : [];
         return { lost, problem: found.kind === 'damaged' ? found.problem : null };
       }),
     saveTargets: async (awaited) => {
       await checkDirectory();
-      await onDisk('writing the inventory', async () =>
-        writeTargetList(layout, await published(), awaited, now()),
+      await onDisk('writing the inventory', () =>
+        withCommonLock(layout, native, async () =>
+          writeTargetList(layout, await inventory.read(), await chooseOwn(), awaited, now()),
+        ),
       );
     },
   };
-}
-
-/** Makes the inventory of a directory that has targets, but was filled before there were inventories. */
-async function listTargetsOnce({ layout, now }: PublishContext, inventory: Inventory): Promise<void> {
-  if ((await readTargetList(layout)).kind !== 'missing') return;
-  const { published } = await inventory.read();
-  if (published.length > 0) await writeTargetList(layout, published, [], now());
 }
 
 /** No candidates while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
@@ -199,34 +225,23 @@ async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<I
   return inventory.read();
 }
 
+/** Changes targets, which no other instance does meanwhile. */
 async function throughGate<T>(
-  { gate, checkDirectory }: PublishContext,
+  { gate, checkDirectory, layout, locks }: PublishContext,
+  paths: readonly string[],
   step: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   await checkDirectory();
-  return gate.pass(step, signal);
-}
-
-/**
- * Finds out which directory this is, and what in it is to be put right. A directory that was copied or restored is looked at as a
- * whole: a backup taken while something was published may hold a tree and a manifest that do not belong together.
- */
-async function identify(
-  context: PublishContext,
-  inventory: Inventory,
-  onScanned: StoreOptions['onScanned'],
-): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
-  const { layout } = context;
-  const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-  // What says when replaced trees are to be removed did not come along.
-  if (knownId === null) await usable(layout.root, () => removeUnlinkedTrees(layout));
-  const noted = await usable(layout.root, () => readDriftNote(layout));
-  const found =
-    knownId === null ? await findAllDrifted(context, (await inventory.read()).published, onScanned) : [];
-  const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
-  await usable(layout.root, () => writeDriftNote(layout, drifted.paths()));
-  return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
+  const unlock = locks.take(paths);
+  try {
+    const [unfinished] = layout.shardIndex === null ? [] : await leftUnfinished(layout, paths);
+    // What its instance left is brought to its end when the next pass begins.
+    if (unfinished !== undefined) throw new TargetBusyError(unfinished);
+    return await gate.pass(step, signal);
+  } finally {
+    unlock();
+  }
 }
 
 async function publishContext(
@@ -237,6 +252,7 @@ async function publishContext(
 ): Promise<PublishContext> {
   const canExchange = await probeExchange(layout, native);
   if (!canExchange && publish === 'exchange') throw exchangeMissing(directory);
+  const unrecovered = new Map<string, unknown>();
   return {
     layout,
     native,
@@ -247,7 +263,8 @@ async function publishContext(
     now,
     gate: createGate(layout, native, now, gatePatienceMs),
     exclusively: createSerialQueue().run,
-    unrecovered: new Map(),
+    unrecovered,
+    locks: createTargetLocks(layout, native, (name) => unrecovered.has(name)),
     linked: new Map(),
     searched: { atMs: null },
     inUse: new Set(),

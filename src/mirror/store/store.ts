@@ -4,6 +4,7 @@ import type { Lease } from './leases/lease.ts';
 import type { Manifest } from './manifest.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { ListedTarget, Published, RememberedTree } from '../plan/targets.ts';
+import type { Shard } from '../plan/shard.ts';
 import type { DriftedTrees } from './verify/drifted-trees.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import type { Inventory, InventoryReading } from './inventory.ts';
@@ -16,6 +17,13 @@ import type { DedupCandidates } from './publish/dedup.ts';
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
   readonly layout: DirectoryLayout;
+  /** The share of this instance; null where it has all. */
+  readonly shard: Shard | null;
+  /**
+   * Keeps other instances from working on a target, at any of some paths, until the function that it returns is called.
+   * @throws MirrorError `disk.*`, and `TargetBusyError` where another one works on it
+   */
+  readonly claim: (target: TargetId, ...paths: readonly string[]) => () => void;
   /** Tells this directory apart from others, for stores that several share. */
   readonly id: string;
   /** Whether the file system swaps directories in one step. */

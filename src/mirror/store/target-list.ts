@@ -8,7 +8,8 @@ import { targetKey } from '../upstream/listing.ts';
 import type { ListedTarget, Published } from '../plan/targets.ts';
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { readHistory } from './history/history.ts';
-import { manifestPaths } from './inventory.ts';
+import { type InventoryReading, manifestPaths } from './inventory.ts';
+import type { IsOwn } from './shards/other-instances.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { readManifest } from './manifest-file.ts';
 import { readOwnFile } from '../../lib/disk/own-file.ts';
@@ -91,24 +92,27 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
 }
 
 /**
- * Makes the list name what is mirrored, if it does not already.
+ * Makes the list name what is mirrored, if it does not already. Of several instances only one may do so at a time.
+ * @param isOwn what is lost and another instance's stays in the list: that one says what becomes of it
  * @param awaited targets of the list that are lost and are to stay in it until they are back
  * @param nowMs milliseconds since the epoch
  */
 export async function writeTargetList(
   layout: DirectoryLayout,
-  published: readonly Published[],
+  { published, others }: Pick<InventoryReading, 'published' | 'others'>,
+  isOwn: IsOwn,
   awaited: readonly ListedTarget[],
   nowMs: number,
 ): Promise<void> {
   const found = await readTargetList(layout);
   const before = found.kind === 'list' ? found.list.targets : [];
-  const mirrored = published.map(listedTarget);
+  const mirrored = [...published.map(listedTarget), ...others];
   const keys = new Set(mirrored.map(targetKey));
   const manifests = new Set(await manifestPaths(layout));
   // For a manifest that cannot be read now, only the list knows to which target its tree belongs.
   const kept = before.filter(({ path }) => manifests.has(path));
-  const stillLost = awaited.filter((target) => !keys.has(targetKey(target)));
+  const theirs = before.filter(({ repositoryId }) => !isOwn(repositoryId));
+  const stillLost = [...awaited, ...theirs].filter((target) => !keys.has(targetKey(target)));
   const byPath = new Map([...stillLost, ...kept, ...mirrored].map((target) => [target.path, target]));
   const targets = [...byPath.values()].sort((a, b) => byCodeUnits(a.path, b.path));
   if (found.kind === 'list' && isSame(targets, before)) return;
@@ -131,19 +135,24 @@ function isSame(one: readonly ListedTarget[], other: readonly ListedTarget[]): b
 /**
  * The targets of the list that have no manifest and did not leave the mirror either: the same target is mirrored nowhere else, and
  * the history has nothing of it that left since the list was written. What was killed before it wrote the list loses nothing so.
- * @param readPublished reads what is mirrored; asked only where a manifest is missing
+ * @param isOwn those of other instances are for them to find
+ * @param readInventory reads what is mirrored; asked only where a manifest is missing
  */
 export async function findLost(
   layout: DirectoryLayout,
   list: TargetList,
-  readPublished: () => Promise<readonly Published[]>,
+  isOwn: IsOwn,
+  readInventory: () => Promise<Pick<InventoryReading, 'published' | 'others'>>,
 ): Promise<readonly ListedTarget[]> {
   const manifests = new Set(await manifestPaths(layout));
-  const missing = list.targets.filter(({ path }) => !manifests.has(path));
+  const missing = list.targets.filter(
+    ({ path, repositoryId }) => !manifests.has(path) && isOwn(repositoryId),
+  );
   if (missing.length === 0) return [];
   const departed = await departedSince(layout, list.writtenAtMs);
   // After the history: what moves or is retired meanwhile is seen in one of them.
-  const mirrored = new Set((await readPublished()).map((tree) => targetKey(listedTarget(tree))));
+  const { published, others } = await readInventory();
+  const mirrored = new Set([...published.map(listedTarget), ...others].map(targetKey));
   return missing.filter(
     (target) =>
       !mirrored.has(targetKey(target)) &&

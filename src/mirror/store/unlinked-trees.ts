@@ -7,6 +7,7 @@ import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';
 import { isTreeName, linkedTree, placeBelowRoot, treeAt } from './published-tree.ts';
 import { readIntent, treesOf } from './publish/intent.ts';
+import { namesIn, otherInstances } from './shards/other-instances.ts';
 import { forEachInSlices } from './slices.ts';
 
 /**
@@ -56,11 +57,14 @@ async function lookForUnlinked(layout: DirectoryLayout): Promise<string[]> {
     for (const name of names) unnamed.delete(name);
   };
   if (unnamed.size === 0) return [];
-  drop(await namedIn(layout.staging));
+  const instances = [layout, ...(await otherInstances(layout))];
+  const staged = instances.map(({ staging }) => staging);
+  const thrown = instances.map(({ trash }) => trash);
+  drop(await namedIn(staged));
   drop((await linksOfTargets(layout)).linked);
   if (unnamed.size > 0) drop(await linkedNames(layout));
-  if (unnamed.size > 0) drop(await namedIn(layout.staging));
-  if (unnamed.size > 0) drop(await namedIn(layout.trash));
+  if (unnamed.size > 0) drop(await namedIn(staged));
+  if (unnamed.size > 0) drop(await namedIn(thrown));
   for (const name of unnamed)
     if ((await unlessMissing(lstat(linkedTree(layout, name)))) === null) unnamed.delete(name);
   return [...unnamed];
@@ -79,15 +83,20 @@ export function notedTree(name: string): string | null {
   return isTreeName(tree) ? tree : null;
 }
 
-/** The trees that stages, or what became of them in the trash, name. A stage has the name of its own tree. */
-async function namedIn(folder: string): Promise<string[]> {
-  const names: string[] = [];
-  for (const name of await readdir(folder)) {
-    const intent = await readIntent(join(folder, name));
-    const parts = [name, name.slice(name.indexOf('-') + 1), notedTree(name) ?? ''];
-    names.push(...parts.filter(isTreeName), ...(intent === null ? [] : treesOf(intent)));
+/**
+ * The trees that stages, or what became of them in the trash, name. A stage has the name of its own tree.
+ * @param folders the first must be there; other instances may have none
+ */
+async function namedIn(folders: readonly string[]): Promise<string[]> {
+  const named: string[] = [];
+  for (const [index, folder] of folders.entries()) {
+    for (const name of index === 0 ? await readdir(folder) : await namesIn(folder)) {
+      const intent = await readIntent(join(folder, name));
+      const parts = [name, name.slice(name.indexOf('-') + 1), notedTree(name) ?? ''];
+      named.push(...parts.filter(isTreeName), ...(intent === null ? [] : treesOf(intent)));
+    }
   }
-  return names;
+  return named;
 }
 
 /** The trees that the links of targets lead to, be they there or not, and whether every target has its files. */

@@ -16,7 +16,6 @@ import type { HistoryEntry } from './history.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { manifestProblem, readManifest } from '../manifest-file.ts';
 import { foldName } from '../../../lib/paths/safe-path.ts';
-import type { Published } from '../../plan/targets.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../store.ts';
 
@@ -143,12 +142,24 @@ function changedMeanwhile({ path, name }: HistoryEntry, file: string): MirrorErr
   });
 }
 
+/** A published tree; one that another instance mirrors is taken for present. */
+interface TreeInPlace {
+  readonly path: string;
+  readonly branch: string;
+  readonly treePresent?: boolean;
+}
+
 /** Whether a published tree stands at a path, around it or below it, or is the same target elsewhere. */
-function isInTheWay(tree: Published, path: string, { repository, branch }: Manifest): boolean {
-  const [one, other] = [foldName(tree.path), foldName(path)];
+function isInTheWay(
+  { path: treePath, branch: treeBranch, treePresent = true }: TreeInPlace,
+  repositoryId: string,
+  path: string,
+  { repository, branch }: Manifest,
+): boolean {
+  const [one, other] = [foldName(treePath), foldName(path)];
   const meets = one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
-  const isSameTarget = tree.repository.id === repository.id && tree.branch === branch;
-  return (meets && (tree.treePresent || one !== other)) || (isSameTarget && tree.treePresent);
+  const isSameTarget = repositoryId === repository.id && treeBranch === branch;
+  return (meets && (treePresent || one !== other)) || (isSameTarget && treePresent);
 }
 
 /**
@@ -161,7 +172,10 @@ export async function restoreToMirror(
   { entry, manifest, sources }: WholeEntry,
   nowMs: number,
 ): Promise<void> {
-  const occupant = (await store.published()).find((tree) => isInTheWay(tree, entry.path, manifest));
+  const { published, others } = await store.inventory();
+  const occupant =
+    published.find((tree) => isInTheWay(tree, tree.repository.id, entry.path, manifest)) ??
+    others.find((tree) => isInTheWay(tree, tree.repositoryId, entry.path, manifest));
   if (occupant !== undefined) {
     throw new MirrorError(
       'history.occupied',

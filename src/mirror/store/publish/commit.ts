@@ -22,6 +22,7 @@ import {
 } from './apply-intent.ts';
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
 import type { Stage } from './stage.ts';
+import type { TargetLocks } from '../shards/target-locks.ts';
 
 /** Everything that publishing needs besides the staged tree. */
 export interface PublishContext extends IntentContext {
@@ -46,6 +47,7 @@ export interface PublishContext extends IntentContext {
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
   readonly candidates: DedupCandidates;
+  readonly locks: TargetLocks;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
   readonly checkDirectory: () => Promise<void>;
 }

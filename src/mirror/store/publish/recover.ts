@@ -11,6 +11,8 @@ import {
   removeUnpublished,
 } from './apply-intent.ts';
 import type { PublishContext } from './commit.ts';
+import { inPlaceOf, withCommonLock } from '../shards/directory-locks.ts';
+import { namesIn, otherInstances } from '../shards/other-instances.ts';
 import { tryToPass } from './gate.ts';
 import { type Intent, readIntent, STAGED, touchedBy } from './intent.ts';
 import { refuseLinksOf } from '../links.ts';
@@ -24,11 +26,29 @@ export function recover(context: PublishContext, signal?: AbortSignal): Promise<
     await context.checkDirectory();
     // What a publish that goes on beside this leaves behind meanwhile stays as it says.
     const known = [...context.unrecovered.keys()];
-    const { completed, unrecovered } = await recoverBehindGate(context, signal);
+    const own = await recoverBehindGate(context, signal);
+    const others = await recoverOthers(context, signal);
     for (const path of known) context.unrecovered.delete(path);
-    for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
-    return completed;
+    for (const { unrecovered } of [own, ...others])
+      for (const [path, error] of unrecovered) context.unrecovered.set(path, error);
+    context.locks.settle();
+    return [own, ...others].flatMap(({ completed }) => completed);
   });
+}
+
+/** Does the same for the instances that share the directory and do not run now: nobody may ever start them again. */
+async function recoverOthers(context: PublishContext, signal?: AbortSignal): Promise<Recovered[]> {
+  const { layout, native } = context;
+  const done: Recovered[] = [];
+  for (const other of await otherInstances(layout)) {
+    if ((await namesIn(other.staging)).length === 0) continue;
+    const theirs = { ...context, layout: other, inUse: new Set<string>() };
+    const recovered = await withCommonLock(layout, native, () =>
+      inPlaceOf(other, native, () => recoverBehindGate(theirs, signal)),
+    );
+    if (recovered !== null) done.push(recovered.done);
+  }
+  return done;
 }
 
 async function recoverBehindGate(context: PublishContext, signal?: AbortSignal): Promise<Recovered> {
@@ -58,7 +78,9 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
   const left = (await stagesLeft(context)).map(async (name) => {
     const stage = join(context.layout.staging, name);
     const intent = await readIntent(stage);
+    let unlock = (): void => {};
     try {
+      unlock = context.locks.take(intent === null ? [] : touchedBy(intent));
       if (intent !== null && (await isApplied(context, stage, intent))) {
         await complete(context, stage, intent, mark);
         completed.push(intent.path);
@@ -67,6 +89,8 @@ async function recoverStages(context: PublishContext): Promise<Recovered> {
       }
     } catch (error) {
       for (const path of intent === null ? [name] : touchedBy(intent)) unrecovered.set(path, error);
+    } finally {
+      unlock();
     }
   });
   // They share the flushes.

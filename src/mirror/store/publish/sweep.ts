@@ -18,6 +18,8 @@ import {
   notedTree,
   removeTree,
 } from '../unlinked-trees.ts';
+import { inPlaceOf, withCommonLock } from '../shards/directory-locks.ts';
+import { namesIn, otherInstances } from '../shards/other-instances.ts';
 import { sweepLeases } from '../leases/lease-files.ts';
 
 /** The rules for removing replaced trees and history. Times in milliseconds. */
@@ -40,9 +42,11 @@ export async function sweep(
   const { layout, now } = context;
   await context.checkDirectory();
   await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () => sweepTrash(context, readerGraceMs, signal));
+  await onDisk('removing replaced trees', () => sweepAllTrash(context, readerGraceMs, signal));
   await onDisk('looking for trees that nothing leads to', () => noteUnlinked(context));
-  const pruned = await pruneHistory(context, retention, historyNowMs, signal);
+  const pruned = await withCommonLock(layout, context.native, () =>
+    pruneHistory(context, retention, historyNowMs, signal),
+  );
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
@@ -71,6 +75,23 @@ async function removeTrash(
 ): Promise<void> {
   if (tree !== null && !linked.has(tree)) await removeTree(layout, tree);
   await rm(place, { recursive: true, force: true });
+}
+
+/** Also in the place of instances that share the directory and do not run now. */
+async function sweepAllTrash(
+  context: PublishContext,
+  readerGraceMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { layout, native } = context;
+  await sweepTrash(context, readerGraceMs, signal);
+  for (const other of await otherInstances(layout)) {
+    if ((await namesIn(other.trash)).length === 0) continue;
+    const theirs = { ...context, layout: other };
+    await withCommonLock(layout, native, () =>
+      inPlaceOf(other, native, () => sweepTrash(theirs, readerGraceMs, signal)),
+    );
+  }
 }
 
 /** Removes trees that are due, and trees that a clock which was ahead would keep for ever; stops once a lease holds. */

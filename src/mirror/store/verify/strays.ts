@@ -12,6 +12,7 @@ import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { manifestPaths, manifestStamp } from '../inventory.ts';
 import { placeBelowRoot } from '../published-tree.ts';
 import { findUnlinkedTrees } from '../unlinked-trees.ts';
+import { otherInstances } from '../shards/other-instances.ts';
 import { manifestProblem, readManifest } from '../manifest-file.ts';
 
 /** A manifest as it is on disk now. */
@@ -122,11 +123,12 @@ async function isStanding(layout: DirectoryLayout, path: string): Promise<boolea
  * removal of its intent a tree and its manifest may disagree.
  */
 export async function pathsInChange(layout: DirectoryLayout): Promise<ReadonlySet<string>> {
-  const names = await readdir(layout.staging).catch(() => []);
   const paths = new Set<string>();
-  for (const name of names) {
-    const intent = await readIntent(join(layout.staging, name)).catch(() => null);
-    for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
+  for (const { staging } of [layout, ...(await otherInstances(layout))]) {
+    for (const name of await readdir(staging).catch(() => [])) {
+      const intent = await readIntent(join(staging, name)).catch(() => null);
+      for (const path of intent === null ? [] : touchedBy(intent)) paths.add(path);
+    }
   }
   return paths;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { readLockHolder } from '../../../lib/disk/lock.ts';
-import type { ListedTarget, Published } from '../../plan/targets.ts';
+import type { ListedTarget } from '../../plan/targets.ts';
 import { createInventory, type Inventory, manifestPaths, manifestStamp } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { findLost, readTargetList } from '../target-list.ts';
@@ -282,8 +282,8 @@ async function settledInventory(
     const found = await readTargetList(layout);
     if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
     if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
-    const published = async (): Promise<readonly Published[]> => (await manifests.read()).published;
-    const lost = await findLost(layout, found.list, published);
+    const isOwn = (): boolean => true;
+    const lost = await findLost(layout, found.list, isOwn, () => manifests.read());
     const inChange = await pathsInChange(layout);
     const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
     if (isSettled || performance.now() >= patientUntilMs)

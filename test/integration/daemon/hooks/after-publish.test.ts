@@ -75,6 +75,7 @@ class Stand {
           published: [...trees].map(([path, { id, publishedAtMs }]) =>
             published(repository({ id, fullName: id }), { path, publishedAtMs }),
           ),
+          others: [],
           unreadable: [],
         };
       },

@@ -86,6 +86,7 @@ describe('an inventory', () => {
   it('is empty where nothing was ever published', async () => {
     expect(await createInventory(layoutOf(join(await temporaryFolder(), 'none'))).read()).toEqual({
       published: [],
+      others: [],
       unreadable: [],
       trees: new Map(),
     });

@@ -45,10 +45,9 @@ async function lostOf(mirror: MirrorHarness, before: string): Promise<string[]> 
   const layout = layoutOf(mirror.directory);
   const found = await readTargetList(layout);
   if (found.kind !== 'list') throw new Error(`the inventory is ${found.kind}`);
-  const published = async (): Promise<
-    Awaited<ReturnType<typeof mirror.context.store.inventory>>['published']
-  > => (await mirror.context.store.inventory()).published;
-  return (await findLost(layout, found.list, published)).map(({ path }) => path);
+  const isOwn = (): boolean => true;
+  const lost = await findLost(layout, found.list, isOwn, mirror.context.store.inventory);
+  return lost.map(({ path }) => path);
 }
 
 describe('the inventory of a directory', () => {

@@ -1,0 +1,57 @@
+import type { Published } from '../plan/targets.ts';
+import { knownDirectoryId, makeDirectoryId, usable } from './directory.ts';
+import type { Inventory } from './inventory.ts';
+import type { DirectoryLayout } from './layout.ts';
+import type { PublishContext } from './publish/commit.ts';
+import { isShared, type IsOwn, otherInstances } from './shards/other-instances.ts';
+import type { MirrorStore } from './store.ts';
+import { readTargetList, writeTargetList } from './target-list.ts';
+import { removeUnlinkedTrees } from './unlinked-trees.ts';
+import { DriftedTrees, readDriftNote, writeDriftNote } from './verify/drifted-trees.ts';
+import { findAllDrifted } from './verify/find-drift.ts';
+
+/** Makes the inventory of a directory that has targets, but was filled before there were inventories. */
+export async function listTargetsOnce(
+  { layout, now }: PublishContext,
+  inventory: Inventory,
+  chooseOwn: () => Promise<IsOwn>,
+): Promise<void> {
+  if ((await readTargetList(layout)).kind !== 'missing') return;
+  const present = await inventory.read();
+  if (present.published.length + present.others.length > 0)
+    await writeTargetList(layout, present, await chooseOwn(), [], now());
+}
+
+/**
+ * Finds out which directory this is, and what in it is to be put right. A directory that was copied or restored is looked at as a
+ * whole: a backup taken while something was published may hold a tree and a manifest that do not belong together.
+ */
+export async function identify(
+  context: PublishContext,
+  inventory: Inventory,
+  onScanned: ((doneTargets: number, targets: number) => void) | undefined,
+): Promise<Pick<MirrorStore, 'id' | 'drifted'>> {
+  const { layout } = context;
+  const knownId = await usable(layout.root, () => knownDirectoryId(layout));
+  // What says when replaced trees are to be removed did not come along. Beside others, who may be at work, nothing is removed.
+  if (knownId === null && !(await isShared(layout)))
+    await usable(layout.root, () => removeUnlinkedTrees(layout));
+  const noted = await usable(layout.root, () => readDriftNote(layout));
+  const { published } = await inventory.read();
+  const suspects = knownId === null ? published : await notedElsewhere(layout, published);
+  const found = suspects.length === 0 ? [] : await findAllDrifted(context, suspects, onScanned);
+  const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
+  await usable(layout.root, () => writeDriftNote(layout, drifted.paths()));
+  return { id: knownId ?? (await usable(layout.root, () => makeDirectoryId(layout))), drifted };
+}
+
+/** The trees of this instance that others noted as changed, which may have mirrored them before. */
+async function notedElsewhere(
+  layout: DirectoryLayout,
+  published: readonly Published[],
+): Promise<readonly Published[]> {
+  const noted = new Set<string>();
+  for (const other of await otherInstances(layout))
+    for (const path of await usable(layout.root, () => readDriftNote(other))) noted.add(path);
+  return published.filter(({ path }) => noted.has(path));
+}
