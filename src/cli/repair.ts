@@ -78,7 +78,7 @@ export async function refuseRepair(settings: SettingsFor<'directory'>): Promise<
 
 /** Beside a daemon, says how to let that do it. */
 async function leftToDaemon(settings: SettingsFor<'directory'>, error: unknown): Promise<never> {
-  const pid = await lockedByPid(layoutOf(settings.directory));
+  const pid = await lockedByPid(layoutOf(settings.directory, settings.shard));
   if (!(error instanceof MirrorError) || error.code !== 'directory.locked' || pid === null) throw error;
   throw new MirrorError(error.code, error.message, {
     cause: error,

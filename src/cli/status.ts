@@ -85,8 +85,9 @@ function stillGoingOn(
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
   const told = await tolerantly(() => state.toldTrees(), null);
   if (told === null) return null;
-  const { published, unreadable } = await store.inventory();
-  return dueHooks(published, new Set(unreadable), told).length;
+  const { published, others, unreadable } = await store.inventory();
+  const elsewhere = new Set([...unreadable, ...others.map(({ path }) => path)]);
+  return dueHooks(published, elsewhere, told).length;
 }
 
 /** Whether a target is as it should be. */

@@ -98,11 +98,11 @@ async function verifyAndRepair(
  * @throws MirrorError `directory.unusable`, `target.unknown`
  */
 export async function verify(
-  { directory }: SettingsFor<'directory'>,
+  { directory, shard }: SettingsFor<'directory'>,
   { targets, ...options }: Omit<VerifyOptions, 'chosen'> & { readonly targets: readonly string[] },
 ): Promise<VerifyReport> {
   await refuseMissing(directory);
-  const layout = layoutOf(directory);
+  const layout = layoutOf(directory, shard);
   if (targets.length === 0) return verifyTrees(layout, { ...options, chosen: null });
   const known = await knownTargets(layout);
   const chosen = new Set(targets.map((name) => chosenPath(name, known, layout)));

@@ -26,6 +26,7 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
     ...next,
     directory: before.directory,
     standby: before.standby,
+    shard: before.shard,
     state: before.state,
     publish: before.publish,
     dedup: before.dedup,

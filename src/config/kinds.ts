@@ -1,8 +1,11 @@
+import { hostname } from 'node:os';
+
 import { z } from 'zod';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 import { formatDeletionLimit, parseDeletionLimit } from '../mirror/plan/guard.ts';
 import { formatRetention, parseRetention } from '../mirror/plan/retention.ts';
+import { formatShard, parseShard } from '../mirror/plan/shard.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
 import {
   addressProblem,
@@ -149,6 +152,14 @@ export function state() {
   const spell = (value: StateSetting): string =>
     value.store === 'sqlite' ? value.store : value.address.toString();
   return settingType(fromText(parseState), { kind: 'state', valueHint: '<sqlite|address>', spell });
+}
+
+/** The part of all repositories that this instance mirrors. */
+export function shard() {
+  const type = fromText((text) =>
+    parseShard(text, { hostName: hostname(), completionIndex: process.env['JOB_COMPLETION_INDEX'] }),
+  );
+  return settingType(type, { kind: 'shard', valueHint: '<index/count>', spell: formatShard });
 }
 
 /** A secret; the loader has made it one, whether it was given in place or by its file. */

@@ -20,6 +20,7 @@ export type SettingKind =
   | 'list'
   | 'command'
   | 'state'
+  | 'shard'
   | 'listen'
   | 'schedule'
   | 'timezone';

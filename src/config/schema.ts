@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { choice, duration, flag, integer, list, path, schedule, state, timezone } from './kinds.ts';
+import { choice, duration, flag, integer, list, path, schedule, shard, state, timezone } from './kinds.ts';
 import { section, setting, type Need } from './metadata.ts';
 import { hooksSection } from './schema-hooks.ts';
 import { httpSection } from './schema-http.ts';
@@ -26,6 +26,14 @@ export const settingsSchema = z.strictObject({
   standby: setting(flag().prefault(false), {
     description:
       'whether `run`, where another instance works in the directory, waits for it to be gone and takes over, instead of ending with 4',
+    needsRestart: true,
+  }),
+  shard: setting(shard().optional(), {
+    description:
+      'the share of this instance where several mirror one service: `2/5` is the second of five, `auto/5` takes the number from the' +
+      ' host name of a StatefulSet or from `JOB_COMPLETION_INDEX`',
+    defaultText: 'all repositories',
+    example: '2/5',
     needsRestart: true,
   }),
   schedule: setting(schedule().prefault('*/5 * * * *'), {

@@ -76,7 +76,7 @@ async function standBy<T>(
   emit({ name: 'standby.began', ...eventFailure(cause) });
   const http = await startStandbyHttp(settings.current, () => reason, emit);
   const stopWatchdog = feedWatchdog(notifier);
-  const lookForObstacle = await watchDirectory(first.settings.directory);
+  const lookForObstacle = await watchDirectory(first.settings);
   notifier.ready();
   notifier.status(statusOf(reason));
   try {
@@ -163,8 +163,11 @@ function rereadSettings(
  * be free: it is known by its id, as its device may be another one when it is back.
  * @returns a function that gives the reason not to try for the lock now, as a sentence; null for none
  */
-async function watchDirectory(directory: string): Promise<() => Promise<string | null>> {
-  const layout = layoutOf(directory);
+async function watchDirectory({
+  directory,
+  shard,
+}: SettingsFor<'directory'>): Promise<() => Promise<string | null>> {
+  const layout = layoutOf(directory, shard);
   const native = bindNativeCalls();
   let known = await knownDirectoryId(layout).catch(() => null);
   return async () => {

@@ -68,7 +68,8 @@ export function connect(
     onRetry: (error, delayMs, fromBytes) =>
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
-  return createClient(transport, memory, { maxArchiveBytes: settings.archive.maxSize });
+  const limits = { maxArchiveBytes: settings.archive.maxSize };
+  return createClient(transport, memory, limits, settings.shard ?? null);
 }
 
 function keysFrom(first: Secret | undefined, second: Secret | undefined): KeySource[] {

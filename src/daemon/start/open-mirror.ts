@@ -96,6 +96,7 @@ export function openMirrorStore(
     adopt,
     onScanned: (done, total) => monitor?.scanned(done, total),
     directory: settings.directory,
+    ...(settings.shard === undefined ? {} : { shard: settings.shard }),
     publish: settings.publish,
     dedup: settings.dedup,
     readerGraceMs: settings.readerGrace,

@@ -34,11 +34,12 @@ export function openStateOf(
   readOnly: boolean,
   emit: EventSink,
 ): Promise<State> {
-  const { state } = settings;
+  const { state, shard } = settings;
   return openState({
     address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
     file: store.layout.stateFile,
-    directoryId: store.id,
+    // Of several instances that share a directory each remembers what it did itself.
+    directoryId: shard === undefined ? store.id : `${store.id}-shard-${shard.index}`,
     readOnly,
     onReset: (reason) => emit({ name: 'state.reset', reason }),
     onError: () => {},
@@ -94,6 +95,6 @@ export interface MirrorReader extends RecalledState {
 
 /** Opens directory and state for reading. @throws MirrorError `directory.unusable`, `state.unavailable` */
 export async function openReader(settings: SettingsFor<'directory'>, emit: EventSink): Promise<MirrorReader> {
-  const store = await readStore(settings.directory);
+  const store = await readStore(settings.directory, settings.shard);
   return { store, ...(await openRecalledState(settings, store, true, emit)) };
 }

@@ -72,6 +72,28 @@ export async function probeLock(lockFile: string, native: NativeCalls): Promise<
   }
 }
 
+/**
+ * Makes this process one of several that write to a directory together: none of them can be beside one that has locked it for itself.
+ * @returns gives the lock back
+ * @throws MirrorError `directory.locked` where another process has it for itself, `directory.unusable` where the file is none
+ */
+export async function lockDirectoryShared(
+  lockFile: string,
+  native: NativeCalls,
+): Promise<() => Promise<void>> {
+  const handle = await openOwnFile(lockFile);
+  try {
+    await restrict(handle, 0o600);
+    if (!native.tryLockShared(handle.fd)) throw await lockedBy(handle, lockFile);
+    // Whoever wrote there does not have it any more.
+    await handle.truncate(0);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return () => handle.close();
+}
+
 function replaced(lockFile: string, isThere: boolean): MirrorError {
   const what = isThere ? 'is another one now' : 'is not there any more';
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {

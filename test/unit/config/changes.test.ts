@@ -26,6 +26,7 @@ function load(env: Readonly<Record<string, string>>) {
 const OTHERS: Readonly<Record<string, string>> = {
   directory: '/srv/other',
   standby: 'true',
+  shard: '2/5',
   state: 'redis://localhost',
   dedup: 'off',
   publish: 'rename',

@@ -1,0 +1,290 @@
+import { lstat, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { ownerOf } from '../../../../src/mirror/plan/shard.ts';
+import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { FakeService, type FakeRepository } from '../../../support/fake-service.ts';
+import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
+
+/** Instances that share a directory. */
+class Instances {
+  readonly service: FakeService;
+  readonly all: MirrorHarness[] = [];
+  readonly settings: HarnessSettings;
+
+  private constructor(service: FakeService, settings: HarnessSettings) {
+    this.service = service;
+    this.settings = settings;
+  }
+
+  static async start(
+    shards: readonly string[],
+    repositories: number,
+    settings: HarnessSettings = {},
+  ): Promise<Instances> {
+    const service = await FakeService.start();
+    onTestFinished(() => service.close());
+    for (let at = 0; at < repositories; at += 1)
+      service.addRepository(`team-${at % 3}/Book ${at}`, { 'plan.xlsx': `first of ${at}` });
+    const instances = new Instances(service, settings);
+    for (const shard of shards) await instances.open(shard);
+    return instances;
+  }
+
+  get directory(): string {
+    return this.all[0]?.directory ?? '';
+  }
+
+  async open(shard: string, settings: HarnessSettings = {}): Promise<MirrorHarness> {
+    const all = { ...this.settings, ...settings, SHARD: shard };
+    const mirror = await MirrorHarness.open(this.service, all, this.all[0]?.directory);
+    onTestFinished(() => mirror.close());
+    this.all.push(mirror);
+    return mirror;
+  }
+
+  /** All instances pass, together. */
+  async pass(): Promise<void> {
+    await Promise.all(this.all.map((mirror) => mirror.pass()));
+  }
+
+  /** Expects the directory to hold what the service has, and nothing else. */
+  async expectExact(): Promise<void> {
+    const [mirror] = this.all;
+    const found = Object.fromEntries(await (mirror?.files('mirror') ?? []));
+    const expected: Record<string, Buffer> = {};
+    for (const [target, files] of Object.entries(this.service.expectedTrees()))
+      for (const [path, bytes] of files) expected[`${target}/${path}`] = Buffer.from(bytes);
+    expect(Object.keys(found).sort()).toEqual(Object.keys(expected).sort());
+    for (const [path, bytes] of Object.entries(expected)) expect(found[path]?.equals(bytes)).toBe(true);
+    expect(await mirror?.targets()).toEqual(Object.keys(this.service.expectedTrees()).sort());
+  }
+
+  /** The targets that the inventory names. */
+  async listed(): Promise<string[]> {
+    const found = await readTargetList(layoutOf(this.directory));
+    return found.kind === 'list' ? found.list.targets.map(({ path }) => path) : [];
+  }
+
+  repositoryOf(index: number, count: number): FakeRepository {
+    const found = this.service.repositories.find(({ id }) => ownerOf(id, count) === index);
+    if (found === undefined) throw new Error(`no repository for ${index}/${count}`);
+    return found;
+  }
+}
+
+const THREE = ['1/3', '2/3', '3/3'];
+
+describe('instances that share a directory', () => {
+  it('mirror all of it together, each repository once, and each speaks of its share', async () => {
+    const instances = await Instances.start(THREE, 30);
+    const { service } = instances;
+    await instances.pass();
+    await instances.expectExact();
+    expect(service.takeDownloads()).toHaveLength(30);
+    for (const [at, mirror] of instances.all.entries()) {
+      const { summary, exitCode } = await mirror.pass();
+      const share = service.repositories.filter(({ id }) => ownerOf(id, 3) === at + 1);
+      expect(exitCode).toBe(0);
+      expect(summary).toMatchObject({ targets: share.length, pulled: 0, failed: 0, held: 0 });
+      const { published, others } = await mirror.context.store.inventory();
+      expect(published.map(({ repository }) => repository.id).sort()).toEqual(
+        share.map(({ id }) => id).sort(),
+      );
+      expect(others).toHaveLength(30 - share.length);
+      const records = await mirror.context.state.records();
+      expect(records.size).toBe(share.length);
+    }
+    expect(service.takeDownloads()).toEqual([]);
+    expect(await instances.listed()).toEqual(Object.keys(service.expectedTrees()).sort());
+  });
+
+  it('follow what changes, each its own, and drop the rows of the others', async () => {
+    const instances = await Instances.start(THREE, 30);
+    await instances.pass();
+    instances.service.takeDownloads();
+    for (const index of [1, 2, 3])
+      instances.service.write(instances.repositoryOf(index, 3), 'main', 'plan.xlsx', `new by ${index}`);
+    instances.service.addRepository('late', { 'a.xlsx': 'a' });
+    await instances.pass();
+    await instances.expectExact();
+    expect(instances.service.takeDownloads()).toHaveLength(4);
+    for (const mirror of instances.all) {
+      const listing = await mirror.context.service.poll(AbortSignal.timeout(10_000));
+      const share = instances.service.repositories.filter(
+        ({ id }) => ownerOf(id, 3) === instances.all.indexOf(mirror) + 1,
+      );
+      expect(new Set(listing.workbooks?.map(({ repository }) => repository))).toEqual(
+        new Set(share.map(({ fullName }) => fullName)),
+      );
+      expect(listing.workbooksComplete).toBe(true);
+      expect(listing.problems).toEqual([]);
+    }
+  });
+
+  it('take over from one another without a download, however the count changes', async () => {
+    const instances = await Instances.start(THREE, 30);
+    await instances.pass();
+    instances.service.takeDownloads();
+    const stamps = await instances.all[0]?.stamps();
+    for (const [at, mirror] of instances.all.entries()) {
+      // A rolling change: for a while two have the same targets.
+      await mirror.restart({ SHARD: `${at + 1}/5` });
+      await instances.pass();
+    }
+    for (const index of [4, 5]) await instances.open(`${index}/5`);
+    await instances.pass();
+    for (const mirror of instances.all) expect((await mirror.pass()).exitCode).toBe(0);
+    expect(instances.service.takeDownloads()).toEqual([]);
+    instances.service.write(instances.repositoryOf(5, 5), 'main', 'plan.xlsx', 'newer');
+    await instances.pass();
+    await instances.expectExact();
+    expect(instances.service.takeDownloads()).toHaveLength(1);
+    // Back to one that has all of it.
+    const [first, ...rest] = instances.all;
+    for (const mirror of rest) await mirror.stop();
+    await first?.restart({ SHARD: '' });
+    expect((await first?.pass())?.summary).toMatchObject({ targets: 30, pulled: 0, failed: 0 });
+    expect(instances.service.takeDownloads()).toEqual([]);
+    expect(Object.keys((await first?.stamps()) ?? {})).toEqual(Object.keys(stamps ?? {}));
+    await instances.expectExact();
+  });
+
+  it('never work on a target at once, also where two of them think that it is theirs', async () => {
+    const instances = await Instances.start(['1/1', '2/2'], 12);
+    await instances.pass();
+    await instances.expectExact();
+    const shared = instances.repositoryOf(2, 2);
+    const [one, two] = instances.all;
+    for (let round = 0; round < 20; round += 1) {
+      for (const repository of instances.service.repositories)
+        instances.service.write(repository, 'main', 'plan.xlsx', `round ${round}`);
+      instances.service.takeDownloads();
+      await instances.pass();
+      // Where one was held by the other, the next pass finds all done.
+      await instances.pass();
+      await instances.expectExact();
+      expect(instances.service.takeDownloads()).toHaveLength(12);
+    }
+    for (const mirror of instances.all) expect(mirror.eventsOf('target.failed')).toEqual([]);
+    const target = `${shared.fullName}/main`;
+    const release = one?.context.store.claim({ repositoryId: shared.id, branch: 'main' }, target);
+    instances.service.write(shared, 'main', 'plan.xlsx', 'while another one has it');
+    expect(await two?.results()).toMatchObject({
+      [target]: { action: 'hold', reason: 'other-instance', outcome: 'held' },
+    });
+    release?.();
+    expect(await two?.results()).toMatchObject({ [target]: { action: 'pull', outcome: 'pulled' } });
+  });
+
+  it.each([[[0, 1]], [[1, 0]]])(
+    'give names that meet the same mark, whoever comes first: %o',
+    async (order) => {
+      const instances = await Instances.start(['1/2', '2/2'], 0);
+      const { service } = instances;
+      const expected: string[] = [];
+      // Some of the pairs of names that differ in case belong to two.
+      for (let at = 0; at < 12; at += 1) {
+        service.addRepository(`Plan${at}`, { 'a.xlsx': 'upper' });
+        const { id } = service.addRepository(`plan${at}`, { 'a.xlsx': 'lower' });
+        expected.push(`Plan${at}/main`, `plan${at}~${id.slice(0, 8)}/main`);
+      }
+      for (const at of order) await instances.all[at]?.pass();
+      await instances.pass();
+      expect(await instances.all[0]?.targets()).toEqual(expected.sort());
+      for (const mirror of instances.all) expect(mirror.eventsOf('target.moved')).toEqual([]);
+    },
+  );
+
+  it('leave what is gone to its owner, and wait for its place', async () => {
+    const instances = await Instances.start(['1/2', '2/2'], 8, { RETIRE_AFTER_PASSES: '1' });
+    await instances.pass();
+    const gone = instances.repositoryOf(1, 2);
+    instances.service.removeRepository(gone);
+    // One of the same name, of the other instance's share.
+    let heir = instances.service.addRepository(gone.fullName, { 'plan.xlsx': 'of the heir' });
+    while (ownerOf(heir.id, 2) !== 2) {
+      instances.service.removeRepository(heir);
+      heir = instances.service.addRepository(gone.fullName, { 'plan.xlsx': 'of the heir' });
+    }
+    const [first, second] = instances.all;
+    const target = `${gone.fullName}/main`;
+    expect(await second?.results()).toMatchObject({ [target]: { action: 'hold', reason: 'path-occupied' } });
+    expect(await first?.results()).toMatchObject({ [target]: { action: 'retire' } });
+    expect(await second?.results()).toMatchObject({ [target]: { action: 'pull', outcome: 'pulled' } });
+    await instances.expectExact();
+  });
+
+  it('tell what is lost with its manifest where it belongs, and bring it back', async () => {
+    const instances = await Instances.start(['1/2', '2/2'], 12);
+    await instances.pass();
+    const lost = instances.repositoryOf(2, 2);
+    await rm(join(instances.directory, 'mirror', lost.fullName), { recursive: true });
+    await rm(join(instances.directory, 'manifests', lost.fullName), { recursive: true });
+    const [first, second] = instances.all;
+    await first?.pass();
+    expect(first?.eventsOf('target.lost')).toEqual([]);
+    expect(await instances.listed()).toHaveLength(12);
+    await second?.pass();
+    expect(second?.eventsOf('target.lost')).toEqual([
+      { name: 'target.lost', target: `${lost.fullName}/main` },
+    ]);
+    await instances.expectExact();
+    expect(await instances.listed()).toHaveLength(12);
+  });
+
+  it('hand on what is to be put right', async () => {
+    const instances = await Instances.start(['1/1'], 12);
+    await instances.pass();
+    const [mirror] = instances.all;
+    const changed = instances.repositoryOf(2, 2);
+    const target = `${changed.fullName}/main`;
+    await writeFile(join(instances.directory, 'mirror', target, 'plan.xlsx'), 'someone else');
+    await mirror?.stop();
+    const layout = layoutOf(instances.directory, { index: 1 });
+    await writeFile(
+      layout.driftNote,
+      JSON.stringify([target, `${instances.repositoryOf(1, 2).fullName}/main`]),
+    );
+    const second = await instances.open('2/2');
+    expect(second.context.store.drifted.paths()).toEqual([target]);
+    await second.pass();
+    await instances.expectExact();
+  });
+
+  it('have no share that selects nothing, where it just is empty', async () => {
+    const instances = await Instances.start(['1/2', '2/2'], 1);
+    for (const mirror of instances.all) {
+      expect((await mirror.pass()).exitCode).toBe(0);
+      expect(mirror.eventsOf('selection.empty')).toEqual([]);
+    }
+    await instances.expectExact();
+  });
+});
+
+describe('the lock of a directory that is shared', () => {
+  const refused = async (instances: Instances, shard: string): Promise<string> =>
+    instances.open(shard).then(
+      () => 'opened',
+      (error: unknown) => `${(error as { code: string }).code}: ${String(error)}`,
+    );
+
+  it('keeps a second instance with the same index out, and one that would have all', async () => {
+    const instances = await Instances.start(['1/2'], 2);
+    expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
+    expect(await refused(instances, '1/5')).toMatch(/^directory.locked/);
+    expect(await refused(instances, '')).toMatch(/^directory.locked: .*Instances that share this directory/);
+    expect(await refused(instances, '2/2')).toBe('opened');
+  }, 30_000);
+
+  it('keeps instances with a share out while one has all', async () => {
+    const instances = await Instances.start([''], 2);
+    expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
+    const lock = join(instances.directory, '.workbook-mirror', 'lock');
+    expect((await lstat(lock)).mode & 0o777).toBe(0o600);
+    expect(await readFile(lock, 'utf8')).toContain(`pid ${process.pid}`);
+  });
+});
