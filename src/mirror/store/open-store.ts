@@ -27,7 +27,7 @@ import { type IsOwn, leftUnfinished, ownTreesIn } from './shards/other-instances
 import { createTargetLocks, TargetBusyError } from './shards/target-locks.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { showStage } from './publish/show.ts';
-import { openStage } from './publish/stage.ts';
+import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readTargetList, writeTargetList } from './target-list.ts';
 import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
@@ -98,16 +98,7 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
       examine: (path, manifest, depth, signal) =>
         examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
       ...driftOf(context, inventory),
-      stage: async (currentPath) => {
-        await lock.check();
-        return openStage(layout, currentPath, {
-          onProgress: onBytes,
-          removeLinked: (remove) => removeLinked(context.gate, remove),
-          candidates: unlessLeased(context),
-          inUse: context.inUse,
-          flushMark: context.flush.mark(),
-        });
-      },
+      stage: (currentPath) => stageFor(context, currentPath, onBytes),
       show: (...args) => showStage(context.gate, ...args),
       ...changesOf(context),
       sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
@@ -124,6 +115,21 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
     await lock.release();
     throw error;
   }
+}
+
+async function stageFor(
+  context: PublishContext,
+  currentPath: string,
+  onProgress: () => void,
+): Promise<Stage> {
+  await context.checkDirectory();
+  return openStage(context.layout, currentPath, {
+    onProgress,
+    removeLinked: (remove) => removeLinked(context.gate, remove),
+    candidates: unlessLeased(context),
+    inUse: context.inUse,
+    flushMark: context.flush.mark(),
+  });
 }
 
 /** The part of a store that changes what is published. */
