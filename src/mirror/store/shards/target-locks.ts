@@ -62,9 +62,9 @@ export function createTargetLocks(
       const taken: number[] = [];
       try {
         for (const [offset, name] of offsetsOf(names)) {
-          const holders = held.get(offset) ?? 0;
-          if (holders === 0 && !tryLock(native, fd, offset)) throw new TargetBusyError(name);
-          held.set(offset, holders + 1);
+          // Also where it is had already: a file server that does not hear of a machine for a while gives its locks to others.
+          if (!tryLock(native, fd, offset)) throw new TargetBusyError(name);
+          held.set(offset, (held.get(offset) ?? 0) + 1);
           taken.push(offset);
         }
       } catch (error) {
