@@ -7,6 +7,7 @@ import type { LoadedSettings } from '../config/load.ts';
 import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import { checkCommands } from '../daemon/hooks/command-hooks.ts';
+import { type LockReach, locksIn, type MountLocks, mountText } from '../lib/disk/lock-reach.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { escapedJson, escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 
@@ -26,7 +27,9 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   }
   const loaded = settingsOf(command, ['service', 'directory']);
   await checkCommands(loaded.settings);
-  return { text: () => describeCheck(loaded) };
+  const { directory, standby } = loaded.settings;
+  const locks = await locksIn(directory);
+  return { text: () => joinLines([describeCheck(loaded), ...describeLocks(directory, locks, standby)]) };
 }
 
 /** `config show` */
@@ -54,6 +57,25 @@ export function describeCheck({ settings, sources, configFile }: Loaded, command
   const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
   const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
   return joinLines([summary, ...exposedSecretFiles(settings, ownFile).map(exposed)]);
+}
+
+const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
+  local: ', a file system of this machine alone',
+  shared: '; other machines that mount it see the locks that are taken there',
+  'not-shared': '; other machines do not see the locks that are taken there',
+  unknown: '; it cannot be told whether other machines see the locks that are taken there',
+};
+
+/** Says what file system the directory is on, and warns where instances on several machines would not know of each other. */
+export function describeLocks(
+  directory: string,
+  locks: MountLocks | null,
+  hasStandby: boolean,
+): TerminalText[] {
+  if (locks === null) return [];
+  const found = say`directory: ${directory} is on ${mountText(locks)}${REACH_TEXTS[locks.reach]}.`;
+  if (!hasStandby || locks.reach !== 'not-shared') return [found];
+  return [found, say`Warning: standby: instances on two machines would write there at once.`];
 }
 
 function exposed(path: string): TerminalText {

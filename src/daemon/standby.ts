@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { probeLock } from '../lib/disk/lock.ts';
+import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { oneLine } from '../lib/text/humanize.ts';
@@ -46,12 +47,25 @@ export async function openOrStandBy<T>(
   first: Loaded,
   open: (loaded: Loaded) => Promise<T>,
 ): Promise<T | null> {
+  await warnOfLocks(first.settings, standby.emit);
   try {
     return await open(first);
   } catch (error) {
     if (!isLocked(error) || !first.settings.standby) throw error;
     return standBy(standby, first, error, open);
   }
+}
+
+/** Says where instances on other machines would not see the locks by which they exclude each other. */
+async function warnOfLocks(
+  { directory, standby, shard }: SettingsFor<'directory'>,
+  emit: EventSink,
+): Promise<void> {
+  if (!standby && shard === undefined) return;
+  const locks = await unsharedLocksIn(directory);
+  if (locks === null) return;
+  const setting = standby ? 'standby' : 'shard';
+  emit({ name: 'locks.unshared', setting, directory, fileSystem: mountText(locks) });
 }
 
 async function standBy<T>(

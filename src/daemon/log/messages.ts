@@ -102,6 +102,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'notification.failed': (event) =>
     `the ${event.to} was not reached, attempt ${event.attempts}: ${withHint(event)}`,
   'loop.stuck': (event) => `the pass in hand has made no progress for ${roughDuration(event.silentMs)}`,
+  'locks.unshared': (event) =>
+    `${event.setting}: ${event.directory} is on ${event.fileSystem}, and other machines do not see the locks that are taken there: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.`,
   'standby.began': (event) => `standing by until the other instance is gone: ${event.message}`,
   'standby.ended': (event) =>
     `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,

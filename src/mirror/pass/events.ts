@@ -107,6 +107,8 @@ export interface EventFields {
   'hook.failed': EventFailure & { hook: string; target: string | null };
   'notification.failed': EventFailure & { to: 'webhook' | 'heartbeat'; attempts: number };
   'loop.stuck': { silentMs: number };
+  /** Other machines do not see the locks of the directory. `setting`: the one that relies on them; `fileSystem`: `nfs with nolock`. */
+  'locks.unshared': { setting: 'standby' | 'shard'; directory: string; fileSystem: string };
   /** Another instance works in the directory. */
   'standby.began': EventFailure;
   /** It is gone. `waitedMs`: for how long it was waited for; `takeoverMs`: from the lock to when all was recovered that it left. */
@@ -232,6 +234,7 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'hook.failed': 'error',
   'notification.failed': 'warn',
   'loop.stuck': 'error',
+  'locks.unshared': 'warn',
   'standby.began': 'info',
   'standby.ended': 'warn',
   'state.reset': 'warn',

@@ -1,8 +1,9 @@
-import { lstat, readdir, realpath } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join, parse } from 'node:path';
 
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
@@ -24,7 +25,7 @@ const NAMES_SHOWN = 5;
 export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
   if (await holdsMirror(layout, names)) return;
-  const root = await resolved(layout.root);
+  const root = await resolvedPath(layout.root);
   if (root === parse(root).root) {
     throw refused(`${root} is the root of the file system`, 'Choose a folder of its own for the mirror.');
   }
@@ -43,7 +44,7 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
   // The home directory of a system user may be the directory of its mirror, if it holds nothing else.
   if (others.length === 0) return;
   const what =
-    root === (await resolved(homedir()))
+    root === (await resolvedPath(homedir()))
       ? 'is the home directory of this user, and holds'
       : 'holds no mirror yet, but';
   throw refused(
@@ -63,12 +64,6 @@ async function holdsMirror(
   if (await isFolder(layout.internal)) return true;
   if (!(await isFolder(layout.manifests))) return false;
   return has(layout.targetList) || (await isFolder(layout.mirror));
-}
-
-/** A path without links, as far as it exists. */
-async function resolved(path: string): Promise<string> {
-  const real = await unlessMissing(realpath(path));
-  return real ?? join(await resolved(dirname(path)), basename(path));
 }
 
 /** The directory of the mirror that a folder lies in; null for none. */

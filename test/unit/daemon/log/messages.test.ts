@@ -230,6 +230,10 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     { ...WRONG, to: 'webhook', attempts: 2 },
     'the webhook was not reached, attempt 2: It failed. Wait.',
   ],
+  'locks.unshared': [
+    { setting: 'standby', directory: '/srv/m', fileSystem: 'nfs with nolock' },
+    'standby: /srv/m is on nfs with nolock, and other machines do not see the locks that are taken there: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.',
+  ],
   'standby.began': [
     { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
     'standing by until the other instance is gone: Another one works there (pid 7).',

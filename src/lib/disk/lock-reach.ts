@@ -1,0 +1,112 @@
+import { findMount, type Mount } from './mounts.ts';
+
+/**
+ * Who sees the locks (flock(2)) that are taken on a file system:
+ *
+ * - `local`: it is of this machine alone, and all of its processes see them.
+ * - `shared`: other machines may mount it, and see them too.
+ * - `not-shared`: other machines may mount it, and do not see them.
+ * - `unknown`: the mount does not say.
+ */
+export type LockReach = 'local' | 'shared' | 'not-shared' | 'unknown';
+
+/** How far locks reach on a mount. */
+export interface MountLocks {
+  /** The type of the file system: `nfs4`. */
+  readonly fileSystem: string;
+  readonly reach: LockReach;
+  /** The option of the mount that decides it: `local_lock=all`. Null where the type of the file system does. */
+  readonly option: string | null;
+}
+
+/** File systems on disks, in memory, or made of others, that the kernel of one machine has to itself. */
+const LOCAL: ReadonlySet<string> = new Set(
+  'bcachefs btrfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs tmpfs ubifs vfat xfs zfs'.split(
+    ' ',
+  ),
+);
+
+/**
+ * File systems that keep locks where all machines see them. CephFS: by its metadata servers (Linux, fs/ceph/locks.c). GlusterFS: by its
+ * bricks, as the tests try.
+ */
+const SHARED: ReadonlySet<string> = new Set(['ceph', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.glusterfs']);
+
+/**
+ * File systems without a word for locks, or that have none on. For those in user space the kernel keeps locks itself then, each mount its
+ * own (libfuse, `fuse_operations.flock`). 9p: QEMU says yes to every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs: locks
+ * are kept by each guest, unless the daemon is told otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS:
+ * `local_lock` is all that it has (Linux, Documentation/filesystems/orangefs.rst).
+ */
+const NOT_SHARED: ReadonlySet<string> = new Set([
+  '9p',
+  'fuse.blobfuse2',
+  'fuse.gcsfuse',
+  'fuse.goofys',
+  'fuse.mount-s3',
+  'fuse.rclone',
+  'fuse.s3fs',
+  'fuse.sshfs',
+  'fuse.vmhgfs-fuse',
+  'pvfs2',
+  'vboxsf',
+  'virtiofs',
+]);
+
+/** How far locks reach on file systems where options decide it. */
+interface OptionRule {
+  /** The options that keep locks on this machine. */
+  readonly local: readonly string[];
+  /** The option without which there are no locks that reach further; null where none is needed. */
+  readonly needed: string | null;
+}
+
+/**
+ * NFS: nfs(5), `local_lock` and `nolock`; without these flock(2) locks are the server's, since Linux 2.6.12 (flock(2), "NFS details").
+ * SMB: mount.cifs(8), `nobrl`; otherwise they are byte-range locks of the server, since Linux 5.5 (flock(2), "CIFS details").
+ * Lustre: mount.lustre(8), `flock` and `localflock`. OCFS2: Linux, Documentation/filesystems/ocfs2.rst, `localflocks`. GFS2: gfs2(5),
+ * `localflocks`, which `lock_nolock` brings along. AFS: Linux, fs/afs/super.c, `flock=local`.
+ */
+const BY_OPTION: ReadonlyMap<string, OptionRule> = new Map([
+  ['nfs', { local: ['nolock', 'local_lock=flock', 'local_lock=all'], needed: null }],
+  // Version 4 has locks of its own: those options are for the versions before it.
+  ['nfs4', { local: [], needed: null }],
+  ['cifs', { local: ['nobrl'], needed: null }],
+  ['smb3', { local: ['nobrl'], needed: null }],
+  ['lustre', { local: ['localflock', 'noflock'], needed: 'flock' }],
+  ['ocfs2', { local: ['localflocks'], needed: null }],
+  ['gfs2', { local: ['localflocks', 'lockproto=lock_nolock'], needed: null }],
+  ['afs', { local: ['flock=local'], needed: null }],
+]);
+
+/** Tells from a mount who sees the locks that are taken on it. */
+export function lockReachOf({ fileSystem, options }: Pick<Mount, 'fileSystem' | 'options'>): MountLocks {
+  const rule = BY_OPTION.get(fileSystem);
+  if (rule === undefined) return { fileSystem, reach: reachOfType(fileSystem), option: null };
+  const option = rule.local.find((each) => options.has(each)) ?? null;
+  const isLocal = option !== null || (rule.needed !== null && !options.has(rule.needed));
+  return { fileSystem, reach: isLocal ? 'not-shared' : 'shared', option };
+}
+
+function reachOfType(fileSystem: string): LockReach {
+  if (LOCAL.has(fileSystem)) return 'local';
+  if (SHARED.has(fileSystem)) return 'shared';
+  return NOT_SHARED.has(fileSystem) ? 'not-shared' : 'unknown';
+}
+
+/** Tells who sees the locks that are taken in a folder, which need not exist yet; null where the system does not say. */
+export async function locksIn(folder: string): Promise<MountLocks | null> {
+  const mount = await findMount(folder);
+  return mount === null ? null : lockReachOf(mount);
+}
+
+/** As {@link locksIn}; null unless it is known that other machines do not see the locks. */
+export async function unsharedLocksIn(folder: string): Promise<MountLocks | null> {
+  const found = await locksIn(folder);
+  return found?.reach === 'not-shared' ? found : null;
+}
+
+/** A mount in few words: `nfs with local_lock=all`. */
+export function mountText({ fileSystem, option }: Pick<MountLocks, 'fileSystem' | 'option'>): string {
+  return option === null ? fileSystem : `${fileSystem} with ${option}`;
+}

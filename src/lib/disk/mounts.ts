@@ -1,0 +1,74 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+
+import { unlessMissing } from '../errors/disk-errors.ts';
+
+/** A file system where it is mounted. */
+export interface Mount {
+  /** Absolute. */
+  readonly mountPoint: string;
+  /** The type, with a subtype where it has one: `ext4`, `nfs4`, `fuse.sshfs`. */
+  readonly fileSystem: string;
+  /** The options of the mount and of the file system: `rw`, `local_lock=none`. */
+  readonly options: ReadonlySet<string>;
+}
+
+/** The mounts of this process's view of the file systems (proc_pid_mountinfo(5)). */
+const MOUNT_TABLE = '/proc/self/mountinfo';
+
+/**
+ * Reads a table of mounts as the kernel writes it: the fields that we need are the fifth and sixth, and, after a `-`, the first and
+ * third (proc_pid_mountinfo(5)). Lines of another form are left out.
+ * @returns in the order in which they were mounted
+ */
+export function parseMounts(table: string): Mount[] {
+  return table.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , , , mountPoint, options = ''] = before.split(' ');
+    const [fileSystem, , more = ''] = after.split(' ');
+    if (mountPoint === undefined || fileSystem === undefined || fileSystem === '') return [];
+    return [
+      {
+        mountPoint: unescaped(mountPoint),
+        fileSystem: unescaped(fileSystem),
+        options: new Set(`${options},${more}`.split(',')),
+      },
+    ];
+  });
+}
+
+/** Space, tab, line feed and backslash are written as octal numbers. */
+function unescaped(field: string): string {
+  return field.replaceAll(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCodePoint(Number.parseInt(digits, 8)),
+  );
+}
+
+/**
+ * The mount that a path lies on: the one with the longest mount point, and of several at one place the last, which covers the others.
+ * @param path absolute and without links
+ */
+export function mountOf(mounts: readonly Mount[], path: string): Mount | null {
+  let found: Mount | null = null;
+  for (const mount of mounts) {
+    const { mountPoint } = mount;
+    const isAround = mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
+    if (isAround && mountPoint.length >= (found?.mountPoint.length ?? 0)) found = mount;
+  }
+  return found;
+}
+
+/** The mount that a folder lies on, or will lie on once it is made; null where the system does not say. */
+export async function findMount(folder: string): Promise<Mount | null> {
+  try {
+    return mountOf(parseMounts(await readFile(MOUNT_TABLE, 'utf8')), await resolvedPath(folder));
+  } catch {
+    return null;
+  }
+}
+
+/** A path without links, as far as it exists. */
+export async function resolvedPath(path: string): Promise<string> {
+  const real = await unlessMissing(realpath(path));
+  return real ?? join(await resolvedPath(dirname(path)), basename(path));
+}

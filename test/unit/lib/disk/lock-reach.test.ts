@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+
+import { describeLocks } from '../../../../src/cli/config.ts';
+import { type LockReach, lockReachOf, mountText } from '../../../../src/lib/disk/lock-reach.ts';
+
+function reachOf(fileSystem: string, options = ''): ReturnType<typeof lockReachOf> {
+  return lockReachOf({ fileSystem, options: new Set(options.split(',')) });
+}
+
+describe('who sees the locks of a mount', () => {
+  it.each<[string, string, LockReach, string | null]>([
+    ['ext4', 'rw,errors=remount-ro', 'local', null],
+    ['xfs', 'rw', 'local', null],
+    ['btrfs', 'rw,subvol=/@', 'local', null],
+    ['zfs', 'rw,xattr', 'local', null],
+    ['tmpfs', 'rw', 'local', null],
+    ['overlay', 'rw,lowerdir=/a,upperdir=/b', 'local', null],
+    ['nfs4', 'rw,vers=4.2,local_lock=none', 'shared', null],
+    ['nfs', 'rw,vers=3,local_lock=none', 'shared', null],
+    ['nfs', 'rw,vers=3,local_lock=posix', 'shared', null],
+    ['nfs', 'rw,vers=3,nolock,local_lock=all', 'not-shared', 'nolock'],
+    ['nfs', 'rw,vers=3,local_lock=flock', 'not-shared', 'local_lock=flock'],
+    ['nfs', 'rw,vers=3,local_lock=all', 'not-shared', 'local_lock=all'],
+    ['cifs', 'rw,vers=3.1.1', 'shared', null],
+    ['cifs', 'rw,vers=3.1.1,nobrl', 'not-shared', 'nobrl'],
+    ['smb3', 'rw,nobrl', 'not-shared', 'nobrl'],
+    ['lustre', 'rw,flock,lazystatfs', 'shared', null],
+    ['lustre', 'rw,localflock', 'not-shared', 'localflock'],
+    ['lustre', 'rw,noflock', 'not-shared', 'noflock'],
+    ['lustre', 'rw,lazystatfs', 'not-shared', null],
+    ['ocfs2', 'rw,heartbeat=global', 'shared', null],
+    ['ocfs2', 'rw,localflocks', 'not-shared', 'localflocks'],
+    ['gfs2', 'rw', 'shared', null],
+    ['gfs2', 'rw,lockproto=lock_nolock', 'not-shared', 'lockproto=lock_nolock'],
+    ['afs', 'rw', 'shared', null],
+    ['afs', 'rw,flock=local', 'not-shared', 'flock=local'],
+    ['ceph', 'rw,name=admin', 'shared', null],
+    ['fuse.ceph-fuse', 'rw', 'shared', null],
+    ['fuse.glusterfs', 'rw,user_id=0', 'shared', null],
+    ['fuse.sshfs', 'rw,user_id=0', 'not-shared', null],
+    ['fuse.s3fs', 'rw', 'not-shared', null],
+    ['fuse.rclone', 'rw', 'not-shared', null],
+    ['fuse.gcsfuse', 'rw', 'not-shared', null],
+    ['9p', 'rw,trans=virtio', 'not-shared', null],
+    ['virtiofs', 'rw', 'not-shared', null],
+    ['pvfs2', 'rw,local_lock', 'not-shared', null],
+    ['fuse', 'rw', 'unknown', null],
+    ['fuse.mfs', 'rw', 'unknown', null],
+    ['beegfs', 'rw', 'unknown', null],
+    ['gpfs', 'rw', 'unknown', null],
+  ])('%s with %s: %s', (fileSystem, options, reach, option) => {
+    expect(reachOf(fileSystem, options)).toEqual({ fileSystem, reach, option });
+  });
+
+  it('is told with the option that decides it', () => {
+    expect(mountText(reachOf('nfs', 'nolock'))).toBe('nfs with nolock');
+    expect(mountText(reachOf('ext4'))).toBe('ext4');
+  });
+});
+
+describe('config check', () => {
+  const shown = (fileSystem: string, options: string, hasStandby: boolean): string[] =>
+    describeLocks('/srv/m', reachOf(fileSystem, options), hasStandby).map(String);
+
+  it.each([
+    ['ext4', '', 'directory: /srv/m is on ext4, a file system of this machine alone.'],
+    [
+      'nfs4',
+      '',
+      'directory: /srv/m is on nfs4; other machines that mount it see the locks that are taken there.',
+    ],
+    [
+      'nfs',
+      'nolock',
+      'directory: /srv/m is on nfs with nolock; other machines do not see the locks that are taken there.',
+    ],
+    [
+      'fuse',
+      '',
+      'directory: /srv/m is on fuse; it cannot be told whether other machines see the locks that are taken there.',
+    ],
+  ])('says what %s means', (fileSystem, options, expected) => {
+    expect(shown(fileSystem, options, false)).toEqual([expected]);
+  });
+
+  it('warns where two instances would not know of each other, and nowhere else', () => {
+    expect(shown('fuse.sshfs', '', true)[1]).toMatch(/^Warning: standby: /);
+    for (const other of ['ext4', 'nfs4', 'fuse']) expect(shown(other, '', true)).toHaveLength(1);
+    expect(describeLocks('/srv/m', null, true)).toEqual([]);
+  });
+});
