@@ -75,6 +75,9 @@ export async function usable<T>(root: string, work: () => Promise<T>): Promise<T
   }
 }
 
+const NO_LOCKS_HINT =
+  'The file system takes no locks (flock(2)): mount it with locks, or choose another directory.';
+
 const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
   EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
   EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
@@ -83,6 +86,9 @@ const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
   EEXIST: 'Something on the way to it is a file: choose another directory.',
   ENOSPC: 'The file system is full: make room, or choose another directory.',
   EDQUOT: 'The quota is used up: raise it, or choose another directory.',
+  ENOLCK: NO_LOCKS_HINT,
+  ENOSYS: NO_LOCKS_HINT,
+  EOPNOTSUPP: NO_LOCKS_HINT,
 };
 
 function unusable(error: unknown, root: string): unknown {

@@ -1,0 +1,90 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { loadSettings } from '../../../../src/config/load.ts';
+import { openOrStandBy } from '../../../../src/daemon/standby.ts';
+import { createNotifier } from '../../../../src/daemon/supervision/notify.ts';
+import { lockDirectory } from '../../../../src/lib/disk/lock.ts';
+import { locksIn } from '../../../../src/lib/disk/lock-reach.ts';
+import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
+import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
+import { usable } from '../../../../src/mirror/store/directory.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** Mounts a folder at another place by bindfs, which keeps locks to each mount; in the table of mounts it looks like sshfs. */
+function mountAgain(folder: string, place: string): boolean {
+  const mounted = spawnSync('bindfs', ['-o', 'subtype=sshfs', folder, place]).status === 0;
+  onTestFinished(() => {
+    if (mounted && spawnSync('umount', ['--lazy', place]).status !== 0)
+      spawnSync('fusermount', ['-u', '-z', place]);
+  });
+  return mounted;
+}
+
+describe('a file system in user space that says nothing of locks', () => {
+  it('has them hold on one mount, not on another, and is told by its type (needs bindfs and FUSE)', async ({
+    skip,
+  }) => {
+    const root = await temporaryFolder();
+    const [folder, one, other] = ['folder', 'one', 'other'].map((name) => join(root, name)) as [
+      string,
+      string,
+      string,
+    ];
+    for (const each of [folder, one, other]) await mkdir(each);
+    if (![one, other].every((place) => mountAgain(folder, place)))
+      return skip('bindfs is not on this machine, or may not mount');
+    expect(await locksIn(folder)).not.toMatchObject({ reach: 'not-shared' });
+    expect(await locksIn(join(one, 'not/yet'))).toMatchObject({
+      fileSystem: 'fuse.sshfs',
+      reach: 'not-shared',
+    });
+
+    const native = bindNativeCalls();
+    const locked = await lockDirectory(join(one, 'lock'), native);
+    onTestFinished(locked.release);
+    await expect(lockDirectory(join(one, 'lock'), native)).rejects.toMatchObject({
+      code: 'directory.locked',
+    });
+    const elsewhere = await open(join(other, 'lock'), 'r+');
+    onTestFinished(() => elsewhere.close());
+    expect(native.tryLock(elsewhere.fd)).toBe(true);
+
+    const events: MirrorEvent[] = [];
+    const { settings } = loadSettings({
+      flags: { directory: one, standby: 'true' },
+      env: {},
+      needs: ['directory'],
+      defaultConfigFile: '/nonexistent/config.yaml',
+    });
+    const standby = { settings, notifier: createNotifier({}), stop: new AbortController().signal };
+    const emit = (event: MirrorEvent): void => void events.push(event);
+    expect(await openOrStandBy({ ...standby, emit }, async () => 'opened')).toBe('opened');
+    expect(events).toEqual([
+      { name: 'locks.unshared', setting: 'standby', directory: one, fileSystem: 'fuse.sshfs' },
+    ]);
+    const alone = { ...standby, settings: { ...settings, standby: false }, emit };
+    expect(await openOrStandBy(alone, async () => 'opened')).toBe('opened');
+    expect(events).toHaveLength(1);
+    return undefined;
+  });
+});
+
+describe('a file system that takes no locks', () => {
+  it.each(['ENOLCK', 'ENOSYS', 'EOPNOTSUPP'])('is said to be the trouble: %s', async (code) => {
+    const root = await temporaryFolder();
+    const native = {
+      ...bindNativeCalls(),
+      tryLock: () => {
+        throw Object.assign(new Error(`${code}: flock failed`), { code, errno: -1, syscall: 'flock' });
+      },
+    };
+    await expect(usable(root, () => lockDirectory(join(root, 'lock'), native))).rejects.toMatchObject({
+      code: 'directory.unusable',
+      hint: expect.stringContaining('takes no locks') as string,
+    });
+  });
+});
