@@ -51,6 +51,9 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
           readOwnText(lockFile, MAX_TEXT_BYTES),
         ]);
         if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
+        // To lock what is locked already changes nothing (flock(2)); files that a server opened anew may have lost their lock.
+        if (!native.tryLock(handle.fd)) throw taken(lockFile, found ?? '');
+        // Who had it meanwhile left a text of its own.
         if (found !== text) throw taken(lockFile, found ?? '');
       }),
     fd: handle.fd,

@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { lockDirectory } from '../../../../src/lib/disk/lock.ts';
+import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+const native = bindNativeCalls();
+
+/** A lock that the file system forgets, as a server does with those of a machine that it lost sight of. */
+async function forgotten() {
+  const file = join(await temporaryFolder(), 'lock');
+  const lock = await lockDirectory(file, native);
+  await lock.check();
+  native.unlock(lock.fd);
+  return { file, lock };
+}
+
+describe('the lock of a directory that was lost', () => {
+  it('is taken again where nobody had it meanwhile', async () => {
+    const { file, lock } = await forgotten();
+    await lock.check();
+    await expect(lockDirectory(file, native)).rejects.toMatchObject({ code: 'directory.locked' });
+    await lock.release();
+  });
+
+  it('is not there any more while another has it, nor after', async () => {
+    const { file, lock } = await forgotten();
+    const other = await lockDirectory(file, native);
+    await expect(lock.check()).rejects.toMatchObject({ code: 'directory.taken' });
+    await other.check();
+    await other.release();
+    await expect(lock.check()).rejects.toMatchObject({
+      code: 'directory.taken',
+      message: expect.stringContaining(`pid ${process.pid} on `) as string,
+    });
+    await lock.release();
+  });
+
+  it('cannot be looked at where the file system fails', async () => {
+    const failing = { ...native };
+    const lock = await lockDirectory(join(await temporaryFolder(), 'lock'), failing);
+    failing.tryLock = () => {
+      throw Object.assign(new Error('EBADFD'), { code: 'EBADFD' });
+    };
+    await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });
+    await lock.release();
+  });
+});
