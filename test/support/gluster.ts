@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { onTestFinished } from 'vitest';
+
+import { temporaryFolder } from './temporary.ts';
+
+/** A machine as far as locks, caches and the network of the volume go: a mount of it. */
+export interface NetworkMachine {
+  /** Where the volume is mounted. */
+  readonly folder: string;
+  /** Kills the program behind the mount, of which the server learns at once. */
+  readonly kill: () => void;
+  /** Cuts the cable to the server, or repairs it. */
+  readonly setCable: (state: 'up' | 'down') => void;
+}
+
+const NEEDED = [['glusterd'], ['glusterfs'], ['gluster'], ['ip', '-V'], ['unshare'], ['nsenter']] as const;
+
+/** Whether this machine can run one. */
+export const hasGluster =
+  process.getuid?.() === 0 &&
+  existsSync('/dev/fuse') &&
+  NEEDED.every(([command, argument = '--version']) => spawnSync(command, [argument]).error === undefined) &&
+  spawnSync('unshare', ['--net', '--mount', '--pid', '--fork', 'true']).status === 0;
+
+const SERVER = '10.77.0.1';
+const VOLUME = 'mirrors';
+
+/** What the server runs, with its folder as `$1`. */
+const SERVER_SCRIPT = `
+  cd "$1" && mkdir lib log log/bricks run run/gluster brick
+  mount --bind lib /var/lib/glusterd && mount --bind log /var/log/glusterfs && mount --bind run /run
+  ip link set lo up && ip addr add ${SERVER}/32 dev lo
+  exec glusterd --no-daemon`;
+
+/** What a machine runs once its cable is there, with its log file and mount point as arguments. */
+const CLIENT_SCRIPT = `
+  read -r address gateway
+  ip addr add "$address" dev eth0 && ip link set eth0 up && ip route add ${SERVER} via "$gateway"
+  exec glusterfs --no-daemon -s ${SERVER} --volfile-id ${VOLUME} -l "$1" "$2"`;
+
+function demand(command: string, ...args: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr + stdout}`);
+  return stdout;
+}
+
+async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempts = 0; attempts < 300; attempts += 1) {
+    if (await holds()) return;
+    await sleep(100);
+  }
+  throw new Error(`in vain: ${what}`);
+}
+
+/**
+ * Starts a GlusterFS of its own. Server and machines have a network of their own each, with a cable between, and the server its own view
+ * of processes and of the folders in which it keeps what it knows. So nothing of another one on this machine is touched or met, and a
+ * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone when the running test is finished.
+ * @param options of the volume, as `gluster volume set` takes them
+ * @returns two machines that have the volume mounted
+ */
+export async function startVolume(
+  options: Readonly<Record<string, string>> = {},
+): Promise<readonly [NetworkMachine, NetworkMachine]> {
+  const root = await temporaryFolder();
+  const server = await startServer(join(root, 'server'));
+  const gluster = (...args: readonly string[]): void =>
+    void inside(server, 'gluster', '--mode=script', 'volume', ...args);
+  gluster('create', VOLUME, 'transport', 'tcp', `${SERVER}:${join(root, 'server/brick')}`, 'force');
+  for (const [option, value] of Object.entries(options)) gluster('set', VOLUME, option, value);
+  gluster('start', VOLUME);
+  const machine = (index: number): Promise<NetworkMachine> =>
+    startMachine(server, index, join(root, `machine-${index}`));
+  return [await machine(1), await machine(2)];
+}
+
+/** Runs a command where the server runs. @param server the id of its process */
+function inside(server: number, ...command: readonly string[]): string {
+  return demand('nsenter', '--target', String(server), '--net', '--mount', '--pid', '--', ...command);
+}
+
+/** @returns the id of its process */
+async function startServer(folder: string): Promise<number> {
+  await mkdir(folder);
+  const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  const unshare = spawn('unshare', [...own, 'sh', '-e', '-c', SERVER_SCRIPT, 'sh', folder], {
+    stdio: 'ignore',
+  });
+  endWithTest(unshare);
+  const children = `/proc/${unshare.pid}/task/${unshare.pid}/children`;
+  let server = 0;
+  await until('starting glusterd', () => {
+    server = Number(readFileSync(children, 'utf8').trim());
+    if (server === 0 || !existsSync(join(folder, 'run/glusterd.socket'))) return false;
+    const asked = ['--target', String(server), '--net', '--mount', '--pid', 'gluster', 'volume', 'info'];
+    return spawnSync('nsenter', asked).status === 0;
+  });
+  return server;
+}
+
+async function startMachine(server: number, index: number, folder: string): Promise<NetworkMachine> {
+  await mkdir(folder);
+  const before = (await stat(folder)).dev;
+  const client = spawn('unshare', ['--net', 'sh', '-e', '-c', CLIENT_SCRIPT, 'sh', `${folder}.log`, folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  endWithTest(client);
+  onTestFinished(() => void spawnSync('umount', ['--lazy', folder]));
+  const cable = `cable${index}`;
+  const ends = ['name', cable, 'netns', String(server), 'type', 'veth', 'peer', 'name', 'eth0'];
+  await until('making a network', () => readNetwork(client.pid ?? 0) !== readNetwork(process.pid));
+  demand('ip', 'link', 'add', ...ends, 'netns', String(client.pid));
+  inside(server, 'ip', 'addr', 'add', `10.77.${index}.1/24`, 'dev', cable);
+  inside(server, 'ip', 'link', 'set', cable, 'up');
+  client.stdin.write(`10.77.${index}.2/24 10.77.${index}.1\n`);
+  await until(`mounting ${folder}`, async () => (await stat(folder).catch(() => null))?.dev !== before);
+  return {
+    folder,
+    kill: () => void client.kill('SIGKILL'),
+    setCable: (state) => void inside(server, 'ip', 'link', 'set', cable, state),
+  };
+}
+
+/** Tells the network of a process from those of others. */
+function readNetwork(pid: number): string {
+  return readlinkSync(`/proc/${pid}/ns/net`);
+}
+
+function endWithTest(child: ChildProcess): void {
+  const ended = once(child, 'exit');
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+}
