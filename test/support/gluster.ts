@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -13,6 +13,8 @@ import { temporaryFolder } from './temporary.ts';
 export interface NetworkMachine {
   /** Where the volume is mounted. */
   readonly folder: string;
+  /** Waits until the volume can be read, after a cable was repaired. */
+  readonly answers: () => Promise<void>;
   /** Kills the program behind the mount, of which the server learns at once. */
   readonly kill: () => void;
   /** Cuts the cable to the server, or repairs it. */
@@ -122,6 +124,13 @@ async function startMachine(server: number, index: number, folder: string): Prom
   await until(`mounting ${folder}`, async () => (await stat(folder).catch(() => null))?.dev !== before);
   return {
     folder,
+    answers: () =>
+      until(`reading ${folder}`, () =>
+        readdir(folder).then(
+          () => true,
+          () => false,
+        ),
+      ),
     kill: () => void client.kill('SIGKILL'),
     setCable: (state) => void inside(server, 'ip', 'link', 'set', cable, state),
   };

@@ -1,0 +1,166 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it } from 'vitest';
+
+import { ChangingService, expectLatest, passes } from '../support/changing-service.ts';
+import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
+import { run, type Running, start } from '../support/program.ts';
+
+const TITLE = hasGluster
+  ? 'two instances with a GlusterFS volume'
+  : 'two instances with a GlusterFS volume (skipped: needs root, namespaces, FUSE and glusterfs-server)';
+
+/** As the manual says, but shorter than there: how soon a machine that is gone is given up by the server, and a server by a machine. */
+const SHORT = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
+
+interface Pair {
+  readonly changing: ChangingService;
+  readonly one: NetworkMachine;
+  readonly other: NetworkMachine;
+  readonly active: Running;
+  readonly standby: Running;
+}
+
+/** An instance on the first machine that has mirrored all, and one on the other that stands by. */
+async function startPair(): Promise<Pair> {
+  const [one, other] = await startVolume(SHORT);
+  const changing = await ChangingService.start();
+  const settings = { STANDBY: 'true' };
+  const active = start(['run'], changing.settingsOn(one, settings));
+  await passes(active, 1);
+  const standby = start(['run'], changing.settingsOn(other, settings));
+  await standby.prints(/"standby\.began"/);
+  return { changing, one, other, active, standby };
+}
+
+async function expectTakenOver({ changing, other, standby }: Pair): Promise<void> {
+  await standby.prints(/"standby\.ended"/);
+  await passes(standby, 1);
+  await expectLatest(changing, other);
+  const status = await run(['status'], changing.settingsOn(other));
+  expect({ ...status }).toMatchObject({ exitCode: 0 });
+}
+
+describe.skipIf(!hasGluster)(TITLE, () => {
+  it('take over when the process of the other one is killed, at any moment', async () => {
+    const pair = await startPair();
+    const { changing, active, one, other, standby } = pair;
+    changing.change();
+    active.child.kill('SIGHUP');
+    await sleep(Math.random() * 300);
+    active.child.kill('SIGKILL');
+    changing.change();
+    await expectTakenOver(pair);
+    await expectLatest(changing, one);
+    expect(standby.stdout()).not.toMatch(/"level":"error"/);
+    // And back.
+    const back = start(['run'], changing.settingsOn(one, { STANDBY: 'true' }));
+    await back.prints(/"standby\.began"/);
+    standby.child.kill('SIGKILL');
+    changing.change();
+    await expectTakenOver({ ...pair, other: one, standby: back });
+    await expectLatest(changing, other);
+  });
+
+  it('take over when the mount of the other one dies', async () => {
+    const pair = await startPair();
+    const { changing, active, one } = pair;
+    changing.change();
+    active.child.kill('SIGHUP');
+    await sleep(Math.random() * 300);
+    one.kill();
+    changing.change();
+    await expectTakenOver(pair);
+    active.child.kill('SIGHUP');
+    await active.prints(/"pass\.failed"/);
+    await expectLatest(changing, pair.other);
+  });
+
+  it('take over when the other machine is cut off, which writes nothing more when it is back', async () => {
+    const pair = await startPair();
+    const { changing, active, one, other, standby } = pair;
+    changing.change();
+    active.child.kill('SIGHUP');
+    await sleep(Math.random() * 300);
+    one.setCable('down');
+    changing.change();
+    await expectTakenOver(pair);
+    one.setCable('up');
+    await one.answers();
+    changing.change();
+    active.child.kill('SIGHUP');
+    expect((await active.ended).exitCode).toBe(1);
+    expect(active.stdout()).toContain('"code":"directory.lock_lost"');
+    standby.child.kill('SIGHUP');
+    await passes(standby, 2);
+    await expectLatest(changing, one, other);
+    // Started anew, as its supervisor does, it stands by.
+    const anew = start(['run'], changing.settingsOn(one, { STANDBY: 'true' }));
+    await anew.prints(/"standby\.began"/);
+  });
+
+  it('stand by while the server cannot be reached, and after', async () => {
+    const { other, standby, active, changing } = await startPair();
+    other.setCable('down');
+    await sleep(12_000);
+    other.setCable('up');
+    await other.answers();
+    expect(standby.child.exitCode).toBeNull();
+    active.child.kill('SIGKILL');
+    await standby.prints(/"standby\.ended"/);
+    await passes(standby, 1);
+    await expectLatest(changing, other);
+  });
+});
+
+describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
+  it('verify, find what was changed on the other machine, repair it, and restore what left the mirror', async () => {
+    const [one, other] = await startVolume();
+    const changing = await ChangingService.start();
+    const settings = { RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: 'off', HISTORY_REPLACED: '9' };
+    const [here, there] = [one, other].map((machine) => changing.settingsOn(machine, settings));
+    expect((await run(['sync'], here)).exitCode).toBe(0);
+    changing.change();
+    expect((await run(['sync'], there)).exitCode).toBe(0);
+    const file = 'mirrored/mirror/Sales/main/d0/f0.xlsx';
+    const before = await readFile(join(other.folder, file));
+    await writeFile(join(other.folder, file), 'an edit');
+    const verified = await run(['verify'], here);
+    expect({ ...verified }).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining('d0/f0.xlsx') as string,
+    });
+    expect((await run(['verify', '--repair'], here)).exitCode).toBe(0);
+    expect(await readFile(join(other.folder, file))).toEqual(before);
+    await expectLatest(changing, one, other);
+
+    const listed = await run(['history', 'list'], there);
+    expect(listed.stdout).toMatch(/Accounting\/main +replaced/);
+    const [gone] = changing.service.repositories;
+    if (gone !== undefined) changing.service.removeRepository(gone);
+    expect((await run(['sync'], there)).exitCode).toBe(0);
+    const restored = join(one.folder, 'restored');
+    const restore = await run(['history', 'restore', 'Accounting/main', '--to', restored], here);
+    expect({ ...restore }).toMatchObject({ exitCode: 0 });
+    expect(await readFile(join(other.folder, 'restored/d0/f0.xlsx'), 'utf8')).toContain('of Accounting');
+  });
+
+  it('publish file by file with `publish: auto`, and recommend links', async () => {
+    const [one] = await startVolume();
+    const changing = await ChangingService.start();
+    const settings = changing.settingsOn(one, { PUBLISH: 'auto' });
+    const synced = await run(['sync'], settings);
+    expect(synced.exitCode).toBe(0);
+    expect(synced.stdout + synced.stderr).toContain('with publish: link they do not');
+    changing.change();
+    const next = await run(['sync'], settings);
+    expect(next.exitCode).toBe(0);
+    await expectLatest(changing, one);
+    const refused = await run(['sync'], changing.settingsOn(one, { PUBLISH: 'exchange' }));
+    expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('publish to link')]);
+    const checked = await run(['config', 'check'], settings);
+    expect(checked.stdout).toContain('is on fuse.glusterfs; other machines that mount it see the locks');
+  });
+});
