@@ -1,3 +1,4 @@
+import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -40,10 +41,15 @@ describe('the lock of a directory that was lost', () => {
 
   it('cannot be looked at where the file system fails', async () => {
     const failing = { ...native };
-    const lock = await lockDirectory(join(await temporaryFolder(), 'lock'), failing);
+    const folder = await temporaryFolder();
+    const lock = await lockDirectory(join(folder, 'lock'), failing);
     failing.tryLock = () => {
       throw Object.assign(new Error('EBADFD'), { code: 'EBADFD' });
     };
+    await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });
+    // Whatever fails before that is no defect either.
+    await rm(join(folder, 'lock'));
+    await symlink('lock', join(folder, 'lock'));
     await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });
     await lock.release();
   });
