@@ -54,21 +54,33 @@ describe('a file system in user space that says nothing of locks', () => {
     expect(native.tryLock(elsewhere.fd)).toBe(true);
 
     const events: MirrorEvent[] = [];
-    const { settings } = loadSettings({
-      flags: { directory: one, standby: 'true' },
-      env: {},
-      needs: ['directory'],
-      defaultConfigFile: '/nonexistent/config.yaml',
-    });
-    const standby = { settings, notifier: createNotifier({}), stop: new AbortController().signal };
-    const emit = (event: MirrorEvent): void => void events.push(event);
-    expect(await openOrStandBy({ ...standby, emit }, async () => 'opened')).toBe('opened');
-    expect(events).toEqual([
-      { name: 'locks.unshared', setting: 'standby', directory: one, fileSystem: 'fuse.sshfs' },
-    ]);
-    const alone = { ...standby, settings: { ...settings, standby: false }, emit };
-    expect(await openOrStandBy(alone, async () => 'opened')).toBe('opened');
-    expect(events).toHaveLength(1);
+    const loadWith = (flags: Record<string, string>) =>
+      loadSettings({
+        flags: { directory: one, 'service.baseUrl': 'http://localhost:1/api', ...flags },
+        env: { WORKBOOK_MIRROR_SERVICE_API_KEY: 'key' },
+        needs: ['service', 'directory'] as const,
+        defaultConfigFile: '/nonexistent/config.yaml',
+      });
+    const standby = {
+      load: () => loadWith({}),
+      notifier: createNotifier({}),
+      control: { onHangUp: () => Promise.resolve() },
+      stop: new AbortController().signal,
+      emit: (event: MirrorEvent): void => void events.push(event),
+    };
+    const openWith = async (flags: Record<string, string>): Promise<string | null> =>
+      openOrStandBy(standby, loadWith(flags), async () => 'opened');
+    for (const [setting, value] of [
+      ['standby', 'true'],
+      ['shard', '1/2'],
+    ] as const) {
+      expect(await openWith({ [setting]: value })).toBe('opened');
+      expect(events.splice(0)).toEqual([
+        { name: 'locks.unshared', setting, directory: one, fileSystem: 'fuse.sshfs' },
+      ]);
+    }
+    expect(await openWith({})).toBe('opened');
+    expect(events).toEqual([]);
     return undefined;
   });
 });
