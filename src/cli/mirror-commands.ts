@@ -68,7 +68,9 @@ function addReportCommands(program: Command): void {
       'Reads the disk, also beside a running daemon. Ends with 1 when a target is not verified fresh.\n\n' +
       'Example: workbook-mirror status --directory /var/lib/workbook-mirror',
     load: async () => (await import('./status.ts')).runStatus,
-  }).option('--json', 'print the report as JSON');
+  })
+    .option('--all', 'speak of all shares, where several instances mirror one service')
+    .option('--json', 'print the report as JSON');
   declare(program, {
     name: 'why',
     flags: DISK_FLAGS,

@@ -9,7 +9,8 @@ import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
-import type { SlowPulls, TargetStatus } from '../mirror/plan/target-status.ts';
+import type { Shard } from '../mirror/plan/shard.ts';
+import { isLeftAlone, isWell, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
@@ -20,6 +21,7 @@ import { readTargets, tolerantly, withReader } from './targets.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
+  if (command.opts()['all'] === true) return (await import('./status-all.ts')).runStatusAll(command);
   const report = await status(settingsOf(command, ['directory']).settings);
   return {
     data: report,
@@ -32,6 +34,8 @@ export async function runStatus(command: Command): Promise<Outcome> {
 interface StatusReport {
   readonly nowMs: number;
   readonly maxStalenessMs: number;
+  /** The share of this instance, among several; null where it mirrors all repositories. */
+  readonly shard: Shard | null;
   readonly lastPass: StoredPass | null;
   /** The process that has, or had, the lock of the directory; null where it is unknown. */
   readonly holder: LockHolder | null;
@@ -58,6 +62,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
     return {
       nowMs,
       maxStalenessMs,
+      shard: store.shard,
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
       leases: await store.leases(),
@@ -90,14 +95,6 @@ async function countHooksDue({ store, state }: MirrorReader): Promise<number | n
   return dueHooks(published, elsewhere, told).length;
 }
 
-/** Whether a target is as it should be. */
-function isWell(target: TargetStatus): boolean {
-  return (
-    target.state === 'unselected' ||
-    ((target.state === 'fresh' || target.state === 'absent') && !target.isStale)
-  );
-}
-
 /** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */
 function isAllWell({ targets, lastPass }: StatusReport): boolean {
   if (lastPass === null || lastPass.failure !== null) return false;
@@ -120,11 +117,13 @@ export function describeStatus(report: StatusReport): TerminalText {
   ]);
   const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
   const notes = targets.map((target) => {
-    const isLate = target.isStale && target.state !== 'stale' && target.state !== 'unselected';
+    const isLate = target.isStale && target.state !== 'stale' && !isLeftAlone(target.state);
     return linesOf(isLate && 'stale', describeTrouble(target)).join('; ');
   });
   const body = targets.length === 0 ? 'Nothing is mirrored yet.' : tableWithNotes(headings, rows, notes);
   const head = linesOf(
+    report.shard !== null &&
+      `Share ${report.shard.index} of ${report.shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
     describeLastPass(report, ago),
     describeHolder(report, ago),
     targets.length > 0 && describeCounts(targets),

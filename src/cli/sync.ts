@@ -5,6 +5,7 @@ import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { createProgress, type Progress } from './progress.ts';
+import { tellShare } from '../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { openMirror } from '../daemon/start/open-mirror.ts';
@@ -74,7 +75,13 @@ export async function sync(
   const { signal, stopListening } = abortOnSignal();
   signal.addEventListener('abort', () => void hooks.close(0));
   try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal);
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal).catch(
+      async (error: unknown) => {
+        if (!signal.aborted) await tellShare(settings, mirror, error);
+        throw error;
+      },
+    );
+    await tellShare(settings, mirror, null);
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
     const isIncomplete = report.exitCode === EXIT_CODES.ok && hooksDue > 0;

@@ -8,7 +8,8 @@ import { createHooks } from './hooks/create-hooks.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { createLoop, type Loop } from './loop.ts';
 import { createMemoryRelease } from './memory.ts';
-import { followSettings, type LoadSettings } from './settings/live-settings.ts';
+import { tellShare } from './status/share-report.ts';
+import { followSettings, type LiveSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/secrets-of.ts';
 import { type Mirror, openMirror } from './start/open-mirror.ts';
 import { createStatusService } from './status/status-service.ts';
@@ -182,7 +183,7 @@ async function passUntilStopped(
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
   const memory = part(createMemoryRelease(progress.isWorking, () => mirror.context.archiveMemory.dropIdle()));
 
-  const loop = createPassLoop(daemon, mirror, settings.check, () => {
+  const loop = createPassLoop(daemon, mirror, settings, () => {
     drift.afterPass();
     memory.atRest();
   });
@@ -224,7 +225,7 @@ async function passUntilStopped(
 function createPassLoop(
   { control, progress, emit }: DaemonContext,
   mirror: Mirror,
-  checkSettings: () => Promise<void>,
+  { check, current }: Pick<LiveSettings, 'check' | 'current'>,
   afterPass: () => void,
 ): Loop {
   return createLoop(
@@ -232,9 +233,10 @@ function createPassLoop(
       const end = progress.begin();
       try {
         // Hints of changed files may get lost; what is settled here holds for this pass already.
-        await checkSettings();
+        await check();
         await mirror.closeReplaced();
         const failure = await reportedPass(mirror, trigger, signal);
+        if (!signal.aborted) await tellShare(current(), mirror, failure);
         if (failure?.code === 'directory.taken') control.stop(exitCodeOf(failure));
       } finally {
         end();

@@ -1,3 +1,4 @@
+import { tellShare } from '../../src/daemon/status/share-report.ts';
 import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -94,6 +95,7 @@ export class MirrorHarness {
   private readonly service: Pick<FakeService, 'baseUrl' | 'expectedTrees'>;
   private settings: HarnessSettings;
   private mirror: Mirror | null = null;
+  private loaded: SettingsFor<'service' | 'directory'> | null = null;
 
   private constructor(
     directory: string,
@@ -168,6 +170,11 @@ export class MirrorHarness {
     const report = await runPass(moved, policy, trigger, signal);
     await rememberInstallation();
     return report;
+  }
+
+  /** Has the instance tell the others how its share stands, as after a pass. */
+  async tellShare(): Promise<void> {
+    if (this.loaded !== null) await tellShare(this.loaded, this.opened, null);
   }
 
   /** Runs a pass and gives what became of each target. */
@@ -278,6 +285,7 @@ export class MirrorHarness {
       needs: ['service', 'directory'],
       defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
     });
+    this.loaded = settings;
     this.mirror = await openMirror(settings, (event) => this.events.push(event), {
       reportFirstAccept: true,
     });

@@ -140,6 +140,7 @@ export function daemonReport(
     version: '0.1.0',
     service: 'https://workbooks.example.com/api',
     directory: '/srv/workbook-mirror',
+    shard: null,
     schedule: '*/5 * * * *',
     timezone: 'UTC',
     nowMs,

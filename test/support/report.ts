@@ -34,6 +34,7 @@ export function daemonReport(fields: Partial<DaemonReport> = {}): DaemonReport {
     version: '1.2.3',
     service: 'https://workbooks.example.com/api',
     directory: '/var/lib/workbook-mirror',
+    shard: null,
     schedule: '*/5 * * * *',
     timezone: 'UTC',
     nowMs: NOW_MS,

@@ -1,7 +1,7 @@
 import type { NotReadyReason } from '../status/readiness.ts';
 import type { CredentialState, PassNote, SlowPull } from '../status/live.ts';
 import type { DaemonReport } from '../status/report.ts';
-import type { TargetState, TargetStatus } from '../../mirror/plan/target-status.ts';
+import { isLeftAlone, type TargetState, type TargetStatus } from '../../mirror/plan/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** All of these appear with every scrape, so that a state that no target is in reads 0. */
@@ -18,6 +18,7 @@ const NO_TARGETS: Readonly<Record<TargetState, number>> = {
   absent: 0,
   pending: 0,
   unselected: 0,
+  moved: 0,
 };
 const NOT_READY_REASONS: Readonly<Record<NotReadyReason, number>> = {
   'never-verified': 0,
@@ -170,7 +171,7 @@ const MIRROR: readonly GaugeFamily[] = [
   plain(
     'stale_targets',
     'Selected targets that were not verified within maxStaleness, whatever their state.',
-    (report) => count(report, (target) => target.state !== 'unselected' && target.isStale),
+    (report) => count(report, (target) => !isLeftAlone(target.state) && target.isStale),
   ),
   plain('held_deletions', 'Targets of which a deletion waits for approve.', (report) =>
     count(report, ({ held }) => held !== null),
@@ -197,8 +198,20 @@ const MIRROR: readonly GaugeFamily[] = [
   ),
 ];
 
+const SHARD: readonly GaugeFamily[] = [
+  {
+    name: 'shard_info',
+    help: 'The share of this instance, where several mirror one service: always 1.',
+    labels: ['index', 'count'],
+    samples: ({ shard }) =>
+      shard === null
+        ? []
+        : [{ labels: { index: String(shard.index), count: String(shard.count) }, value: 1 }],
+  },
+];
+
 /** The gauges of the daemon as a whole: as many series, however many targets there are. */
-export const REPORT_FAMILIES: readonly GaugeFamily[] = [...DAEMON, ...UPSTREAM, ...MIRROR];
+export const REPORT_FAMILIES: readonly GaugeFamily[] = [...DAEMON, ...SHARD, ...UPSTREAM, ...MIRROR];
 
 function countBy<Key extends string>(
   label: string,
@@ -224,7 +237,7 @@ function earliestStartMs(slow: readonly SlowPull[]): number | null {
 
 function oldestVerifiedMs(targets: readonly TargetStatus[]): number | null {
   return targets.reduce<number | null>((oldestMs, { state, verifiedAtMs }) => {
-    if (state === 'unselected' || verifiedAtMs === null) return oldestMs;
+    if (isLeftAlone(state) || verifiedAtMs === null) return oldestMs;
     return oldestMs === null ? verifiedAtMs : Math.min(oldestMs, verifiedAtMs);
   }, null);
 }

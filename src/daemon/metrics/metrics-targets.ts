@@ -1,5 +1,5 @@
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
-import type { TargetStatus } from '../../mirror/plan/target-status.ts';
+import { isWell, type TargetStatus } from '../../mirror/plan/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** The most targets that have series of their own: every one of them costs the scraper memory. */
@@ -74,8 +74,4 @@ function chosenTargets(targets: readonly TargetStatus[]): readonly TargetStatus[
   return targets
     .toSorted((a, b) => rank(a) - rank(b) || byCodeUnits(a.target, b.target))
     .slice(0, MOST_TARGETS);
-}
-
-function isWell({ state, isStale }: TargetStatus): boolean {
-  return state === 'unselected' || ((state === 'fresh' || state === 'absent') && !isStale);
 }

@@ -10,6 +10,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import type { StatusPolicy } from '../../mirror/plan/target-status.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
+import { stateIdOf } from '../../mirror/state/shares.ts';
 import { openState, type State } from '../../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../../mirror/store/read-store.ts';
 
@@ -39,7 +40,8 @@ export function openStateOf(
     address: state.store === 'sqlite' ? 'sqlite' : state.address.reveal(),
     file: store.layout.stateFile,
     // Of several instances that share a directory each remembers what it did itself.
-    directoryId: shard === undefined ? store.id : `${store.id}-shard-${shard.index}`,
+    directoryId: stateIdOf(store.id, shard),
+    sharedService: settings.service.baseUrl ?? null,
     readOnly,
     onReset: (reason) => emit({ name: 'state.reset', reason }),
     onError: () => {},

@@ -1,6 +1,6 @@
 import type { MirrorEvent } from '../../mirror/pass/events.ts';
 import { selectsNothing } from '../../mirror/plan/selection-check.ts';
-import type { TargetStatus } from '../../mirror/plan/target-status.ts';
+import { isLeftAlone, type TargetStatus } from '../../mirror/plan/target-status.ts';
 
 /** Why a target keeps the mirror from being ready. */
 export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' | 'restored';
@@ -39,7 +39,7 @@ export function readinessOf(
 }
 
 function whyNotReady(status: TargetStatus): NotReadyReason | null {
-  if (status.state === 'unselected') return null;
+  if (isLeftAlone(status.state)) return null;
   if (status.verifiedAtMs === null) return 'never-verified';
   if (status.state === 'damaged') return 'damaged';
   if (status.restoredAtMs !== null) return 'restored';

@@ -2,6 +2,7 @@ import type { EventLevel, EventName } from '../../mirror/pass/events.ts';
 import type { Liveness, Readiness } from './readiness.ts';
 import type { Lease } from '../../mirror/store/leases/lease.ts';
 import type { Live } from './live.ts';
+import type { Shard } from '../../mirror/plan/shard.ts';
 import type { PullProgress, ScanProgress } from '../../mirror/pass/pull-progress.ts';
 import type { TargetStatus } from '../../mirror/plan/target-status.ts';
 
@@ -20,6 +21,8 @@ export interface DaemonReport {
   /** The address of the service. */
   readonly service: string;
   readonly directory: string;
+  /** The share of this instance: the second of five, say; null where it mirrors all repositories. */
+  readonly shard: Shard | null;
   readonly schedule: string;
   readonly timezone: string;
   readonly nowMs: number;

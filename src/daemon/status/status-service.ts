@@ -62,6 +62,7 @@ export function createStatusService(
       version: packageVersion(),
       service: service.baseUrl,
       directory,
+      shard: mirror.store.shard,
       schedule,
       timezone,
       nowMs,

@@ -157,7 +157,7 @@ const failure = z.object({
 });
 
 const held = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
   deletions: count,
   of: count,
   digest: z.string().nullable(),
@@ -192,6 +192,7 @@ const targetStatus = z.object({
     'absent',
     'pending',
     'unselected',
+    'moved',
   ]),
   isStale: z.boolean(),
   verifiedAtMs: timeOrNeverMs,
@@ -225,6 +226,9 @@ export const statusSchema = z
     version: z.string(),
     service: z.string(),
     directory: z.string(),
+    shard: z.object({ index: count, count }).nullable().meta({
+      description: 'the share of this instance among several; null where it mirrors all repositories',
+    }),
     schedule: z.string(),
     timezone: z.string(),
     nowMs: timeMs,

@@ -60,9 +60,9 @@ export interface HeldDeletion {
   /**
    * The whole target, as it is gone from the service with too many others; the same for one that a person brought back from
    * the history; files of a target, which a new version lacks; or nothing but the mirroring of a target, which the settings no
-   * longer select, as too many others.
+   * longer select, as too many others; or the copy of a target that another instance mirrors now.
    */
-  readonly subject: 'target' | 'restored' | 'files' | 'deselected';
+  readonly subject: 'target' | 'restored' | 'files' | 'deselected' | 'moved';
   /** How many targets of the pass, or files of the target, would be deleted, or how many targets mirrored no longer. */
   readonly deletions: number;
   readonly of: number;

@@ -18,6 +18,7 @@ import type { Published, Selection } from './targets.ts';
  * - `absent`: the service has no contents there (yet).
  * - `pending`: never mirrored.
  * - `unselected`: mirrored once, left out by the settings now, and kept as it is.
+ * - `moved`: another instance mirrors it now; the copy on this one's disk is kept until that one has verified its own.
  */
 export type TargetState =
   | 'fresh'
@@ -31,7 +32,8 @@ export type TargetState =
   | 'missing'
   | 'absent'
   | 'pending'
-  | 'unselected';
+  | 'unselected'
+  | 'moved';
 
 /** The status of a target. Times in milliseconds since the epoch, null for never. */
 export interface TargetStatus {
@@ -166,12 +168,23 @@ function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
   return timeMs > nowMs || nowMs - timeMs > limitMs;
 }
 
+/** Whether a target is none of those that this instance is to keep fresh. */
+export function isLeftAlone(state: TargetState): boolean {
+  return state === 'unselected' || state === 'moved';
+}
+
+/** Whether a target is as it should be. */
+export function isWell({ state, isStale }: TargetStatus): boolean {
+  return isLeftAlone(state) || ((state === 'fresh' || state === 'absent') && !isStale);
+}
+
 function publishedState(
   { repository, branch, treePresent }: Published,
   { selection }: StatusPolicy,
   { held }: TargetRecord,
   state: TargetState,
 ): TargetState {
+  if (held?.subject === 'moved') return 'moved';
   // One that was deselected together with too many others is mirrored as before.
   if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
   return treePresent || (state !== 'fresh' && state !== 'stale') ? state : 'damaged';

@@ -24,7 +24,7 @@ const failureSchema = z.object({
 });
 
 const heldSchema = z.object({
-  subject: z.enum(['target', 'restored', 'files', 'deselected']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved']),
   deletions: z.number().int().nonnegative(),
   of: z.number().int().nonnegative(),
   digest: z.string().nullable(),
@@ -69,6 +69,20 @@ const rememberedTreeSchema = z
   .catch(null);
 
 /** A record as it is kept; anything else counts as none. Compiled, as there are many. */
+/** See `ShareReport`. */
+export const shareReportSchema = z.object({
+  index: z.int().min(1),
+  count: z.int().min(1),
+  directoryId: z.string(),
+  host: z.string(),
+  writtenAtMs: z.number(),
+  failure: z.string().nullable(),
+  maxStalenessMs: z.number(),
+  targets: z.int().min(0),
+  notWell: z.int().min(0),
+  oldestVerifiedAtMs: z.number().nullable(),
+});
+
 export const recordSchema = z.compile(
   z.object({
     target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),

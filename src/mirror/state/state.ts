@@ -11,6 +11,9 @@ import type { ReportedFailures } from '../pass/reported-failures.ts';
 import { createAttempt, inTime } from './attempt.ts';
 import { RecordStore } from './record-store.ts';
 import { openRemote } from './remote.ts';
+import { createShares } from './shares.ts';
+import type { Shard } from '../plan/shard.ts';
+import type { ShareReport } from '../plan/whole.ts';
 import {
   driftSchema,
   installationSchema,
@@ -39,6 +42,8 @@ export interface StateOptions {
   readonly file: string;
   /** Tells apart the directories that share one remote store. */
   readonly directoryId: string;
+  /** The service that several instances mirror, each its share, and tell each other of in a remote store; null where none do. */
+  readonly sharedService: string | null;
   /** Opens the embedded store beside the process that writes it. */
   readonly readOnly: boolean;
   readonly onReset: (reason: string) => void;
@@ -61,6 +66,7 @@ export async function openState(options: StateOptions) {
     return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
   };
   const mark = plainDocument(service, 'repeats', repeatMarkSchema.nullable().catch(null));
+  const shares = createShares(backend, options);
   const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
@@ -93,6 +99,12 @@ export async function openState(options: StateOptions) {
     saveTroubles: (present: Readonly<Record<string, string>>) => troubles.write(present),
     lastPass: lastPass.read,
     savePass: (pass: StoredPass) => lastPass.write(pass),
+    /** Tells the instances with other shares how this one stands. */
+    saveShare: (report: ShareReport) => attempt(() => shares.save(report)),
+    /** How instances said that they stand; none from an embedded store, which no other one reads. */
+    shares: () => attempt(shares.read),
+    /** The targets, by `targetKey`, that the instance with a share has verified, where it goes by the same count. */
+    verifiedElsewhere: (owner: Shard) => attempt(() => shares.verifiedBy(owner)),
     installation: installation.read,
     saveInstallation: (found: Installation) => installation.write(found),
     close: () => inTime(() => backend.close()).catch(options.onError),

@@ -42,6 +42,8 @@ export interface DirectoryLayout {
   /** Locked by the one process that works as this instance. */
   readonly lockFile: string;
   readonly stateFile: string;
+  /** What an instance says of its share after each pass. */
+  readonly shareReport: string;
 }
 
 /**
@@ -75,6 +77,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     gate: join(internal, 'publish.lock'),
     lockFile: join(own, 'lock'),
     stateFile: join(own, 'state.db'),
+    shareReport: join(own, 'report.json'),
   };
 }
 

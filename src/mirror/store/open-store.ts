@@ -24,6 +24,7 @@ import { readRetries, removeRetries } from './retries.ts';
 import type { Shard } from '../plan/shard.ts';
 import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
 import { type IsOwn, leftUnfinished, ownTreesIn } from './shards/other-instances.ts';
+import { writeShareReport } from './shards/share-reports.ts';
 import { createTargetLocks, TargetBusyError } from './shards/target-locks.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { showStage } from './publish/show.ts';
@@ -164,8 +165,15 @@ function driftOf(
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
-): Pick<MirrorStore, 'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals'> {
+): Pick<
+  MirrorStore,
+  'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals' | 'saveShareReport'
+> {
   return {
+    saveShareReport: async (report) => {
+      await lock.check();
+      await writeShareReport(layout, report);
+    },
     noteHeldFiles: async (target, paths) => {
       await lock.check();
       await (paths === null ? removeHeldFiles(layout, target) : writeHeldFiles(layout, target, paths));

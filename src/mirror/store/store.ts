@@ -5,6 +5,7 @@ import type { Manifest } from './manifest.ts';
 import type { TargetId } from '../upstream/listing.ts';
 import type { ListedTarget, Published, RememberedTree } from '../plan/targets.ts';
 import type { Shard } from '../plan/shard.ts';
+import type { ShareReport } from '../plan/whole.ts';
 import type { DriftedTrees } from './verify/drifted-trees.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import type { Inventory, InventoryReading } from './inventory.ts';
@@ -93,5 +94,7 @@ export interface MirrorStore {
   readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
+  /** Tells who asks in the directory how this instance's share stands. @throws MirrorError `directory.*`, `disk.*` */
+  readonly saveShareReport: (report: ShareReport) => Promise<void>;
   readonly close: () => Promise<void>;
 }

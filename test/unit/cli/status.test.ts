@@ -14,6 +14,7 @@ it('a tree that someone changed is told of beside the failure that keeps it from
   const text = describeStatus({
     nowMs: 10,
     maxStalenessMs: 1000,
+    shard: null,
     lastPass: null,
     holder: null,
     leases: [],
@@ -32,6 +33,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
     describeStatus({
       nowMs: 1_000_000,
       maxStalenessMs: 1000,
+      shard: null,
       lastPass: {
         trigger: 'schedule',
         startedAtMs: 0,

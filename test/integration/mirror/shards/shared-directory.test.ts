@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { describeWhole, wholeStatus } from '../../../../src/cli/status-all.ts';
 import { ownerOf } from '../../../../src/mirror/plan/shard.ts';
 import { readTargetList } from '../../../../src/mirror/store/target-list.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
@@ -253,6 +254,35 @@ describe('instances that share a directory', () => {
     expect(second.context.store.drifted.paths()).toEqual([target]);
     await second.pass();
     await instances.expectExact();
+  });
+
+  it('speak of the whole, which is no better than its worst share', async () => {
+    const instances = await Instances.start(THREE, 12);
+    const whole = async (aheadMs = 0): Promise<string> => {
+      const settings = instances.all[0]?.diskSettings;
+      if (settings === undefined) throw new Error('no instance');
+      const nowMs = Date.now() + aheadMs;
+      const status = await wholeStatus(settings, nowMs);
+      return `${status.isWell ? 'well' : 'not well'}\n${String(describeWhole(status, nowMs))}`;
+    };
+    expect(await whole()).toMatch(/^not well\nNo instance with a share is known here/);
+    const [first, second, third] = instances.all;
+    for (const mirror of [first, second]) {
+      await mirror?.pass();
+      await mirror?.tellShare();
+    }
+    expect(await whole()).toMatch(/^not well\n3 shares, 2 well\n! Nobody works as share 3/);
+    await third?.pass();
+    await third?.tellShare();
+    expect(await whole()).toMatch(/^well\n3 shares, all well\n\nSHARE/);
+    expect(await whole(3_600_000)).toMatch(
+      /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: nobody verifies/,
+    );
+    instances.service.write(instances.repositoryOf(2, 3), 'main', 'plan.xlsx', 'x');
+    await second?.restart({ SHARD: '2/4' });
+    await second?.pass();
+    await second?.tellShare();
+    expect(await whole()).toMatch(/^not well\n4 shares, 1 well\n/);
   });
 
   it('have no share that selects nothing, where it just is empty', async () => {

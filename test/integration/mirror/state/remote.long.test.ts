@@ -12,6 +12,7 @@ async function stateAt(address: string, directoryId = 'directory-1'): Promise<St
     address,
     file: '/nonexistent/state.db',
     directoryId,
+    sharedService: 'https://workbooks.example.com/api',
     readOnly: false,
     onReset: () => {},
     onError: () => {},

@@ -35,6 +35,7 @@ async function opened(fields: Partial<StateOptions> = {}): Promise<State> {
     address: 'sqlite',
     file,
     directoryId: 'directory',
+    sharedService: null,
     readOnly: false,
     onReset: (reason) => resets.push(reason),
     onError: () => {},

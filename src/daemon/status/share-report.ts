@@ -1,0 +1,64 @@
+import { hostname } from 'node:os';
+
+import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Shard } from '../../mirror/plan/shard.ts';
+import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../mirror/plan/target-status.ts';
+import type { ShareReport } from '../../mirror/plan/whole.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
+import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import type { Mirror } from '../start/open-mirror.ts';
+import { statusPolicyOf } from '../start/open-reader.ts';
+
+/**
+ * Has an instance with a share tell all others how that stands, after a pass: in the directory and, where it is remote, in the state.
+ * That it cannot be told fails nothing: it shows as silence.
+ * @param failure why the pass failed as a whole; null where it did not
+ */
+export async function tellShare(
+  settings: SettingsFor<never>,
+  { store, state, context: { emit } }: Pick<Mirror, 'store' | 'state' | 'context'>,
+  failure: unknown,
+): Promise<void> {
+  const { shard } = store;
+  if (shard === null) return;
+  try {
+    const published = await store.published();
+    const records = await tolerateStateFailure(emit, state.records, new Map());
+    const drift = await tolerateStateFailure(emit, state.drift, {});
+    const policy = statusPolicyOf(settings);
+    const nowMs = Date.now();
+    const targets = statusOfTargets(published, records, drift, policy, nowMs);
+    const report = reportOf(shard, targets, {
+      directoryId: store.id,
+      host: hostname(),
+      writtenAtMs: nowMs,
+      failure: failure === null ? null : eventFailure(failure).message,
+      maxStalenessMs: policy.maxStalenessMs,
+    });
+    await store.saveShareReport(report);
+    await tolerateStateFailure(emit, () => state.saveShare(report), undefined);
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error;
+  }
+}
+
+/** What is said of a share, by how its targets stand. */
+export function reportOf(
+  shard: Shard,
+  targets: readonly TargetStatus[],
+  facts: Omit<ShareReport, keyof Shard | 'targets' | 'notWell' | 'oldestVerifiedAtMs'>,
+): ShareReport {
+  const own = targets.filter(({ state }) => !isLeftAlone(state));
+  const times = own.map(({ verifiedAtMs }) => verifiedAtMs);
+  const isKnown = times.length > 0 && !times.includes(null);
+  return {
+    ...shard,
+    ...facts,
+    targets: own.length,
+    notWell: own.filter((target) => !isWell(target)).length,
+    oldestVerifiedAtMs: isKnown
+      ? times.reduce((oldest: number, timeMs) => Math.min(oldest, timeMs ?? 0), Number.POSITIVE_INFINITY)
+      : null,
+  };
+}

@@ -1,0 +1,66 @@
+import type { Shard } from './shard.ts';
+
+/** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
+export interface ShareReport extends Shard {
+  /** Tells directories apart: the same for all that share one. */
+  readonly directoryId: string;
+  readonly host: string;
+  readonly writtenAtMs: number;
+  /** Why the last pass failed as a whole, in one sentence; null where it did not. */
+  readonly failure: string | null;
+  readonly maxStalenessMs: number;
+  /** How many targets it mirrors, or is to mirror. */
+  readonly targets: number;
+  /** How many of them were not as they should be. */
+  readonly notWell: number;
+  /** When the target was verified that was so the longest time ago; null where there is none, or one never was. */
+  readonly oldestVerifiedAtMs: number | null;
+}
+
+/** How a share stands. `silent`: nobody has worked for it for too long. */
+export type ShareState = 'well' | 'not-well' | 'silent' | 'missing';
+
+/** A share of the whole. */
+export interface ShareStatus {
+  readonly index: number;
+  readonly state: ShareState;
+  /** Null where nobody ever worked for it. */
+  readonly report: ShareReport | null;
+}
+
+/** How all shares stand together. */
+export interface WholeStatus {
+  /** How many share the work, by the report that was written last; 0 where there is none. */
+  readonly count: number;
+  readonly shares: readonly ShareStatus[];
+  /** Reports of late by instances that go by another count: while a count is changed, and where one was forgotten. */
+  readonly disagreeing: readonly ShareReport[];
+  /** Whether every share is well, and all agree on the count: never better than the worst share. */
+  readonly isWell: boolean;
+}
+
+/**
+ * Judges how all shares stand. Of several reports for one share the one that was written last counts.
+ * @param nowMs milliseconds since the epoch
+ */
+export function judgeWhole(reports: readonly ShareReport[], nowMs: number): WholeStatus {
+  const latestFirst = [...reports].sort((a, b) => b.writtenAtMs - a.writtenAtMs);
+  const count = latestFirst[0]?.count ?? 0;
+  const shares = Array.from({ length: count }, (_, at): ShareStatus => {
+    const report = latestFirst.find((each) => each.index === at + 1 && each.count === count) ?? null;
+    return { index: at + 1, state: report === null ? 'missing' : stateOf(report, nowMs), report };
+  });
+  const disagreeing = latestFirst.filter((each) => each.count !== count && !isSilent(each, nowMs));
+  const isWell = count > 0 && disagreeing.length === 0 && shares.every(({ state }) => state === 'well');
+  return { count, shares, disagreeing, isWell };
+}
+
+function stateOf(report: ShareReport, nowMs: number): ShareState {
+  if (isSilent(report, nowMs)) return 'silent';
+  return report.failure === null && report.notWell === 0 ? 'well' : 'not-well';
+}
+
+/** Whether what an instance said is older than its targets may be unverified. */
+function isSilent({ writtenAtMs, maxStalenessMs }: ShareReport, nowMs: number): boolean {
+  return nowMs - writtenAtMs > maxStalenessMs;
+}

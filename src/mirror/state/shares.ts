@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+
+import { Keyv } from 'keyv';
+
+import type { Shard } from '../plan/shard.ts';
+import type { ShareReport } from '../plan/whole.ts';
+import { targetKey } from '../upstream/listing.ts';
+import { recordSchema, shareReportSchema } from './schemas.ts';
+import type { Backend } from './sqlite.ts';
+
+/** The place in a remote store where the instances that mirror one service, each its share, tell of themselves. */
+export interface Shares {
+  readonly save: (report: ShareReport) => Promise<void>;
+  /** The reports of all; those that cannot be understood count as none. */
+  readonly read: () => Promise<readonly ShareReport[]>;
+  /** The targets, by `targetKey`, that an instance has published and verified. */
+  readonly verifiedBy: (owner: Shard) => Promise<ReadonlySet<string>>;
+}
+
+const NOBODY: Shares = {
+  save: () => Promise.resolve(),
+  read: () => Promise.resolve([]),
+  verifiedBy: () => Promise.resolve(new Set()),
+};
+
+/** The namespace of an instance's records, for who shares a directory with others. */
+export function stateIdOf(directoryId: string, shard: Pick<Shard, 'index'> | undefined): string {
+  return shard === undefined ? directoryId : `${directoryId}-shard-${shard.index}`;
+}
+
+/** Opens that place. @param options.sharedService the address of the service; null where no instances tell each other of it */
+export function createShares(
+  backend: Backend,
+  { address, sharedService }: { readonly address: string; readonly sharedService: string | null },
+): Shares {
+  if (address === 'sqlite' || sharedService === null) return NOBODY;
+  const digest = createHash('sha256').update(sharedService).digest('hex').slice(0, 16);
+  const open = async (name: string): Promise<Keyv> =>
+    new Keyv({ store: await backend.adapter(name), namespace: name });
+  const opened = open(`shares-${digest}`);
+  // Whoever asks gets the error, and nobody before.
+  opened.catch(() => {});
+  const read = async (): Promise<readonly ShareReport[]> => {
+    const reports: ShareReport[] = [];
+    for (const value of await valuesOf(await opened)) {
+      const parsed = shareReportSchema.safeParse(value);
+      if (parsed.success) reports.push(parsed.data);
+    }
+    return reports;
+  };
+  return {
+    read,
+    save: async (report) => {
+      await (await opened).set(`${report.directoryId} ${report.index}`, report);
+    },
+    verifiedBy: async (owner) => {
+      const verified = new Set<string>();
+      for (const { index, count, directoryId } of await read()) {
+        if (index !== owner.index || count !== owner.count) continue;
+        for (const value of await valuesOf(await open(`${stateIdOf(directoryId, owner)}-targets`))) {
+          const { data } = recordSchema.safeParse(value);
+          const isThere = data !== undefined && data.tree !== null && data.verifiedAtMs !== null;
+          if (isThere) verified.add(targetKey(data.target));
+        }
+      }
+      return verified;
+    },
+  };
+}
+
+async function valuesOf(store: Keyv): Promise<unknown[]> {
+  const values: unknown[] = [];
+  const entries: AsyncIterable<readonly unknown[]> = store.iterator();
+  for await (const [, value] of entries) values.push(value);
+  return values;
+}
