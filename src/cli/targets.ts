@@ -83,6 +83,7 @@ export async function heldPaths(
       return (await readHeldFiles(layout, target, held.digest ?? '')) ?? held.first;
     case 'target':
     case 'restored':
+    case 'moved':
       return (await manifest(path))?.files.map((file) => file.path) ?? held.first;
     case 'deselected':
     case undefined:

@@ -2,7 +2,7 @@
 
 import { durationText, sentence, sizeText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
-import { heldClause, heldFiles, STATES } from './targets.js';
+import { heldClause, heldFiles, isLeftAlone, STATES } from './targets.js';
 
 /** @import { Report, Selection, Tone } from './targets.js' */
 
@@ -81,7 +81,7 @@ function failedPass({ live }) {
 /** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Problem[]} */
 function failures({ targets }) {
   const failing = targets.flatMap(({ target, state, failure }) =>
-    failure === null || state === 'unselected' ? [] : [{ target, failure }],
+    failure === null || isLeftAlone(state) ? [] : [{ target, failure }],
   );
   return [...Map.groupBy(failing, ({ failure }) => failure.code)].flatMap(([code, same]) => {
     const [first] = same;
@@ -127,7 +127,7 @@ function states({ targets }) {
 /** @param {Report} report @returns {Problem[]} */
 function holds({ targets }) {
   const all = targets.flatMap(({ target, state, held, approveCommand: command }) =>
-    held === null || state === 'unselected' ? [] : [{ target, held, command: command ?? null }],
+    held === null || isLeftAlone(state) ? [] : [{ target, held, command: command ?? null }],
   );
   /** @type {Problem[]} */
   const listed = all.slice(0, HOLDS_LISTED).map(({ target, held, command }) => ({

@@ -2,6 +2,7 @@
 
 import { durationText } from '../../lib/page/text.js';
 import { counted, roundDurationMs } from './format.js';
+import { isLeftAlone } from './targets.js';
 
 /** @import { PassNote } from '../status/live.ts' */
 /** @import { Report, Target, Tone } from './targets.js' */
@@ -28,7 +29,7 @@ export function lagBuckets(targets, maxStalenessMs, nowMs) {
   let older = 0;
   let never = 0;
   for (const { verifiedAtMs, state } of targets) {
-    if (state === 'unselected') continue;
+    if (isLeftAlone(state)) continue;
     if (verifiedAtMs === null) {
       never += 1;
       continue;
@@ -59,7 +60,7 @@ export function oldestOf({ targets }) {
   /** @type {Target | null} */
   let oldest = null;
   for (const target of targets) {
-    if (target.state === 'unselected') continue;
+    if (isLeftAlone(target.state)) continue;
     if (oldest === null || (target.verifiedAtMs ?? 0) < (oldest.verifiedAtMs ?? 0)) oldest = target;
   }
   return oldest;

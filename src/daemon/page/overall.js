@@ -2,6 +2,7 @@
 
 import { durationText } from '../../lib/page/text.js';
 import { counted, numberText } from './format.js';
+import { isLeftAlone } from './targets.js';
 
 /** @import { Report, Tone } from './targets.js' */
 
@@ -140,7 +141,7 @@ function refusedSettings({ live }) {
 
 /** @param {Report} report @returns {Overall} */
 function readyState({ targets, maxStalenessMs }) {
-  const selected = targets.filter(({ state }) => state !== 'unselected').length;
+  const selected = targets.filter(({ state }) => !isLeftAlone(state)).length;
   const within = `within the last ${durationText(maxStalenessMs)}`;
   const sentence =
     selected === 0

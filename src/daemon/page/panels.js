@@ -152,8 +152,15 @@ function settingsState({ problem, takenAtMs, restartNeeded }) {
 }
 
 /** Shows the room on the disk, how publishing goes there, and the leases. @param {Report} report */
-export function showDirectory({ disk, publishesWhole, leases }) {
-  refill(byId('directory'), { disk, publishesWhole, leases }, () => [
+export function showDirectory({ disk, publishesWhole, leases, shard }) {
+  refill(byId('directory'), { disk, publishesWhole, leases, shard }, () => [
+    shard === null
+      ? null
+      : element(
+          'p',
+          {},
+          `Share ${shard.index} of ${shard.count}: all of this page is about the repositories of this instance.`,
+        ),
     ...(disk === null ? [] : diskNodes(disk)),
     publishesWhole
       ? null

@@ -52,8 +52,18 @@ export const STATES = {
   pending: { tone: 'off', rank: 8, meaning: 'It was never mirrored.' },
   absent: { tone: 'off', rank: 9, meaning: 'The service has no contents there, so far.' },
   unselected: { tone: 'off', rank: 10, meaning: 'It is left out by the settings now, and kept as it is.' },
-  fresh: { tone: 'ok', rank: 11, meaning: 'It was verified against the service in time.' },
+  moved: {
+    tone: 'off',
+    rank: 11,
+    meaning: 'Another instance mirrors it now; this copy is kept until that one has its own.',
+  },
+  fresh: { tone: 'ok', rank: 12, meaning: 'It was verified against the service in time.' },
 };
+
+/** Whether a target is none of those that this instance is to keep fresh. @param {TargetState} state */
+export function isLeftAlone(state) {
+  return state === 'unselected' || state === 'moved';
+}
 
 /** The columns, in their order, with what a first click sorts by. @type {readonly { name: ColumnName, title: string, startsDescending: boolean }[]} */
 export const COLUMNS = [
@@ -169,6 +179,8 @@ export function heldClause({ subject, deletions, of }) {
       return 'it is gone from the service, and was restored from the history';
     case 'files':
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
+    case 'moved':
+      return 'another instance mirrors it now; the copy here stays until that one has verified its own';
     case 'deselected':
       return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }

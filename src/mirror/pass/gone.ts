@@ -58,6 +58,9 @@ function notFoundError(action: PullAction): MirrorError {
   );
 }
 
+/** The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double, a copy to another instance's: the target stays. */
+const STAYS_ELSEWHERE: ReadonlySet<RetireReason> = new Set(['branch-known', 'duplicate', 'moved']);
+
 /** Retires what is gone, except what the guard holds because it is too much at once. Gives a result for each, in their order. */
 export async function retireAll(
   execution: Execution,
@@ -65,8 +68,7 @@ export async function retireAll(
 ): Promise<EndedResult[]> {
   const { plan, policy, records, approvals } = execution;
   const total = mirroredTargets(plan);
-  // The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double: the target stays.
-  const deletions = retirements.filter(({ reason }) => reason !== 'branch-known' && reason !== 'duplicate');
+  const deletions = retirements.filter(({ reason }) => !STAYS_ELSEWHERE.has(reason));
   const limit = policy.guard.targets;
   const held = new Set(holdTogether('target', deletions, { total, others: 0, limit, approvals, records }));
   const results: EndedResult[] = [];

@@ -7,6 +7,8 @@ import { keepRunningPulls } from '../plan/carried.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
+import { ownerOf, owns } from '../plan/shard.ts';
+import type { Published } from '../plan/targets.ts';
 import type { Listing } from '../upstream/listing.ts';
 import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';
@@ -57,7 +59,7 @@ export async function runPass(
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan(context, policy, listing, planned, signal);
-    await context.store.withdrawRetries(planned.retries);
+    await context.store.withdrawRetries(ownRetries(context, planned));
     await context.store.drifted.save();
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
     await context.store.saveTargets(stillAwaited(lost, listing, results));
@@ -81,10 +83,37 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
   return new Map([...scheduler.running()].map(([key, { action }]) => [key, action]));
 }
 
+/** The targets here that other instances have verified on disks of their own. What is not known of is kept. */
+async function takenOverFrom(
+  { store: { shard }, state, emit }: PlanContext,
+  { repositories }: Listing,
+  published: readonly Published[],
+): Promise<ReadonlySet<string>> {
+  if (shard === null) return new Set();
+  const listed = new Set(repositories.map(({ id }) => id));
+  const moved = published.filter(({ repository: { id } }) => listed.has(id) && !owns(shard, id));
+  const owners = new Set(moved.map(({ repository }) => ownerOf(repository.id, shard.count)));
+  const verified = new Set<string>();
+  for (const index of owners) {
+    const owner = { index, count: shard.count };
+    const keys = await tolerateStateFailure(emit, () => state.verifiedElsewhere(owner), new Set<string>());
+    for (const key of keys) verified.add(key);
+  }
+  return verified;
+}
+
+/** The wishes that this pass has fulfilled: of several instances each looks after its own targets. */
+function ownRetries(
+  { store }: Pick<PassContext, 'store'>,
+  { retries, plan }: { readonly retries: ReadonlySet<string>; readonly plan: readonly Action[] },
+): Iterable<string> {
+  return store.shard === null ? retries : plan.map(({ path }) => path).filter((path) => retries.has(path));
+}
+
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
   readonly store: Pick<MirrorStore, 'shard' | 'inventory' | 'approvals' | 'retries'>;
-  readonly state: Pick<State, 'records'>;
+  readonly state: Pick<State, 'records' | 'verifiedElsewhere'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;
 }
@@ -111,6 +140,7 @@ export async function planPass(
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
   const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
+  const takenOver = await takenOverFrom(context, listing, published);
   const nowMs = context.now();
   const whole = makePlan(
     {
@@ -118,6 +148,7 @@ export async function planPass(
       published,
       others,
       shard: context.store.shard,
+      takenOver,
       unreadable: new Set(unreadable),
       records,
       approvals,

@@ -2,6 +2,7 @@ import type { Action } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
 import { emptyRecord, type Held, type Outcome, type TargetRecord } from '../plan/record.ts';
+import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { RememberedTree } from '../plan/targets.ts';
 import type { ActionResult, EndedResult, Execution, Pull } from './execution.ts';
@@ -30,7 +31,10 @@ export async function withdraw(
   results: readonly ActionResult[],
 ): Promise<void> {
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
+  const { shard } = context.store;
   const used = [...approvals].flatMap(([key, approval]) => {
+    // Others are for other instances; a copy that has moved is this one's to let go.
+    if (approval.subject !== 'moved' && !owns(shard, approval.target.repositoryId)) return [];
     const result = resultOf.get(key);
     return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
   });
@@ -115,7 +119,7 @@ async function withFiles(
   record: TargetRecord,
 ): Promise<TargetRecord> {
   const { held } = record;
-  const isTree = held?.subject === 'target' || held?.subject === 'restored';
+  const isTree = held?.subject === 'target' || held?.subject === 'restored' || held?.subject === 'moved';
   if (!isTree || held.first.length > 0) return record;
   // What cannot be read now is looked for again with the next pass.
   const manifest = await store.manifest(action.published?.path ?? action.path).catch(() => null);
@@ -138,7 +142,8 @@ function report(
     const { code, message, hint, attempts, nextAttemptAtMs } = after.failure;
     context.emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
   }
-  if (after.held !== null && !isSameHeld(before.held, after.held)) {
+  const isMoved = after.held?.subject === 'moved';
+  if (after.held !== null && !isMoved && !isSameHeld(before.held, after.held)) {
     const { subject, deletions, of, digest, first } = after.held;
     context.emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
   }
@@ -147,7 +152,8 @@ function report(
   if (outcome.kind === 'absent' && before.absentSinceMs === null)
     context.emit({ name: 'target.absent', target });
   const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
-  if (outcome.kind === 'held' && isNews && action.kind === 'hold' && !TOLD_ELSEWHERE.has(action.reason)) {
+  const isHeld = outcome.kind === 'held' || (outcome.kind === 'guarded' && isMoved);
+  if (isHeld && isNews && action.kind === 'hold' && !TOLD_ELSEWHERE.has(action.reason)) {
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
   }
 }

@@ -32,7 +32,7 @@ export function summarise(
 const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
 
 /** Holds that say nothing about a target that the operator wants. */
-const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded']);
+const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded', 'moved']);
 
 /** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
 export function exitCodeOfPass(
@@ -47,7 +47,7 @@ export function exitCodeOfPass(
       action.deselection !== undefined ||
       outcome.kind === 'failed' ||
       outcome.kind === 'missing' ||
-      outcome.kind === 'guarded' ||
+      (outcome.kind === 'guarded' && !HARMLESS_HOLDS.has(action.reason)) ||
       (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
   );
   return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;

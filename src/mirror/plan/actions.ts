@@ -26,6 +26,7 @@ export type HoldReason =
   | 'superseded'
   | 'lease'
   | 'other-instance'
+  | 'moved'
   | 'still-pulling'
   | 'repository-missing'
   | 'no-repositories-listed'
@@ -33,7 +34,7 @@ export type HoldReason =
   | 'listing-contradicts-itself';
 
 /** Why a tree leaves the mirror for the history. */
-export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate';
+export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate' | 'moved';
 
 /** The common part of all actions. */
 export interface ActionOf<Kind extends string, Reason extends string> {

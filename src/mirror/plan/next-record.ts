@@ -156,7 +156,7 @@ function guardedRecord(
   return {
     ...record,
     failure: null,
-    missingPasses: held.subject === 'files' ? 0 : record.missingPasses + 1,
+    missingPasses: held.subject === 'files' || held.subject === 'moved' ? 0 : record.missingPasses + 1,
     held: heldSince(record.held, held, fingerprint, nowMs, policy),
   };
 }
@@ -202,6 +202,7 @@ function describe(outcome: Outcome): string {
   if (outcome.kind === 'guarded') {
     const { deletions, of, subject } = outcome.held;
     if (subject === 'restored') return 'kept, as it was restored';
+    if (subject === 'moved') return 'kept, as another instance mirrors it now';
     return `would delete ${deletions} of ${of} ${subject === 'target' ? 'targets' : 'files'}`;
   }
   if (outcome.kind === 'pulled') {

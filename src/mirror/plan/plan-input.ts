@@ -28,6 +28,8 @@ export interface PlanInput {
   readonly others: readonly OtherTree[];
   /** The share of this instance; null where it mirrors all repositories. */
   readonly shard: Shard | null;
+  /** The targets, by {@link targetKey}, that other instances mirror now and have verified on disks of their own. */
+  readonly takenOver: ReadonlySet<string>;
   /** Paths whose manifest cannot be read just now. */
   readonly unreadable: ReadonlySet<string>;
   /** By {@link targetKey}. */

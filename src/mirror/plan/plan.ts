@@ -51,6 +51,7 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): A
       ? holdRestored(candidate, input)
       : { ...common(candidate), kind: 'retire', reason: 'duplicate' };
   }
+  if (candidate.moved) return decideMoved(candidate, record, input);
   if (candidate.listed === null) return decideGone(candidate, record, input);
   if (candidate.superseded !== 'no') {
     return candidate.superseded === 'published' && input.listing.repositoriesComplete
@@ -83,6 +84,18 @@ function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts
       reason: 'repository-gone',
     }
   );
+}
+
+/** On a disk of its own a tree stays until the instance that mirrors its target now is known to have it, or a person lets it go. */
+function decideMoved(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
+  const { approvals, takenOver } = input;
+  if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
+  const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
+  const mayGo =
+    takenOver.has(targetKey(candidate.target)) || isApproved(approvals, candidate.target, guarded);
+  return mayGo
+    ? { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'moved' }
+    : { ...hold(candidate, 'moved'), moveFrom: null, guarded };
 }
 
 function holdRestored(candidate: Candidate, { published }: PlanInput): Action {

@@ -13,6 +13,8 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
       return 'it is gone from the service, and was restored from the history';
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
+    case 'moved':
+      return 'another instance mirrors it now; the copy here stays until that one has verified its own';
     case 'deselected':
       return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
   }
@@ -47,6 +49,7 @@ const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
   superseded: 'waits for a named branch to take its place',
   lease: 'waits for the end of a lease',
   'other-instance': 'waits, as another instance works on it',
+  moved: 'stays until the instance that mirrors it now has verified its own copy',
   'still-pulling': 'is still being pulled',
   'repository-missing': 'stays for now, although the service no longer lists its repository',
   'no-repositories-listed': 'stays, as the service lists no repositories at all',

@@ -113,6 +113,8 @@ export interface Candidate {
   readonly occupiedByOther: boolean;
   readonly configured: ConfiguredBranch | null;
   readonly selected: boolean;
+  /** True for a tree that this instance has on a disk of its own, and that another one mirrors now. */
+  readonly moved: boolean;
   /** True for a second tree of a target of which another one counts: a move that was not recognised, or a copy, left it. */
   readonly duplicate: boolean;
   /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
@@ -155,7 +157,17 @@ export function findCandidates(
   const gone = published.filter(
     (tree) => !known.has(targetKey({ repositoryId: tree.repository.id, branch: tree.branch })),
   );
-  return [...candidates, ...gone.map((tree) => goneCandidate(tree, rowsByRepository, selection))];
+  const listed = new Map(listing.repositories.map((repository) => [repository.id, repository]));
+  return [
+    ...candidates,
+    ...gone.map((tree) => {
+      const candidate = goneCandidate(tree, rowsByRepository, selection);
+      const repository = listed.get(tree.repository.id);
+      // All trees of a repository of this share that is listed are among the candidates, or duplicates of them.
+      const isMoved = repository !== undefined && !owns(shard, repository.id);
+      return isMoved ? Object.assign(candidate, { listed: repository, moved: true }) : candidate;
+    }),
+  ];
 }
 
 /** The repositories of this instance's share, each of which it mirrors with all its branches. */
@@ -222,6 +234,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       occupiedByOther: context.othersByPath.has(path),
       configured: configured.get(branch) ?? null,
       selected: selection.selects(repository.fullName, branch),
+      moved: false,
       duplicate: false,
       superseded: branch === HEAD_BRANCH ? supersededBy(named, treesByBranch, repository, selection) : 'no',
     };
@@ -260,6 +273,7 @@ function goneCandidate(
     occupiedByOther: false,
     configured: null,
     selected: selection.selects(tree.repository.fullName, tree.branch),
+    moved: false,
     duplicate: false,
     superseded: 'no',
   };

@@ -1,0 +1,83 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { approve } from '../../../../src/cli/approve.ts';
+import { ownerOf } from '../../../../src/mirror/plan/shard.ts';
+import { FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
+import { hasRedis, startRedis } from '../../../support/stores.ts';
+
+/** Two instances with disks of their own, the first of which had all before. */
+async function split(
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; first: MirrorHarness; second: MirrorHarness; moved: string[] }> {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  for (let at = 0; at < 12; at += 1) service.addRepository(`Book ${at}`, { 'plan.xlsx': `${at}` });
+  const first = await MirrorHarness.open(service, { ...settings, SHARD: '1/1' });
+  onTestFinished(() => first.close());
+  await first.pass();
+  await first.restart({ SHARD: '1/2' });
+  const second = await MirrorHarness.open(service, { ...settings, SHARD: '2/2' });
+  onTestFinished(() => second.close());
+  const moved = service.repositories.filter(({ id }) => ownerOf(id, 2) === 2);
+  return { service, first, second, moved: moved.map(({ fullName }) => `${fullName}/main`).sort() };
+}
+
+describe('instances with disks of their own', () => {
+  it('keep what another one mirrors now until a person lets it go', async () => {
+    const { service, first, second, moved } = await split();
+    await second.pass();
+    expect(await second.targets()).toEqual(moved);
+    service.takeDownloads();
+    const { exitCode, results } = await first.pass();
+    expect(exitCode).toBe(0);
+    expect(service.takeDownloads()).toEqual([]);
+    const held = results.filter(({ action }) => action.reason === 'moved');
+    expect(held.map(({ action }) => action.path).sort()).toEqual(moved);
+    expect(await first.targets()).toHaveLength(12);
+    expect(first.eventsOf('deletion.held')).toEqual([]);
+    const [target = ''] = moved;
+    const shard = { index: 1, count: 2 };
+    await approve({ ...first.diskSettings, shard }, [target]);
+    expect(await first.results()).toMatchObject({ [target]: { action: 'retire', reason: 'moved' } });
+    expect(await first.targets()).toHaveLength(11);
+    const kept = [...(await first.files('history')).keys()].filter((path) => path.startsWith(target));
+    expect(kept).not.toEqual([]);
+    expect(await first.context.store.approvals()).toEqual(new Map());
+  });
+
+  it('take up what comes back to them, without a download where nothing changed', async () => {
+    const { service, first, moved } = await split();
+    await first.pass();
+    service.takeDownloads();
+    await first.restart({ SHARD: '1/1' });
+    const { summary } = await first.pass();
+    expect(summary).toMatchObject({ targets: 12, pulled: 0, held: 0 });
+    expect(moved.length).toBeGreaterThan(0);
+    expect(service.takeDownloads()).toEqual([]);
+    expect(await first.targets()).toHaveLength(12);
+  });
+
+  it('retire what the service no longer has, also where another one would mirror it', async () => {
+    const { service, first, moved } = await split({ RETIRE_AFTER_PASSES: '1' });
+    const gone = service.repositories.find(({ fullName }) => `${fullName}/main` === moved[0]);
+    if (gone !== undefined) service.removeRepository(gone);
+    expect(await first.results()).toMatchObject({ [moved[0] ?? '']: { action: 'retire' } });
+  });
+
+  it.skipIf(!hasRedis)(
+    'let it go once a shared state tells that the other one has it (needs redis-server)',
+    async () => {
+      const { address } = await startRedis();
+      const { first, second, moved } = await split({ STATE: address });
+      await first.pass();
+      expect(await first.targets()).toHaveLength(12);
+      await second.pass();
+      await second.tellShare();
+      const results = await first.results();
+      for (const target of moved)
+        expect(results[target]).toMatchObject({ action: 'retire', reason: 'moved' });
+      expect(await first.targets()).toHaveLength(12 - moved.length);
+    },
+  );
+});
