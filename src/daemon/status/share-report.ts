@@ -44,7 +44,7 @@ export async function tellShare(
 }
 
 /** What is said of a share, by how its targets stand. */
-export function reportOf(
+function reportOf(
   shard: Shard,
   targets: readonly TargetStatus[],
   facts: Omit<ShareReport, keyof Shard | 'targets' | 'notWell' | 'oldestVerifiedAtMs'>,

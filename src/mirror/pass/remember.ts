@@ -1,4 +1,4 @@
-import type { Action } from '../plan/actions.ts';
+import type { Action, HoldAction } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
 import { emptyRecord, type Held, type Outcome, type TargetRecord } from '../plan/record.ts';
@@ -151,11 +151,13 @@ function report(
     context.emit({ name: 'target.missing', target, passes: after.missingPasses });
   if (outcome.kind === 'absent' && before.absentSinceMs === null)
     context.emit({ name: 'target.absent', target });
-  const isNews = before.decisions[0]?.kind !== 'hold' || before.decisions[0].reason !== action.reason;
-  const isHeld = outcome.kind === 'held' || (outcome.kind === 'guarded' && isMoved);
-  if (isHeld && isNews && action.kind === 'hold' && !TOLD_ELSEWHERE.has(action.reason)) {
+  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, before))
     context.emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
-  }
+}
+
+/** Whether a hold is another one than the last decision was, and no other event tells of it. */
+function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
+  return !TOLD_ELSEWHERE.has(reason) && (last?.kind !== 'hold' || last.reason !== reason);
 }
 
 /** A deletion that is still the same was reported when it was first held. */
