@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -85,7 +85,10 @@ describe('the Dockerfile', () => {
     const { version } = JSON.parse(await read('package.json')) as { version: string };
     expect(await read('Dockerfile')).toContain(`org.opencontainers.image.version="${version}"`);
     expect(await read('config/compose.yaml')).toContain(`image: workbook-mirror:${version}\n`);
-    expect(await read('config/kubernetes.yaml')).toContain(`/workbook-mirror:${version}\n`);
+    const manifests = (await readdir(join(ROOT, 'config'))).filter((name) => name.startsWith('kubernetes'));
+    expect(manifests).toHaveLength(4);
+    for (const name of manifests)
+      expect(await read(`config/${name}`), name).toContain(`/workbook-mirror:${version}\n`);
   });
 });
 
