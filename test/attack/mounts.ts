@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** A file system on an image of its own, whose power can be cut. */
 export interface Journaled {
@@ -33,7 +34,8 @@ export interface Room {
 /** The file systems whose power is cut. ext4 by default flushes more than is asked for, which would hide what is missing. */
 export const JOURNALED = {
   ext4: { make: ['mkfs.ext4', '-q', '-F'], options: 'loop,noauto_da_alloc', sizeBytes: 64 * 1024 * 1024 },
-  xfs: { make: ['mkfs.xfs', '-q', '-f'], options: 'loop', sizeBytes: 320 * 1024 * 1024 },
+  // A copy has the same UUID as what it was copied from, which may be mounted somewhere still.
+  xfs: { make: ['mkfs.xfs', '-q', '-f'], options: 'loop,nouuid', sizeBytes: 320 * 1024 * 1024 },
 } as const;
 
 /** One of {@link JOURNALED}. */
@@ -64,7 +66,8 @@ function unmount(folder: string): void {
 /** Mounts a file system of a kind on a new image. */
 export function mountJournaled(kind: JournaledKind): Journaled {
   const root = mkdtempSync(join(tmpdir(), 'workbook-mirror-power-'));
-  const [image, folder] = [join(root, 'image'), join(root, 'mounted')];
+  const folder = join(root, 'mounted');
+  let image = join(root, 'image');
   const { make, options, sizeBytes } = JOURNALED[kind];
   const [maker, ...makerArgs] = make;
   const mount = (): void => command('mount', '-t', kind, '-o', options, image, folder);
@@ -84,10 +87,23 @@ export function mountJournaled(kind: JournaledKind): Journaled {
     cutPower: (cut) => {
       command('xfs_io', '-x', '-c', CUTS[cut], folder);
       unmount(folder);
+      image = replaceByCopy(image);
       mount();
     },
     remove: () => removeMount(root, folder),
   };
+}
+
+/**
+ * Copies an image and removes it. What was on it stays mounted, without power, where another program has a mount namespace of its own,
+ * and mounting the image again would give just that.
+ * @returns the copy
+ */
+function replaceByCopy(image: string): string {
+  const copy = join(dirname(image), randomUUID());
+  command('cp', '--sparse=always', image, copy);
+  rmSync(image);
+  return copy;
 }
 
 const BLOCK_BYTES = 4096;
