@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
 import type { Launcher, NodeProgram, RunEnded } from '../support/launcher.ts';
@@ -12,6 +11,7 @@ import {
   type TracedCall,
 } from '../support/strace.ts';
 import { inLanes } from '../support/sweep.ts';
+import { copyFolder, copyKilled } from './copies.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
 import { type Place, placeAt, syncIn } from './program.ts';
 import type { Cell, Scenario } from './scenarios.ts';
@@ -86,31 +86,6 @@ export interface Prepared {
   readonly close: () => Promise<void>;
 }
 
-/** Copies a folder with everything that matters: times, modes, hard links. */
-export function copyFolder(from: string, to: string): void {
-  const { status, stderr } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`cannot copy: ${stderr}`);
-}
-
-/** The name of an intent in its stage. */
-const INTENT_FILE = 'intent.json';
-
-/** Copies a directory whose program was killed: what its intents know by inodes has others in the copy. */
-async function copyKilled(from: string, to: string): Promise<void> {
-  copyFolder(from, to);
-  const paths = await readdir(from, { recursive: true });
-  const inodes = new Map<number, number>();
-  for (const path of paths)
-    inodes.set((await lstat(join(from, path))).ino, (await lstat(join(to, path))).ino);
-  for (const path of paths.filter((each) => basename(each) === INTENT_FILE)) {
-    const text = await readFile(join(to, path), 'utf8');
-    const intent: unknown = JSON.parse(text, (key, value: unknown) =>
-      key.endsWith('Inode') && typeof value === 'number' ? (inodes.get(value) ?? value) : value,
-    );
-    await writeFile(join(to, path), JSON.stringify(intent));
-  }
-}
-
 /** Prepares cells, some at once. */
 export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepared[]> {
   return inLanes(cells, (cell) => prepare(cell, bench));
@@ -118,13 +93,29 @@ export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepar
 
 /** Makes the old state of a scenario in a mode, and watches a run that nothing befalls. */
 export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
-  const { scenario, mode } = cell;
-  const { launcher, folder } = bench;
   const service = await FakeService.start();
+  const close = async (): Promise<void> => {
+    await service.close();
+    await rm(join(bench.folder, cell.id), { recursive: true, force: true });
+  };
+  try {
+    return { ...(await prepareOn(service, cell, bench)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function prepareOn(
+  service: FakeService,
+  cell: Cell,
+  { main, launcher, folder }: Bench,
+): Promise<Omit<Prepared, 'close'>> {
+  const { scenario, mode } = cell;
   scenario.fill(service);
   const before = await placeAt(join(folder, cell.id, 'before'));
   const program = (place: Place): NodeProgram =>
-    syncIn(bench.main, place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
+    syncIn(main, place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
   if (!scenario.startsEmpty) expectOk(await launcher.run(program(before)), `preparing ${cell.id}`);
   const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
@@ -170,10 +161,6 @@ export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
     runInjected: (place, injection, traceFile) =>
       runInjected(launcher, program(place), injection, place.directory, traceFile),
     endFaults,
-    close: async () => {
-      await service.close();
-      await rm(join(folder, cell.id), { recursive: true, force: true });
-    },
   };
 }
 
