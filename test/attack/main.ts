@@ -9,10 +9,11 @@ import { freshNode, type Launcher } from '../support/launcher.ts';
 import { attempt, say, shuffled } from '../support/sweep.ts';
 import { compileOnce, digestOf } from './build.ts';
 import { Journal } from './journal.ts';
-import { type Bench, prepare } from './prepare.ts';
+import type { Attacker } from './points.ts';
+import { type Bench, prepare, type Prepared } from './prepare.ts';
 import { placeAt, syncIn } from './program.ts';
 import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
-import { beginOf, namesOn, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
+import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
 
 /** Tries every point of every sweep once, in pieces: test/attack/README.md. */
 const { values: options } = parseArgs({
@@ -123,7 +124,7 @@ function tryAll(journal: Journal): (bench: Bench) => Promise<void> {
         try {
           if (await tryUnit(unit, journal, bench)) left.push(unit);
         } catch (error) {
-          say(`${unit.begin}: cannot be tried: ${error instanceof Error ? error.stack : String(error)}`);
+          tellUntried(unit, journal, error);
         } finally {
           journal.release(unit.begin);
         }
@@ -133,33 +134,56 @@ function tryAll(journal: Journal): (bench: Bench) => Promise<void> {
   };
 }
 
+/** Counts a unit that cannot be prepared as violated, beside the points of it that are known. */
+function tellUntried({ begin }: Unit, journal: Journal, error: unknown): void {
+  const text = `it cannot be tried: ${error instanceof Error ? error.stack : String(error)}`;
+  say(`violated: ${begin}${NO_ATTACK}\n    ${text}`);
+  journal.keepNames(begin, [...new Set([...(journal.names(begin) ?? []), NO_ATTACK])]);
+  journal.record(`${begin}${NO_ATTACK}`, { isReached: true, violations: [text] });
+}
+
 /** Tries some points of a unit. @returns whether some are left */
-async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal, bench: Bench): Promise<boolean> {
-  const isLeft = (name: string): boolean => {
-    if (!name.includes(options.with)) return false;
-    const result = journal.result(`${begin}${name}`);
-    return result === undefined || (options.again && result.violations.length > 0);
-  };
-  if (journal.names(begin)?.some(isLeft) === false || !sweep.isPossible()) return false;
-  const attacker = sweep.open(bench.folder, 1);
+async function tryUnit(unit: Unit, journal: Journal, bench: Bench): Promise<boolean> {
+  const { sweep, cell, begin } = unit;
+  const names = journal.names(begin);
+  if (names?.some((name) => isLeft(unit, journal, name)) === false || !sweep.isPossible()) return false;
   const prepared = await prepare(cell, bench);
   try {
-    const names = journal.names(begin) ?? namesOn(attacker, prepared);
-    journal.keepNames(begin, names);
-    const left = shuffled(names.filter(isLeft), Math.random);
-    for (const name of left.slice(0, POINTS_AT_A_TIME)) {
-      if (isOver()) return true;
-      const point = pointOf(sweep, attacker, prepared, name);
-      const attacked = await point.attack(LANE);
-      journal.record(point.id, attacked);
-      if (attacked.violations.length > 0)
-        say(`violated: ${point.id}\n    ${attacked.violations.join('\n    ')}`);
+    const attacker = sweep.open(bench.folder, 1);
+    try {
+      // What could not be tried without an attack may have other points now.
+      if (names === null || names.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
+      return await trySome(unit, attacker, prepared, journal);
+    } finally {
+      await attacker.close();
     }
-    return left.length > POINTS_AT_A_TIME;
   } finally {
-    await attacker.close();
     await prepared.close();
   }
+}
+
+function isLeft({ begin }: Unit, journal: Journal, name: string): boolean {
+  if (!name.includes(options.with)) return false;
+  const result = journal.result(`${begin}${name}`);
+  return result === undefined || (options.again && result.violations.length > 0);
+}
+
+async function trySome(
+  unit: Unit,
+  attacker: Attacker,
+  prepared: Prepared,
+  journal: Journal,
+): Promise<boolean> {
+  const names = (journal.names(unit.begin) ?? []).filter((name) => isLeft(unit, journal, name));
+  for (const name of shuffled(names, Math.random).slice(0, POINTS_AT_A_TIME)) {
+    if (isOver()) return true;
+    const point = pointOf(unit.sweep, attacker, prepared, name);
+    const attacked = await attempt(point, LANE);
+    journal.record(point.id, attacked);
+    if (attacked.violations.length > 0)
+      say(`violated: ${point.id}\n    ${attacked.violations.join('\n    ')}`);
+  }
+  return names.length > POINTS_AT_A_TIME;
 }
 
 /** Says how much was tried of this build. @returns the exit code: 1 where something was violated */

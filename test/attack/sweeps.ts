@@ -44,7 +44,7 @@ export const SWEEPS: readonly Sweep[] = [
 ];
 
 /** The name of the only point where a program fails without an attack. */
-const NO_ATTACK = 'no-attack';
+export const NO_ATTACK = 'no-attack';
 
 /** The names of a sweep's points on a scenario, without what they begin with. */
 export function namesOn(attacker: Attacker, prepared: Prepared): readonly string[] {
