@@ -1,8 +1,9 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { layoutOf } from '../../src/mirror/store/layout.ts';
+import { type DirectoryLayout, layoutOf } from '../../src/mirror/store/layout.ts';
+import { otherInstances } from '../../src/mirror/store/shards/other-instances.ts';
 import { readTargetList } from '../../src/mirror/store/target-list.ts';
 import type { Place } from './program.ts';
 import {
@@ -157,7 +158,7 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   const manifests = (await leavesBelow(join(directory, 'manifests'))).filter(
     (path) => !targets.some((target) => path === `${target}.json`),
   );
-  const staged = (await ifThere(readdir(join(directory, '.workbook-mirror/staging')))) ?? [];
+  const staged = await stagesLeft(directory);
   const outside = (await readdir(root)).filter(
     (name) => ![directory, scratch].includes(join(root, name)) && name !== 'lost+found',
   );
@@ -165,18 +166,34 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
     ...published.map((path) => `mirror/${path} is left over`),
     ...trees.map((path) => `${path} is left over`),
     ...manifests.map((path) => `manifests/${path} is left over`),
-    ...staged.map((name) => `staging/${name} is left over`),
+    ...staged,
     ...[...outside, ...(await leavesBelow(scratch))].map((name) => `${name} was written outside`),
   ];
+}
+
+/** Stages that lie around, of whichever instance. */
+export async function stagesLeft(directory: string): Promise<string[]> {
+  const staged = (await layoutsIn(directory)).map(async ({ staging }) =>
+    ((await ifThere(readdir(staging))) ?? []).map(
+      (name) => `${relative(directory, join(staging, name))} is left over`,
+    ),
+  );
+  return (await Promise.all(staged)).flat();
+}
+
+/** Where each instance has what is its own. */
+async function layoutsIn(directory: string): Promise<DirectoryLayout[]> {
+  const layout = layoutOf(directory);
+  return [layout, ...(await otherInstances(layout))];
 }
 
 /** Trees that no target's link leads to, and of which nothing says when they are to be removed. */
 async function lonelyTrees(directory: string, targets: readonly string[]): Promise<string[]> {
   const links = targets.map((target) => ifThere(readlink(join(directory, 'mirror', target)).catch(() => '')));
   const texts = await Promise.all(links);
-  const trash = join(directory, '.workbook-mirror/trash');
-  for (const name of (await ifThere(readdir(trash))) ?? [])
-    texts.push(await ifThere(readFile(join(trash, name, 'intent.json'), 'utf8')));
+  for (const { trash } of await layoutsIn(directory))
+    for (const name of (await ifThere(readdir(trash))) ?? [])
+      texts.push(await ifThere(readFile(join(trash, name, 'intent.json'), 'utf8')));
   const folders = (await ifThere(readdir(join(directory, 'trees')))) ?? [];
   const trees = await Promise.all(
     folders.map(async (folder) =>

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { RunEnded } from '../support/launcher.ts';
 import type { Injection, TracedCall } from '../support/strace.ts';
 import type { Attacked } from '../support/sweep.ts';
-import { lostTrees, startReader, strayFiles, treeFaults } from './invariants.ts';
+import { lostTrees, stagesLeft, startReader, strayFiles, treeFaults } from './invariants.ts';
 import type { Prepared } from './prepare.ts';
 import { type Place, placeAt } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
@@ -152,6 +152,7 @@ export async function endingFaults(
 
 /** What is wrong with the run after an attack, and with what it leaves. */
 export async function recoveryFaults(prepared: Prepared, place: Place): Promise<string[]> {
+  const other = await otherFaults(prepared, place);
   const ended = await prepared.run(place);
   const faults = await prepared.endFaults(place);
   const isSame = ended.exitCode === prepared.exitCode;
@@ -159,5 +160,16 @@ export async function recoveryFaults(prepared: Prepared, place: Place): Promise<
     ? []
     : [`the next run ends with ${ended.exitCode ?? String(ended.signal)}: ${ended.stderr}`];
   const reset = /damaged|defect/.test(ended.stderr) ? [`the next run says: ${ended.stderr}`] : [];
-  return [...exit, ...reset, ...faults.map((fault) => `after the next run: ${fault}`)];
+  return [...other, ...exit, ...reset, ...faults.map((fault) => `after the next run: ${fault}`)];
+}
+
+/** What is wrong with a run of the other instance that shares the directory, which completes or takes back what the attacked one left. */
+async function otherFaults(prepared: Prepared, place: Place): Promise<string[]> {
+  if (prepared.runOther === null) return [];
+  const { exitCode, signal, stderr } = await prepared.runOther(place);
+  const faults = [...(await momentFaults(prepared, place)), ...(await stagesLeft(place.directory))];
+  return [
+    ...(exitCode === 0 ? [] : [`the other instance ends with ${exitCode ?? String(signal)}: ${stderr}`]),
+    ...faults.map((fault) => `after the other instance: ${fault}`),
+  ];
 }

@@ -79,7 +79,9 @@ export interface Prepared {
   readonly restore: (place: Place) => Promise<void>;
   /** Runs the program in a place. */
   readonly run: (place: Place) => Promise<RunEnded>;
-  /** Runs it, and meddles with one of its calls. */
+  /** Runs another instance that shares the directory; null where there is none. */
+  readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
+  /** Runs the program, and meddles with one of its calls. */
   readonly runInjected: (place: Place, injection: Injection, traceFile: string) => Promise<InjectedRun>;
   /** What is not as it must be after a pass that ended well. */
   readonly endFaults: (place: Place) => Promise<string[]>;
@@ -114,9 +116,15 @@ async function prepareOn(
   const { scenario, mode } = cell;
   scenario.fill(service);
   const before = await placeAt(join(folder, cell.id, 'before'));
-  const program = (place: Place): NodeProgram =>
-    syncIn(main, place, service.baseUrl, { PUBLISH: mode, ...scenario.settings });
+  const { shards } = scenario;
+  const programOf = (place: Place, share: string | undefined): NodeProgram => {
+    const shard: Record<string, string> = share === undefined ? {} : { SHARD: share };
+    return syncIn(main, place, service.baseUrl, { PUBLISH: mode, ...shard, ...scenario.settings });
+  };
+  const program = (place: Place): NodeProgram => programOf(place, shards?.attacked);
+  const runOther = shards === null ? null : (place: Place) => launcher.run(programOf(place, shards.other));
   if (!scenario.startsEmpty) expectOk(await launcher.run(program(before)), `preparing ${cell.id}`);
+  if (runOther !== null) expectOk(await runOther(before), `preparing ${cell.id} by the other instance`);
   const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
   if (!scenario.startsEmpty) await scenario.tamper(before.directory);
@@ -158,6 +166,7 @@ async function prepareOn(
     },
     restore,
     run: (place) => launcher.run(program(place)),
+    runOther,
     runInjected: (place, injection, traceFile) =>
       runInjected(launcher, program(place), injection, place.directory, traceFile),
     endFaults,

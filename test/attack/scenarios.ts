@@ -2,6 +2,7 @@ import { createCipheriv, createHash } from 'node:crypto';
 import { rm, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { formatShard, owns } from '../../src/mirror/plan/shard.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 
 /** Something that the program does, in the middle of which it is attacked. */
@@ -23,6 +24,8 @@ export interface Scenario {
   readonly retired: string | null;
   /** The target whose tree the history keeps when a newer state replaces it. */
   readonly kept: string | null;
+  /** The shares of two instances that share the directory: of the attacked one, and of the other; null where one has it alone. */
+  readonly shards: { readonly attacked: string; readonly other: string } | null;
   /** Whether an earlier run was killed in the midst of its work: what is attacked is the recovery. */
   readonly isInterrupted: boolean;
   /** The settings of `publish` with which it is attacked. */
@@ -46,6 +49,7 @@ const QUIET: Omit<Scenario, 'name'> = {
   moved: null,
   retired: null,
   kept: null,
+  shards: null,
   isInterrupted: false,
   modes: MODES,
   room: { blocks: 90, blockStep: 1, inodes: 45 },
@@ -170,6 +174,30 @@ const MANY: Scenario = { ...QUIET, name: 'many', settings: { CONCURRENCY: '4' },
 const MANY_FIRST: Scenario = { ...MANY, name: 'many-first', startsEmpty: true };
 const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany };
 
+const SHARE = { index: 1, count: 2 };
+
+/** Changes some of what the attacked instance mirrors, and nothing that the other one does. */
+function changeShare(service: FakeService): void {
+  const [two, one, moved] = ['Team-1', 'Team-5', 'Team-6'].map((name) => find(service, name));
+  if (two === undefined || one === undefined || moved === undefined) throw new Error('a team is missing');
+  for (const { id, fullName } of [two, one, moved])
+    if (!owns(SHARE, id)) throw new Error(`${fullName} belongs to the other instance`);
+  service.write(two, 'main', 'Plan.xlsx', 'second plan');
+  service.write(two, 'main', 'New/Risks.xlsx', 'risks');
+  service.write(one, 'main', 'Plan.xlsx', 'second plan');
+  service.renameRepository(moved, 'Moved-6');
+}
+
+/** What the attacked instance leaves, the other one finishes or takes back. */
+const SHARED: Scenario = {
+  ...QUIET,
+  name: 'shared',
+  fill: fillMany,
+  change: changeShare,
+  moved: { from: 'Team-6/main', to: 'Moved-6/main' },
+  shards: { attacked: formatShard(SHARE), other: formatShard({ ...SHARE, index: 2 }) },
+};
+
 const MIB = 1024 * 1024;
 
 /** An archive that memory does not hold: its large files are unpacked while it arrives, in several batches, and past the page cache. */
@@ -233,6 +261,7 @@ export const SCENARIOS: readonly Scenario[] = [
   REPAIR,
   MANY_FIRST,
   MANY_CHANGED,
+  SHARED,
   LARGE_FIRST,
   LARGE_CHANGED,
   interrupted(FIRST),
