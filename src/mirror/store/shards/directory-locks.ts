@@ -2,7 +2,7 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLock, lockDirectory, lockDirectoryShared } from '../../../lib/disk/lock.ts';
-import { systemCode } from '../../../lib/errors/disk-errors.ts';
+import { diskError, onDisk, systemCode } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import type { DirectoryLayout } from '../layout.ts';
@@ -79,7 +79,7 @@ const COMMON_PATIENCE_MS = 60_000;
 
 /**
  * Runs work that only one of several instances may do at a time. The kernel frees the lock when its holder ends (flock(2)).
- * @throws MirrorError `disk.failed` where somebody has the lock for a minute
+ * @throws MirrorError `disk.*`, also where somebody has the lock for a minute
  */
 export async function withCommonLock<T>(
   layout: DirectoryLayout,
@@ -89,7 +89,8 @@ export async function withCommonLock<T>(
   if (layout.shardIndex === null) return work();
   const fd = openLock(layout.commonLock);
   try {
-    if (!(await lockWithin(() => native.tryLock(fd), COMMON_PATIENCE_MS)))
+    const lock = (): Promise<boolean> => lockWithin(() => native.tryLock(fd), COMMON_PATIENCE_MS);
+    if (!(await onDisk('locking what instances share', lock)))
       throw new MirrorError(
         'disk.failed',
         `Another program holds the lock on ${layout.commonLock} and does not let go.`,
@@ -106,6 +107,7 @@ export async function withCommonLock<T>(
 /**
  * Runs work in the place of an instance that does not run now, and keeps it from starting meanwhile.
  * @returns null where it runs
+ * @throws MirrorError `disk.*`
  */
 export async function inPlaceOf<T>(
   { shardIndex, lockFile }: DirectoryLayout,
@@ -116,15 +118,25 @@ export async function inPlaceOf<T>(
   if (shardIndex === null) return { done: await work() };
   const fd = openLock(lockFile);
   try {
-    return native.tryLock(fd) ? { done: await work() } : null;
+    return (await onDisk('locking for another instance', async () => native.tryLock(fd)))
+      ? { done: await work() }
+      : null;
   } finally {
     closeSync(fd);
   }
 }
 
-/** Opens a file to lock it. @throws system errors */
+/** Opens a file to lock it. @throws MirrorError `disk.*` */
 export function openLock(path: string): number {
   const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  try {
+    return openOrMake(path, flags);
+  } catch (error) {
+    throw diskError(error, 'opening a lock');
+  }
+}
+
+function openOrMake(path: string, flags: number): number {
   try {
     return openSync(path, flags);
   } catch (error) {

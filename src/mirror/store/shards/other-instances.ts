@@ -1,14 +1,19 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { owns, type Shard } from '../../plan/shard.ts';
 import { type DirectoryLayout, layoutOf } from '../layout.ts';
 import { readIntent, touchedBy } from '../publish/intent.ts';
 
-/** The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all. */
+/**
+ * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
+ * @throws MirrorError `disk.*`
+ */
 export async function otherInstances(layout: DirectoryLayout): Promise<DirectoryLayout[]> {
-  const entries = (await unlessMissing(readdir(layout.shards, { withFileTypes: true }))) ?? [];
+  const entries = await onDisk('looking for other instances', async () => {
+    return (await unlessMissing(readdir(layout.shards, { withFileTypes: true }))) ?? [];
+  });
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   const indexes = folders.filter((name) => /^[1-9]\d{0,4}$/.test(name)).map(Number);
   const others = indexes
@@ -37,20 +42,21 @@ export async function isShared(layout: DirectoryLayout): Promise<boolean> {
   return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
 }
 
-/** The names of what lies in another instance's folder; none where it has none. */
-export async function namesIn(folder: string): Promise<string[]> {
-  return (await unlessMissing(readdir(folder))) ?? [];
+/** The names of what lies in another instance's folder; none where it has none. @throws MirrorError `disk.*` */
+export function namesIn(folder: string): Promise<string[]> {
+  return onDisk('looking for other instances', async () => (await unlessMissing(readdir(folder))) ?? []);
 }
 
 /**
  * The targets, of those given, that another instance was about to change when it was cut off. To be asked by who has locked them: what
  * is found then nobody works on.
+ * @throws MirrorError `disk.*`
  */
 export async function leftUnfinished(layout: DirectoryLayout, paths: readonly string[]): Promise<string[]> {
   const found = new Set<string>();
   for (const { staging } of await otherInstances(layout)) {
     for (const name of await namesIn(staging)) {
-      const intent = await readIntent(join(staging, name));
+      const intent = await onDisk('reading an intent', () => readIntent(join(staging, name)));
       for (const path of intent === null ? [] : touchedBy(intent)) if (paths.includes(path)) found.add(path);
     }
   }

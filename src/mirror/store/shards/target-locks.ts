@@ -38,7 +38,7 @@ const NO_TARGET_LOCKS: TargetLocks = { take: () => () => {}, settle: () => {}, c
  * Makes the locks of this process: each a byte of one file that is never written, at an offset that follows from the name. Two names that
  * have the same one cost no more than that one of them waits for the other.
  * @param isUnfinished whether what was begun for a target is at no end: then nobody else may work on it
- * @throws system errors of opening the file
+ * @throws MirrorError `disk.*` where the file cannot be opened
  */
 export function createTargetLocks(
   { shardIndex, targetLocks }: DirectoryLayout,

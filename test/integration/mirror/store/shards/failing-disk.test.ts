@@ -1,0 +1,49 @@
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
+import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
+import { inPlaceOf, withCommonLock } from '../../../../../src/mirror/store/shards/directory-locks.ts';
+import { leftUnfinished, otherInstances } from '../../../../../src/mirror/store/shards/other-instances.ts';
+
+let root = '';
+let layout: DirectoryLayout;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'workbook-mirror-shards-'));
+  layout = layoutOf(root, { index: 1 });
+  await mkdir(layout.internal);
+});
+
+afterEach(() => rm(root, { recursive: true }));
+
+/** Whatever is done with the path fails, with ELOOP. */
+const breakPath = (path: string): Promise<void> => symlink(path, path);
+
+describe('a disk that fails at what instances share', () => {
+  it('is called one where other instances are looked for', async () => {
+    await breakPath(layout.shards);
+    await expect(otherInstances(layout)).rejects.toMatchObject({ code: 'disk.failed' });
+  });
+
+  it('is called one where their unfinished work is looked for', async () => {
+    const other = layoutOf(root, { index: 2 });
+    await mkdir(join(layout.shards, '2'), { recursive: true });
+    await breakPath(other.staging);
+    await expect(leftUnfinished(layout, [])).rejects.toMatchObject({ code: 'disk.failed' });
+  });
+
+  it.each([
+    ['the lock that they share', withCommonLock, (of: DirectoryLayout) => of.commonLock],
+    ['the lock of another one', inPlaceOf, (of: DirectoryLayout) => of.lockFile],
+  ])('is called one at %s', async (_name, run, lockOf) => {
+    await mkdir(join(layout.shards, '1'), { recursive: true });
+    await breakPath(lockOf(layout));
+    await expect(run(layout, bindNativeCalls(), () => Promise.resolve())).rejects.toMatchObject({
+      code: 'disk.failed',
+    });
+  });
+});
