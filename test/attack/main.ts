@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
 
 /** What scenarios and their points come from. */
 const POINT_SOURCES =
-  'test/{attack/{scenarios,prepare,points,full,power}.ts,support/{strace,gate,fake-service}.ts}';
+  'test/{attack/{scenarios,large-files,prepare,copies,points,full,power}.ts,support/{strace,gate,fake-service}.ts}';
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;
 /** So many points of a scenario are tried before the next one's turn, so that a short time tries some of each. */

@@ -132,14 +132,14 @@ export async function momentFaults({ expectation }: Prepared, { directory }: Pla
 
 /** What is wrong with how a run ended whose calls failed: codes as documented, and a reason. */
 export async function endingFaults(
-  { expected }: Prepared,
+  { promised }: Prepared,
   place: Place,
   { exitCode, signal, stderr, isHung }: RunEnded,
 ): Promise<string[]> {
   if (isHung) return ['it hangs'];
   if (exitCode === 0) {
     const faults: string[] = [];
-    for (const [target, tree] of expected) {
+    for (const [target, tree] of promised) {
       const found = await readTree(join(place.directory, 'mirror', target));
       if (!isSameTree(found, tree)) faults.push(`it ended with 0, and ${target} is not what the service has`);
     }

@@ -15,7 +15,7 @@ import { copyFolder, copyKilled } from './copies.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
 import { type Place, placeAt, syncIn } from './program.ts';
 import type { Cell, Scenario } from './scenarios.ts';
-import { readTree, type Tree, treeOf } from './trees.ts';
+import { isSameTree, readTree, type Tree, treeOf } from './trees.ts';
 
 /** The calls that change files or flush them, and those that open or list them. */
 const CALLS = [
@@ -75,6 +75,8 @@ export interface Prepared {
   readonly expectation: Expectation;
   /** What must be there in the end. */
   readonly expected: ReadonlyMap<string, Tree>;
+  /** What of it must be there when the attacked run ended well. */
+  readonly promised: ReadonlyMap<string, Tree>;
   /** Puts the state before the attack into an empty place. */
   readonly restore: (place: Place) => Promise<void>;
   /** Runs the program in a place. */
@@ -144,13 +146,14 @@ async function prepareOn(
     }
     return faults;
   };
-  const trial = { launcher, root: join(folder, cell.id, 'trial'), program, endFaults };
-  const first = await watch(trial, restoreOld);
+  const trial = { launcher, root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
+  const interruptedTrial = { ...trial, program: (place: Place) => programOf(place, shards?.other) };
+  const first = await watch(scenario.isInterrupted ? interruptedTrial : trial, restoreOld);
   const restore = scenario.isInterrupted
     ? await restoreKilled(
         join(folder, cell.id, 'killed'),
         restoreOld,
-        trial,
+        interruptedTrial,
         interruptionOf(first.calls, cell),
       )
     : restoreOld;
@@ -159,6 +162,7 @@ async function prepareOn(
     cell,
     ...watched,
     expected,
+    promised: promisedOf(scenario, old, expected),
     expectation: {
       allowed: allowedOf(scenario, old, expected),
       promise: mode === 'rename' ? 'whole-files' : 'whole-trees',
@@ -194,12 +198,13 @@ interface Trial {
   readonly launcher: Launcher;
   readonly root: string;
   readonly program: (place: Place) => NodeProgram;
+  readonly runOther: Prepared['runOther'];
   readonly endFaults: (place: Place) => Promise<string[]>;
 }
 
-/** Runs the program without an attack. */
+/** Runs the program without an attack, and the other instance after it. */
 async function watch(
-  { launcher, root, program, endFaults }: Trial,
+  { launcher, root, program, runOther, endFaults }: Trial,
   restore: (place: Place) => Promise<void>,
 ): Promise<Watched> {
   await rm(root, { recursive: true, force: true });
@@ -209,6 +214,7 @@ async function watch(
   const trace = join(root, 'trace');
   const { ended, traced } = await traceCalls(launcher, program(place), CALLS, place.directory, trace);
   const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
+  if (runOther !== null) expectOk(await runOther(place), 'running the other instance');
   const flaws = [...ending, ...(await endFaults(place))];
   await rm(root, { recursive: true, force: true });
   return { calls: traced, exitCode: ended.exitCode ?? -1, flaws };
@@ -233,7 +239,7 @@ const INTERRUPTIONS = 5;
 async function restoreKilled(
   root: string,
   restore: (place: Place) => Promise<void>,
-  { launcher, program }: Trial,
+  { launcher, program }: Pick<Trial, 'launcher' | 'program'>,
   injection: Injection,
 ): Promise<(place: Place) => Promise<void>> {
   for (let tried = 1; tried <= INTERRUPTIONS; tried += 1) {
@@ -258,6 +264,16 @@ function allowedOf(
       return [target, [old.get(target) ?? null, ...between, expected.get(target) ?? null]];
     }),
   );
+}
+
+/** All; but what was interrupted is the other instance's to bring to its end. */
+function promisedOf(
+  { shards, isInterrupted }: Scenario,
+  old: ReadonlyMap<string, Tree>,
+  expected: ReadonlyMap<string, Tree>,
+): Prepared['promised'] {
+  if (shards === null || !isInterrupted) return expected;
+  return new Map([...expected].filter(([target, tree]) => isSameTree(old.get(target) ?? null, tree)));
 }
 
 function preservedOf({ moved, retired, startsEmpty }: Scenario): Expectation['preserved'] {

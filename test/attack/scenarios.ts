@@ -1,9 +1,9 @@
-import { createCipheriv, createHash } from 'node:crypto';
 import { rm, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { formatShard, owns } from '../../src/mirror/plan/shard.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
+import { LARGE_FILES, largeFile, MIB } from './large-files.ts';
 
 /** Something that the program does, in the middle of which it is attacked. */
 export interface Scenario {
@@ -26,7 +26,7 @@ export interface Scenario {
   readonly kept: string | null;
   /** The shares of two instances that share the directory: of the attacked one, and of the other; null where one has it alone. */
   readonly shards: { readonly attacked: string; readonly other: string } | null;
-  /** Whether an earlier run was killed in the midst of its work: what is attacked is the recovery. */
+  /** Whether an earlier run, that of the other instance where two share, was killed in the midst of its work: what is attacked is the recovery. */
   readonly isInterrupted: boolean;
   /** The settings of `publish` with which it is attacked. */
   readonly modes: readonly Mode[];
@@ -176,47 +176,35 @@ const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMa
 
 const SHARE = { index: 1, count: 2 };
 
-/** Changes some of what the attacked instance mirrors, and nothing that the other one does. */
+/** A repository of the first of two instances. */
+function findInShare(service: FakeService, fullName: string): FakeRepository {
+  const found = find(service, fullName);
+  if (!owns(SHARE, found.id)) throw new Error(`${fullName} belongs to the second instance`);
+  return found;
+}
+
+/** Changes some of what the first instance mirrors, and nothing that the second one does. */
 function changeShare(service: FakeService): void {
-  const [two, one, moved] = ['Team-1', 'Team-5', 'Team-6'].map((name) => find(service, name));
-  if (two === undefined || one === undefined || moved === undefined) throw new Error('a team is missing');
-  for (const { id, fullName } of [two, one, moved])
-    if (!owns(SHARE, id)) throw new Error(`${fullName} belongs to the other instance`);
+  const two = findInShare(service, 'Team-1');
   service.write(two, 'main', 'Plan.xlsx', 'second plan');
   service.write(two, 'main', 'New/Risks.xlsx', 'risks');
-  service.write(one, 'main', 'Plan.xlsx', 'second plan');
-  service.renameRepository(moved, 'Moved-6');
+  service.write(findInShare(service, 'Team-5'), 'main', 'Plan.xlsx', 'second plan');
 }
+
+const SHARES = { first: formatShard(SHARE), second: formatShard({ ...SHARE, index: 2 }) };
 
 /** What the attacked instance leaves, the other one finishes or takes back. */
 const SHARED: Scenario = {
   ...QUIET,
   name: 'shared',
   fill: fillMany,
-  change: changeShare,
+  change: (service) => {
+    changeShare(service);
+    service.renameRepository(findInShare(service, 'Team-6'), 'Moved-6');
+  },
   moved: { from: 'Team-6/main', to: 'Moved-6/main' },
-  shards: { attacked: formatShard(SHARE), other: formatShard({ ...SHARE, index: 2 }) },
+  shards: { attacked: SHARES.first, other: SHARES.second },
 };
-
-const MIB = 1024 * 1024;
-
-/** An archive that memory does not hold: its large files are unpacked while it arrives, in several batches, and past the page cache. */
-const LARGE_FILES: Readonly<Record<string, number>> = {
-  'Extracts/January.csv': 15 * MIB,
-  'Extracts/February.csv': 15 * MIB,
-  'Extracts/March.csv': 15 * MIB,
-  'Extracts/April.csv': 15 * MIB + 1,
-  'Half.xlsx': 3 * MIB + 511,
-  'Quarter.xlsx': 2 * MIB,
-  'Month.xlsx': 70 * 1024,
-  'Week.xlsx': 5_000,
-};
-
-/** Bytes that do not repeat, the same each time. */
-function largeFile(path: string, edition: number, sizeBytes: number): Buffer {
-  const key = createHash('md5').update(`${edition} ${path}`).digest();
-  return createCipheriv('aes-128-ctr', key, key).update(Buffer.alloc(sizeBytes));
-}
 
 function fillLarge(service: FakeService): void {
   service.knobs.compression = 'stored';
@@ -250,6 +238,14 @@ function interrupted(scenario: Scenario): Scenario {
   return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
 }
 
+/** An instance is attacked while it recovers what the other one left: a publish. */
+const SHARED_RECOVERY: Scenario = {
+  ...interrupted(SHARED),
+  change: changeShare,
+  moved: null,
+  shards: { attacked: SHARES.second, other: SHARES.first },
+};
+
 /** Everything that is attacked. */
 export const SCENARIOS: readonly Scenario[] = [
   FIRST,
@@ -271,6 +267,7 @@ export const SCENARIOS: readonly Scenario[] = [
   interrupted(MOVE),
   interrupted(KEEP),
   interrupted(MANY_CHANGED),
+  SHARED_RECOVERY,
 ];
 
 /** A scenario in a mode. */
