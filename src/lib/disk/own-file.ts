@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
+import { againWhileStale } from './stale.ts';
 
 /**
  * Files of the program's own at places that others can foresee. Whoever owns the directory may have put a link there, to a file
@@ -21,7 +22,12 @@ export type OwnText =
   | { readonly kind: 'missing' | 'foreign' };
 
 /** Reads a small file. @throws what the system does not let us read */
-export async function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
+export function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
+  return againWhileStale(() => readOwnFileOnce(path, maxBytes));
+}
+
+/** As {@link readOwnFile}. @throws also ESTALE, where another machine replaces or removes the file */
+export async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
   try {
     const handle = await unlessMissing(open(path, READ_FLAGS));
     if (handle === null) return { kind: 'missing' };

@@ -5,6 +5,8 @@ export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, errno } = error as NodeJS.ErrnoException;
   if (code === 'UNKNOWN' && errno === -122) return 'EDQUOT';
+  // libuv has no name for it.
+  if (errno === -116) return 'ESTALE';
   return typeof code === 'string' ? code : undefined;
 }
 

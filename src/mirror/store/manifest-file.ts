@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 
+import { againWhileStale } from '../../lib/disk/stale.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import type { Manifest } from './manifest.ts';
 import { parseManifest, understandManifest } from './manifest-text.ts';
@@ -20,14 +21,18 @@ const recent = new Map<string, Recent>();
 
 /** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
 export async function manifestProblem(path: string): Promise<string | null> {
-  const text = await unlessMissing(readFile(path));
+  const text = await againWhileStale(() => unlessMissing(readFile(path)));
   if (text === null) return 'it is not there';
   const understood = understandManifest(text);
   return typeof understood === 'string' ? understood : null;
 }
 
 /** Reads a manifest from disk; null where there is none, or none that can be understood. */
-export async function readManifest(path: string): Promise<Manifest | null> {
+export function readManifest(path: string): Promise<Manifest | null> {
+  return againWhileStale(() => readManifestOnce(path));
+}
+
+async function readManifestOnce(path: string): Promise<Manifest | null> {
   const handle = await unlessMissing(open(path, constants.O_RDONLY));
   if (handle === null) return null;
   try {

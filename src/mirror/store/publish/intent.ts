@@ -7,7 +7,8 @@ import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath, leadsBelow, nameFault } from '../../../lib/paths/file-name.ts';
 import { parseHistoryName } from '../layout.ts';
 import { isTreeName } from '../published-tree.ts';
-import { readOwnText } from '../../../lib/disk/own-file.ts';
+import { readOwnFileOnce } from '../../../lib/disk/own-file.ts';
+import { againWhileStale } from '../../../lib/disk/stale.ts';
 
 const MIRROR = 'mirror/';
 const HISTORY = 'history/';
@@ -174,11 +175,16 @@ export async function hasIntent(stage: string): Promise<boolean> {
 }
 
 /** Reads a stage's intent; null where none was written whole, and so nothing was begun. */
-export async function readIntent(stage: string): Promise<Intent | null> {
-  const text = await readOwnText(join(stage, INTENT_FILE), MAX_INTENT_BYTES);
-  if (text === null) return null;
+export function readIntent(stage: string): Promise<Intent | null> {
+  return againWhileStale(() => readIntentOnce(stage));
+}
+
+/** As {@link readIntent}. @throws also ESTALE, where an instance on another machine just removes it */
+export async function readIntentOnce(stage: string): Promise<Intent | null> {
+  const found = await readOwnFileOnce(join(stage, INTENT_FILE), MAX_INTENT_BYTES);
+  if (found.kind !== 'text') return null;
   try {
-    return intentSchema.parse(JSON.parse(text));
+    return intentSchema.parse(JSON.parse(found.text));
   } catch {
     return null;
   }

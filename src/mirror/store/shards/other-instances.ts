@@ -1,10 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { isStale } from '../../../lib/disk/stale.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { owns, type Shard } from '../../plan/shard.ts';
 import { type DirectoryLayout, layoutOf } from '../layout.ts';
-import { readIntent, touchedBy } from '../publish/intent.ts';
+import { type Intent, readIntentOnce, touchedBy } from '../publish/intent.ts';
 
 /**
  * The layouts of all other instances that work, or once worked, in a directory: of each share, and of one that had all.
@@ -56,9 +57,20 @@ export async function leftUnfinished(layout: DirectoryLayout, paths: readonly st
   const found = new Set<string>();
   for (const { staging } of await otherInstances(layout)) {
     for (const name of await namesIn(staging)) {
-      const intent = await onDisk('reading an intent', () => readIntent(join(staging, name)));
+      const intent = await onDisk('reading an intent', () => intentThatStays(join(staging, name)));
       for (const path of intent === null ? [] : touchedBy(intent)) if (paths.includes(path)) found.add(path);
     }
   }
   return [...found];
+}
+
+/** The intent of another instance's stage; null where there is none, or that instance just removes it, as all of it is done. */
+async function intentThatStays(stage: string): Promise<Intent | null> {
+  try {
+    return await readIntentOnce(stage);
+  } catch (error) {
+    // Nobody puts another one in its place.
+    if (isStale(error)) return null;
+    throw error;
+  }
 }

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+
+import { againWhileStale, isStale } from '../../../../src/lib/disk/stale.ts';
+import { systemCode } from '../../../../src/lib/errors/disk-errors.ts';
+
+/** As Node throws it: libuv has no name for the error. */
+function staleError(): Error {
+  const code = 'Unknown system error -116';
+  return Object.assign(new Error(`${code}: ${code}, open '/mirror/a'`), { errno: -116, code });
+}
+
+describe('what another machine replaces', () => {
+  it('is known by its number', () => {
+    expect(systemCode(staleError())).toBe('ESTALE');
+    expect(isStale(staleError())).toBe(true);
+    expect(isStale(Object.assign(new Error('gone'), { errno: -2, code: 'ENOENT' }))).toBe(false);
+    expect(isStale('ESTALE')).toBe(false);
+  });
+
+  it('is read again', async () => {
+    let tries = 0;
+    const read = (): Promise<string> => {
+      tries += 1;
+      return tries < 3 ? Promise.reject(staleError()) : Promise.resolve('the new one');
+    };
+    expect(await againWhileStale(read)).toBe('the new one');
+  });
+
+  it('is not read again for ever, and not where something else is wrong', async () => {
+    await expect(againWhileStale(() => Promise.reject(staleError()))).rejects.toThrow('-116');
+    let tries = 0;
+    const read = (): Promise<string> => {
+      tries += 1;
+      return Promise.reject(new Error('EIO'));
+    };
+    await expect(againWhileStale(read)).rejects.toThrow('EIO');
+    expect(tries).toBe(1);
+  });
+});
