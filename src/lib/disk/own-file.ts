@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
+import { withOpen } from './read.ts';
 import { againWhileStale } from './stale.ts';
 
 /**
@@ -29,13 +30,8 @@ export function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
 /** As {@link readOwnFile}. @throws also ESTALE, where another machine replaces or removes the file */
 export async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
   try {
-    const handle = await unlessMissing(open(path, READ_FLAGS));
-    if (handle === null) return { kind: 'missing' };
-    try {
-      return await readText(handle, maxBytes);
-    } finally {
-      await handle.close();
-    }
+    const found = await unlessMissing(withOpen(path, READ_FLAGS, (handle) => readText(handle, maxBytes)));
+    return found ?? { kind: 'missing' };
   } catch (error) {
     if (NO_FILE.has(systemCode(error))) return { kind: 'foreign' };
     throw error;

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readFileSync, type Stats } from 'node:fs';
+import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 
 import { byCodeUnits, type Manifest } from './manifest.ts';
@@ -9,6 +9,7 @@ import {
   type RememberedTree,
   type TreeSummary,
 } from '../plan/targets.ts';
+import { readNow } from '../../lib/disk/read.ts';
 import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { type TreePlace, treeAt } from './published-tree.ts';
@@ -131,7 +132,7 @@ function lookAt(
   if (stats === null) return null;
   const stamp = stampOf(stats);
   if (known?.stamp === stamp && (isJudged || isStillSo(known, isOwn))) return known;
-  const text = unlessGone(() => readFileSync(file));
+  const text = unlessGone(() => readNow(file));
   const manifest = text === null ? null : parseManifest(text);
   if (manifest === null) return { stamp, tree: null, other: null };
   const { repository, branch } = manifest;

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open, readFile } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 
+import { withOpen } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import type { Manifest } from './manifest.ts';
@@ -21,7 +22,8 @@ const recent = new Map<string, Recent>();
 
 /** The problem with a manifest on disk, as a sentence without its end; null where there is none. */
 export async function manifestProblem(path: string): Promise<string | null> {
-  const text = await againWhileStale(() => unlessMissing(readFile(path)));
+  const read = (): Promise<Buffer> => withOpen(path, constants.O_RDONLY, (handle) => handle.readFile());
+  const text = await againWhileStale(() => unlessMissing(read()));
   if (text === null) return 'it is not there';
   const understood = understandManifest(text);
   return typeof understood === 'string' ? understood : null;
@@ -29,24 +31,20 @@ export async function manifestProblem(path: string): Promise<string | null> {
 
 /** Reads a manifest from disk; null where there is none, or none that can be understood. */
 export function readManifest(path: string): Promise<Manifest | null> {
-  return againWhileStale(() => readManifestOnce(path));
+  const read = (): Promise<Manifest | null> =>
+    withOpen(path, constants.O_RDONLY, (handle) => readFrom(path, handle));
+  return againWhileStale(() => unlessMissing(read()));
 }
 
-async function readManifestOnce(path: string): Promise<Manifest | null> {
-  const handle = await unlessMissing(open(path, constants.O_RDONLY));
-  if (handle === null) return null;
-  try {
-    // A manifest is replaced, never written into: what is read through one handle is one state.
-    const stamp = await stampOf(handle);
-    const known = recent.get(path);
-    const before = known?.stamp === stamp ? known.manifest.deref() : undefined;
-    if (before !== undefined) return before;
-    const manifest = parseManifest(await handle.readFile());
-    remember(path, stamp, manifest);
-    return manifest;
-  } finally {
-    await handle.close();
-  }
+async function readFrom(path: string, handle: FileHandle): Promise<Manifest | null> {
+  // A manifest is replaced, never written into: what is read through one handle is one state.
+  const stamp = await stampOf(handle);
+  const known = recent.get(path);
+  const before = known?.stamp === stamp ? known.manifest.deref() : undefined;
+  if (before !== undefined) return before;
+  const manifest = parseManifest(await handle.readFile());
+  remember(path, stamp, manifest);
+  return manifest;
 }
 
 async function stampOf(handle: FileHandle): Promise<string> {

@@ -1,0 +1,23 @@
+import { closeSync, constants } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { expect, it } from 'vitest';
+
+import { readNow, withOpen } from '../../../../src/lib/disk/read.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+it('has what was read, also where closing fails', async () => {
+  const file = join(await temporaryFolder(), 'a');
+  await writeFile(file, 'text');
+  const read = withOpen(file, constants.O_RDONLY, async (handle) => {
+    const text = await handle.readFile('utf8');
+    // Now the handle has nothing to close any more: EBADF.
+    closeSync(handle.fd);
+    return text;
+  });
+  expect(await read).toBe('text');
+  expect(readNow(file).toString()).toBe('text');
+  await expect(withOpen(`${file}b`, constants.O_RDONLY, (handle) => handle.stat())).rejects.toThrow('ENOENT');
+  expect(() => readNow(`${file}b`)).toThrow('ENOENT');
+});
