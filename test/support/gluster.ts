@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { onTestFinished } from 'vitest';
 
-import { temporaryFolder } from './temporary.ts';
+import { type AtEnd, temporaryFolder } from './temporary.ts';
 
 /** A machine as far as locks, caches and the network of the volume go: a mount of it. */
 export interface NetworkMachine {
@@ -17,6 +17,8 @@ export interface NetworkMachine {
   readonly answers: () => Promise<void>;
   /** Kills the program behind the mount, of which the server learns at once. */
   readonly kill: () => void;
+  /** Mounts the volume anew, after a kill. */
+  readonly remount: () => Promise<void>;
   /** Cuts the cable to the server, or repairs it. */
   readonly setCable: (state: 'up' | 'down') => void;
 }
@@ -63,22 +65,24 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
 /**
  * Starts a GlusterFS of its own. Server and machines have a network of their own each, with a cable between, and the server its own view
  * of processes and of the folders in which it keeps what it knows. So nothing of another one on this machine is touched or met, and a
- * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone when the running test is finished.
+ * cable can be cut: then nobody learns that a machine is gone, as where its power fails. All is gone at the end, by default when the
+ * running test is finished.
  * @param options of the volume, as `gluster volume set` takes them
  * @returns two machines that have the volume mounted
  */
 export async function startVolume(
   options: Readonly<Record<string, string>> = {},
+  atEnd: AtEnd = onTestFinished,
 ): Promise<readonly [NetworkMachine, NetworkMachine]> {
-  const root = await temporaryFolder();
-  const server = await startServer(join(root, 'server'));
+  const root = await temporaryFolder(atEnd);
+  const server = await startServer(join(root, 'server'), atEnd);
   const gluster = (...args: readonly string[]): void =>
     void inside(server, 'gluster', '--mode=script', 'volume', ...args);
   gluster('create', VOLUME, 'transport', 'tcp', `${SERVER}:${join(root, 'server/brick')}`, 'force');
   for (const [option, value] of Object.entries(options)) gluster('set', VOLUME, option, value);
   gluster('start', VOLUME);
   const machine = (index: number): Promise<NetworkMachine> =>
-    startMachine(server, index, join(root, `machine-${index}`));
+    startMachine({ server, index, folder: join(root, `machine-${index}`) }, atEnd);
   return [await machine(1), await machine(2)];
 }
 
@@ -88,13 +92,13 @@ function inside(server: number, ...command: readonly string[]): string {
 }
 
 /** @returns the id of its process */
-async function startServer(folder: string): Promise<number> {
+async function startServer(folder: string, atEnd: AtEnd): Promise<number> {
   await mkdir(folder);
   const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
   const unshare = spawn('unshare', [...own, 'sh', '-e', '-c', SERVER_SCRIPT, 'sh', folder], {
     stdio: 'ignore',
   });
-  endWithTest(unshare);
+  atEnd(() => end(unshare));
   const children = `/proc/${unshare.pid}/task/${unshare.pid}/children`;
   let server = 0;
   await until('starting glusterd', () => {
@@ -106,22 +110,24 @@ async function startServer(folder: string): Promise<number> {
   return server;
 }
 
-async function startMachine(server: number, index: number, folder: string): Promise<NetworkMachine> {
+interface Place {
+  /** The id of the server's process. */
+  readonly server: number;
+  /** From 1. */
+  readonly index: number;
+  readonly folder: string;
+}
+
+async function startMachine(place: Place, atEnd: AtEnd): Promise<NetworkMachine> {
+  const { server, folder } = place;
+  const cable = `cable${place.index}`;
   await mkdir(folder);
-  const before = (await stat(folder)).dev;
-  const client = spawn('unshare', ['--net', 'sh', '-e', '-c', CLIENT_SCRIPT, 'sh', `${folder}.log`, folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  endWithTest(client);
-  onTestFinished(() => void spawnSync('umount', ['--lazy', folder]));
-  const cable = `cable${index}`;
-  const ends = ['name', cable, 'netns', String(server), 'type', 'veth', 'peer', 'name', 'eth0'];
-  await until('making a network', () => readNetwork(client.pid ?? 0) !== readNetwork(process.pid));
-  demand('ip', 'link', 'add', ...ends, 'netns', String(client.pid));
-  inside(server, 'ip', 'addr', 'add', `10.77.${index}.1/24`, 'dev', cable);
-  inside(server, 'ip', 'link', 'set', cable, 'up');
-  client.stdin.write(`10.77.${index}.2/24 10.77.${index}.1\n`);
-  await until(`mounting ${folder}`, async () => (await stat(folder).catch(() => null))?.dev !== before);
+  let client = await mount(place, cable);
+  const unmount = async (): Promise<void> => {
+    await end(client);
+    spawnSync('umount', ['--lazy', folder]);
+  };
+  atEnd(unmount);
   return {
     folder,
     answers: () =>
@@ -132,8 +138,35 @@ async function startMachine(server: number, index: number, folder: string): Prom
         ),
       ),
     kill: () => void client.kill('SIGKILL'),
+    remount: async () => {
+      await unmount();
+      // The kernel removes it with the network of the process that had the other end, but not at once.
+      spawnSync('nsenter', ['--target', String(server), '--net', 'ip', 'link', 'delete', cable]);
+      client = await mount(place, cable);
+    },
     setCable: (state) => void inside(server, 'ip', 'link', 'set', cable, state),
   };
+}
+
+/** Mounts the volume in a network of its own, with a cable to the server. @returns the program behind the mount */
+async function mount({ server, index, folder }: Place, cable: string): Promise<ChildProcess> {
+  const before = (await stat(folder)).dev;
+  const client = spawn('unshare', ['--net', 'sh', '-e', '-c', CLIENT_SCRIPT, 'sh', `${folder}.log`, folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  try {
+    const ends = ['name', cable, 'netns', String(server), 'type', 'veth', 'peer', 'name', 'eth0'];
+    await until('making a network', () => readNetwork(client.pid ?? 0) !== readNetwork(process.pid));
+    demand('ip', 'link', 'add', ...ends, 'netns', String(client.pid));
+    inside(server, 'ip', 'addr', 'add', `10.77.${index}.1/24`, 'dev', cable);
+    inside(server, 'ip', 'link', 'set', cable, 'up');
+    client.stdin.write(`10.77.${index}.2/24 10.77.${index}.1\n`);
+    await until(`mounting ${folder}`, async () => (await stat(folder).catch(() => null))?.dev !== before);
+    return client;
+  } catch (error) {
+    await end(client);
+    throw error;
+  }
 }
 
 /** Tells the network of a process from those of others. */
@@ -141,10 +174,10 @@ function readNetwork(pid: number): string {
   return readlinkSync(`/proc/${pid}/ns/net`);
 }
 
-function endWithTest(child: ChildProcess): void {
+/** Kills a process, and waits until it is gone. */
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
+  child.kill('SIGKILL');
+  await ended;
 }

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+/** The program's main file. */
+export const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 /** What a program printed and how it ended. */
 export interface Ended {
@@ -25,7 +26,7 @@ export interface Running {
 }
 
 /** The machine's environment without settings of this program, and with those given. */
-function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+export function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('WORKBOOK_MIRROR_') && name !== 'CREDENTIALS_DIRECTORY',
   );

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-/** A folder that is gone when the running test is finished. */
-export async function temporaryFolder(): Promise<string> {
+/** Takes what is to be undone at an end, which is done in the opposite order. */
+export type AtEnd = (undo: () => Promise<void> | void) => void;
+
+/** A folder that is gone at the end, by default when the running test is finished. */
+export async function temporaryFolder(atEnd: AtEnd = onTestFinished): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  atEnd(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
