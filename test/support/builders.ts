@@ -190,7 +190,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     published: [],
     others: [],
     shard: null,
-    takenOver: new Set(),
+    takenOver: new Map(),
     records: new Map(),
     approvals: new Map(),
     unreadable: new Set(),

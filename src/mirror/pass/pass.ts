@@ -85,19 +85,20 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
 
 /** The targets here that other instances have verified on disks of their own. What is not known of is kept. */
 async function takenOverFrom(
-  { store: { shard }, state, emit }: PlanContext,
+  { store: { shard, id: here }, state, emit }: PlanContext,
   { repositories }: Listing,
   published: readonly Published[],
-): Promise<ReadonlySet<string>> {
-  if (shard === null) return new Set();
+): Promise<ReadonlyMap<string, number>> {
+  if (shard === null) return new Map();
   const listed = new Set(repositories.map(({ id }) => id));
   const moved = published.filter(({ repository: { id } }) => listed.has(id) && !owns(shard, id));
   const owners = new Set(moved.map(({ repository }) => ownerOf(repository.id, shard.count)));
-  const verified = new Set<string>();
+  const verified = new Map<string, number>();
   for (const index of owners) {
     const owner = { index, count: shard.count };
-    const keys = await tolerateStateFailure(emit, () => state.verifiedElsewhere(owner), new Set<string>());
-    for (const key of keys) verified.add(key);
+    const ask = (): Promise<ReadonlyMap<string, number>> => state.verifiedElsewhere(owner, here);
+    const found = await tolerateStateFailure(emit, ask, new Map<string, number>());
+    for (const [key, toldAtMs] of found) verified.set(key, toldAtMs);
   }
   return verified;
 }
@@ -112,7 +113,7 @@ function ownRetries(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
-  readonly store: Pick<MirrorStore, 'shard' | 'inventory' | 'approvals' | 'retries'>;
+  readonly store: Pick<MirrorStore, 'shard' | 'id' | 'inventory' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records' | 'verifiedElsewhere'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;

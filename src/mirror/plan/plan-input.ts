@@ -28,8 +28,11 @@ export interface PlanInput {
   readonly others: readonly OtherTree[];
   /** The share of this instance; null where it mirrors all repositories. */
   readonly shard: Shard | null;
-  /** The targets, by {@link targetKey}, that other instances mirror now and have verified on disks of their own. */
-  readonly takenOver: ReadonlySet<string>;
+  /**
+   * The targets, by {@link targetKey}, that other instances mirror now and have verified on disks of their own, each with when that
+   * instance last told of itself. Milliseconds since the epoch.
+   */
+  readonly takenOver: ReadonlyMap<string, number>;
   /** Paths whose manifest cannot be read just now. */
   readonly unreadable: ReadonlySet<string>;
   /** By {@link targetKey}. */

@@ -91,8 +91,11 @@ function decideMoved(candidate: Candidate, record: TargetRecord, input: PlanFact
   const { approvals, takenOver } = input;
   if (isRestored(candidate.published, record, approvals)) return holdRestored(candidate, input);
   const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
-  const mayGo =
-    takenOver.has(targetKey(candidate.target)) || isApproved(approvals, candidate.target, guarded);
+  const toldAtMs = takenOver.get(targetKey(candidate.target)) ?? 0;
+  const { held } = record;
+  // What was told before it was found to have moved may be of disks that are no more, as where a backup was restored.
+  const isTold = held?.subject === 'moved' && toldAtMs > held.sinceMs;
+  const mayGo = isTold || isApproved(approvals, candidate.target, guarded);
   return mayGo
     ? { ...common(candidate), moveFrom: null, kind: 'retire', reason: 'moved' }
     : { ...hold(candidate, 'moved'), moveFrom: null, guarded };

@@ -13,14 +13,18 @@ export interface Shares {
   readonly save: (report: ShareReport) => Promise<void>;
   /** The reports of all; those that cannot be understood count as none. */
   readonly read: () => Promise<readonly ShareReport[]>;
-  /** The targets, by `targetKey`, that an instance has published and verified. */
-  readonly verifiedBy: (owner: Shard) => Promise<ReadonlySet<string>>;
+  /**
+   * The targets, by `targetKey`, that an instance has published and verified, each with when that instance last told of itself, in
+   * milliseconds since the epoch.
+   * @param here the id of this instance's directory: what was done in that is no other copy
+   */
+  readonly verifiedBy: (owner: Shard, here: string) => Promise<ReadonlyMap<string, number>>;
 }
 
 const NOBODY: Shares = {
   save: () => Promise.resolve(),
   read: () => Promise.resolve([]),
-  verifiedBy: () => Promise.resolve(new Set()),
+  verifiedBy: () => Promise.resolve(new Map()),
 };
 
 /** The namespace of an instance's records, for who shares a directory with others. */
@@ -53,14 +57,16 @@ export function createShares(
     save: async (report) => {
       await (await opened).set(`${report.directoryId} ${report.index}`, report);
     },
-    verifiedBy: async (owner) => {
-      const verified = new Set<string>();
-      for (const { index, count, directoryId } of await read()) {
-        if (index !== owner.index || count !== owner.count) continue;
+    verifiedBy: async (owner, here) => {
+      const verified = new Map<string, number>();
+      for (const { index, count, directoryId, writtenAtMs } of await read()) {
+        if (index !== owner.index || count !== owner.count || directoryId === here) continue;
         for (const value of await valuesOf(await open(`${stateIdOf(directoryId, owner)}-targets`))) {
           const { data } = recordSchema.safeParse(value);
           const isThere = data !== undefined && data.tree !== null && data.verifiedAtMs !== null;
-          if (isThere) verified.add(targetKey(data.target));
+          if (!isThere) continue;
+          const key = targetKey(data.target);
+          verified.set(key, Math.max(writtenAtMs, verified.get(key) ?? 0));
         }
       }
       return verified;

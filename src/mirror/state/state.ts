@@ -103,8 +103,8 @@ export async function openState(options: StateOptions) {
     saveShare: (report: ShareReport) => attempt(() => shares.save(report)),
     /** How instances said that they stand; none from an embedded store, which no other one reads. */
     shares: () => attempt(shares.read),
-    /** The targets, by `targetKey`, that the instance with a share has verified, where it goes by the same count. */
-    verifiedElsewhere: (owner: Shard) => attempt(() => shares.verifiedBy(owner)),
+    /** See `Shares`. */
+    verifiedElsewhere: (owner: Shard, here: string) => attempt(() => shares.verifiedBy(owner, here)),
     installation: installation.read,
     saveInstallation: (found: Installation) => installation.write(found),
     close: () => inTime(() => backend.close()).catch(options.onError),
