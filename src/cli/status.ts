@@ -10,6 +10,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
+import { otherInstances } from '../mirror/store/shards/other-instances.ts';
 import { isLeftAlone, isWell, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
@@ -36,6 +37,8 @@ interface StatusReport {
   readonly maxStalenessMs: number;
   /** The share of this instance, among several; null where it mirrors all repositories. */
   readonly shard: Shard | null;
+  /** Whether other instances work, or worked, in the directory. */
+  readonly hasOthers: boolean;
   readonly lastPass: StoredPass | null;
   /** The process that has, or had, the lock of the directory; null where it is unknown. */
   readonly holder: LockHolder | null;
@@ -63,6 +66,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       nowMs,
       maxStalenessMs,
       shard: store.shard,
+      hasOthers: (await otherInstances(store.layout)).some(({ shardIndex }) => shardIndex !== null),
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
       leases: await store.leases(),
@@ -124,6 +128,9 @@ export function describeStatus(report: StatusReport): TerminalText {
   const head = linesOf(
     report.shard !== null &&
       `Share ${report.shard.index} of ${report.shard.count}: \`${ownCommand('status --all')}\` speaks of the whole.`,
+    report.shard === null &&
+      report.hasOthers &&
+      `! Instances with shares work here: \`${ownCommand('status --all')}\` speaks of them, and the setting shard, such as --shard 2/5, of one.`,
     describeLastPass(report, ago),
     describeHolder(report, ago),
     targets.length > 0 && describeCounts(targets),

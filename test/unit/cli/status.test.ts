@@ -15,6 +15,7 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     nowMs: 10,
     maxStalenessMs: 1000,
     shard: null,
+    hasOthers: false,
     lastPass: null,
     holder: null,
     leases: [],
@@ -34,6 +35,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
       nowMs: 1_000_000,
       maxStalenessMs: 1000,
       shard: null,
+      hasOthers: false,
       lastPass: {
         trigger: 'schedule',
         startedAtMs: 0,
