@@ -7,7 +7,9 @@ import { counted, roughDuration } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import { ownerOf } from '../mirror/plan/shard.ts';
 import { judgeWhole, type ShareStatus, type WholeStatus } from '../mirror/plan/whole.ts';
+import { readStore } from '../mirror/store/read-store.ts';
 import { readShareReports } from '../mirror/store/shards/share-reports.ts';
 import { linesOf, type Outcome, table, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -23,26 +25,48 @@ export async function runStatusAll(command: Command): Promise<Outcome> {
   };
 }
 
+/** The whole, and what of it nobody looks after. */
+interface WholeReport extends WholeStatus {
+  /** The targets in the directory whose instance is gone, or never was there; none where the instances have disks of their own. */
+  readonly unattended: readonly string[];
+}
+
 /**
  * Reads how all shares stand: from the directory, which they may share, and from a remote state.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `directory.unusable`, `state.unavailable`
  */
-export async function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): Promise<WholeStatus> {
+export async function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): Promise<WholeReport> {
   await refuseMissing(settings.directory);
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const here = await readShareReports(store.layout);
     const elsewhere = await tolerateStateFailure(tellEvent, state.shares, []);
-    return judgeWhole([...here, ...elsewhere], nowMs);
+    const whole = judgeWhole([...here, ...elsewhere], nowMs);
+    return { ...whole, unattended: here.length === 0 ? [] : await unattendedIn(settings.directory, whole) };
   } finally {
     await state.close();
   }
 }
 
+/** The targets in a directory that several instances share of which nobody works for the share; sorted. */
+async function unattendedIn(directory: string, { count, shares }: WholeStatus): Promise<string[]> {
+  const left = new Set(
+    shares.flatMap(({ index, state }) => (state === 'silent' || state === 'missing' ? [index] : [])),
+  );
+  if (left.size === 0) return [];
+  // Read as by one that has all of it: nobody remembers the trees of all.
+  const { published } = await (await readStore(directory)).inventory();
+  return published.flatMap(({ path, repository }) => (left.has(ownerOf(repository.id, count)) ? [path] : []));
+}
+
+/** So many targets are shown; `--json` has all. */
+const TARGETS_SHOWN = 100;
+
 /** The whole, for a person. */
-export function describeWhole(whole: WholeStatus, nowMs: number): TerminalText {
-  const { count, shares, disagreeing } = whole;
+export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
+  const { count, shares, disagreeing, unattended } = whole;
+  const more = unattended.length - TARGETS_SHOWN;
   if (count === 0)
     return say`No instance with a share is known here: the setting shard makes one, such as 2/5.`;
   const ago = (timeMs: number | null): string =>
@@ -67,6 +91,12 @@ export function describeWhole(whole: WholeStatus, nowMs: number): TerminalText {
       ),
     ),
     '',
+    ...linesOf(
+      unattended.length > 0 && 'Nobody verifies:',
+      unattended.slice(0, TARGETS_SHOWN).map((target) => `  ${target}`),
+      more > 0 && `  and ${more} more: --json has all`,
+      unattended.length > 0 && '',
+    ),
     table(['SHARE', 'STATE', 'HOST', 'LAST PASS', 'TARGETS', 'NOT WELL', 'OLDEST VERIFIED'], rows),
   ]);
 }

@@ -2,7 +2,7 @@ import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TargetStatus } from '../../mirror/plan/target-status.ts';
-import type { Liveness, Readiness } from '../status/readiness.ts';
+import type { Liveness } from '../status/readiness.ts';
 import type { DaemonReport } from '../status/report.ts';
 import type { StatusReport } from './status-schema.ts';
 
@@ -24,9 +24,10 @@ export function livenessReply({ isAlive, state, silentMs }: Liveness): Reply {
  * @param mayName whether the names of targets may be told
  */
 export function readinessReply(
-  { isReady, isListed, selectsNothing, notReady }: Readiness,
+  { readiness, shard }: Pick<DaemonReport, 'readiness' | 'shard'>,
   mayName: boolean,
 ): Reply {
+  const { isReady, isListed, selectsNothing, notReady } = readiness;
   const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
@@ -34,6 +35,7 @@ export function readinessReply(
   }));
   const body = json({
     ready: isReady,
+    ...(shard === null ? {} : { shard }),
     listed: isListed,
     ...(selectsNothing ? { selectsNothing } : {}),
     notReadyCount: notReady.length,

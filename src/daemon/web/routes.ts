@@ -66,10 +66,7 @@ export function createRoutes(
     ['/api/schema', fixed(packableBody('application/schema+json', schema, schema))],
     // Without a look at the disk, which may hang or be slow.
     ['/healthz', { isPublic: true, reply: () => livenessReply(liveness()) }],
-    [
-      '/readyz',
-      { isPublic: true, reply: fromReport(({ readiness }, mayName) => readinessReply(readiness, mayName)) },
-    ],
+    ['/readyz', { isPublic: true, reply: fromReport(readinessReply) }],
     ['/metrics', { isPublic: false, reply: fromReport(async (report) => found(await metrics(report))) }],
     ['/api/status', { isPublic: false, reply: fromReport((report) => found(status(report))) }],
   ]);
