@@ -37,8 +37,8 @@ export async function identify(
   if (knownId === null && !(await isShared(layout)))
     await usable(layout.root, () => removeUnlinkedTrees(layout));
   const noted = await usable(layout.root, () => readDriftNote(layout));
-  const { published } = await inventory.read();
-  const suspects = knownId === null ? published : await notedElsewhere(layout, published);
+  const suspects =
+    knownId === null ? (await inventory.read()).published : await notedElsewhere(layout, inventory);
   const found = suspects.length === 0 ? [] : await findAllDrifted(context, suspects, onScanned);
   const drifted = new DriftedTrees(layout, context.checkDirectory, [...noted, ...found]);
   await usable(layout.root, () => writeDriftNote(layout, drifted.paths()));
@@ -48,10 +48,12 @@ export async function identify(
 /** The trees of this instance that others noted as changed, which may have mirrored them before. */
 async function notedElsewhere(
   layout: DirectoryLayout,
-  published: readonly Published[],
+  inventory: Inventory,
 ): Promise<readonly Published[]> {
   const noted = new Set<string>();
   for (const other of await otherInstances(layout))
     for (const path of await usable(layout.root, () => readDriftNote(other))) noted.add(path);
-  return published.filter(({ path }) => noted.has(path));
+  // Without what is remembered of trees, which comes later, all manifests are read for it.
+  if (noted.size === 0) return [];
+  return (await inventory.read()).published.filter(({ path }) => noted.has(path));
 }
