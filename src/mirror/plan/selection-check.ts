@@ -1,7 +1,7 @@
 import type { Action } from './actions.ts';
 import { likely } from '../../lib/text/nearest.ts';
 import type { Listing } from '../upstream/listing.ts';
-import { owns, type Shard } from './shard.ts';
+import { ownRepositories, type Shard } from './shard.ts';
 import type { Selection } from './targets.ts';
 
 /** Of so many names the nearest is looked for. */
@@ -45,8 +45,7 @@ export function checkSelection(
   shard: Shard | null,
 ): SelectionCheck {
   const selected = plan.filter(({ reason }) => reason !== 'not-selected').length;
-  const own = shard === null ? repositories : repositories.filter(({ id }) => owns(shard, id));
-  const counts = { repositories: own.length, selected };
+  const counts = { repositories: ownRepositories(repositories, shard).length, selected };
   if (repositories.length === 0 || !repositoriesComplete) return { ...counts, unmatched: [] };
   // Which branches there are elsewhere, an instance with a share does not know.
   const hasBranchPatterns = shard === null && patterns.some((each) => each.of === 'branch');

@@ -90,6 +90,14 @@ export function owns(shard: Shard | null, repositoryId: string): boolean {
   return shard === null || ownerOf(repositoryId, shard.count) === shard.index;
 }
 
+/** The repositories of a share, or all where there is none. */
+export function ownRepositories<R extends { readonly id: string }>(
+  repositories: readonly R[],
+  shard: Shard | null,
+): readonly R[] {
+  return shard === null ? repositories : repositories.filter(({ id }) => owns(shard, id));
+}
+
 /** Mixes the bits of a 32-bit number: the finalizer of MurmurHash3 (Appleby), a bijection in which every bit depends on all. */
 function mix(value: number): number {
   let mixed = value;

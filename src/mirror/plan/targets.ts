@@ -4,9 +4,9 @@ import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
 import { RepositoryRows, type RowGroups } from './fingerprint.ts';
 import type { PlanInput } from './plan-input.ts';
-import { owns, type Shard } from './shard.ts';
+import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
-import { HEAD_BRANCH, targetKey, type Listing, type Repository, type TargetId } from '../upstream/listing.ts';
+import { HEAD_BRANCH, targetKey, type Repository, type TargetId } from '../upstream/listing.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
 export interface Published {
@@ -140,7 +140,7 @@ export function findCandidates(
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
   const othersByPath = new Map(others.map((tree) => [tree.path, tree]));
   const rowsByRepository = listing.workbooks === null ? null : groups.of(listing.workbooks);
-  const candidates = ownRepositories(listing, shard).flatMap((repository) =>
+  const candidates = ownRepositories(listing.repositories, shard).flatMap((repository) =>
     candidatesOf(repository, {
       path: paths.get(repository.id) ?? repository.id,
       trees: treesByRepository.get(repository.id) ?? [],
@@ -168,11 +168,6 @@ export function findCandidates(
       return isMoved ? Object.assign(candidate, { listed: repository, moved: true }) : candidate;
     }),
   ];
-}
-
-/** The repositories of this instance's share, each of which it mirrors with all its branches. */
-function ownRepositories({ repositories }: Listing, shard: Shard | null): readonly Repository[] {
-  return shard === null ? repositories : repositories.filter(({ id }) => owns(shard, id));
 }
 
 /** The places of all trees, in the same order whoever decides: then names that meet get the same mark everywhere. */

@@ -46,10 +46,7 @@ export async function identify(
 }
 
 /** The trees of this instance that others noted as changed, which may have mirrored them before. */
-async function notedElsewhere(
-  layout: DirectoryLayout,
-  inventory: Inventory,
-): Promise<readonly Published[]> {
+async function notedElsewhere(layout: DirectoryLayout, inventory: Inventory): Promise<readonly Published[]> {
   const noted = new Set<string>();
   for (const other of await otherInstances(layout))
     for (const path of await usable(layout.root, () => readDriftNote(other))) noted.add(path);

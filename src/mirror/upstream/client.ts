@@ -102,9 +102,12 @@ function rememberedWants(shard: Shard | null): (repositories: readonly Repositor
 /** Rows that name no listed repository are wanted, too: they are reported. */
 function wantsOf(shard: Shard | null, repositories: readonly Repository[]): WantsRepository {
   if (shard === null) return () => true;
-  const namesOf = (isOwn: boolean): Set<string> =>
-    new Set(repositories.flatMap(({ id, fullName }) => (owns(shard, id) === isOwn ? [id, fullName] : [])));
-  const [own, theirs] = [namesOf(true), namesOf(false)];
+  const own = new Set<string>();
+  const theirs = new Set<string>();
+  for (const { id, fullName } of repositories) {
+    const names = owns(shard, id) ? own : theirs;
+    names.add(id).add(fullName);
+  }
   return (name) => own.has(name) || !theirs.has(name);
 }
 
