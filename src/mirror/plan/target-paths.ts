@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
 import type { Repository } from '../upstream/listing.ts';
+import type { OtherTree } from './targets.ts';
 
 /** A tree below `mirror/`, and whose it is. */
 export interface OccupiedPath {
@@ -12,6 +13,26 @@ export interface OccupiedPath {
   readonly path: string;
   /** The branch's segment below it. */
   readonly segment: string;
+}
+
+/**
+ * Lists the places of all trees in an order that every instance computes alike, so that names that meet get the same mark whoever
+ * decides. A tree in its proper place comes before others: a copy that someone made is no reason to move.
+ */
+export function placesOf(trees: readonly OtherTree[]): OccupiedPath[] {
+  const inOrder = [...trees].sort((a, b) => byCodeUnits(a.path, b.path));
+  const { home = [], away = [] } = Object.groupBy(inOrder, (tree) => (isAtHome(tree) ? 'home' : 'away'));
+  return [...home, ...away].map(({ path, repositoryId, fullName }) => ({
+    repositoryId,
+    fullName,
+    path: parentPath(path),
+    segment: lastSegment(path),
+  }));
+}
+
+/** Whether a tree stands where its repository's full name and its branch put it. */
+function isAtHome({ path, fullName, branch }: OtherTree): boolean {
+  return path === `${repositoryPath(fullName)}/${encodeSegment(branch)}`;
 }
 
 /** By code units, which are the order of times that are written alike: loading the rules of a locale takes 2 MB. */
@@ -168,4 +189,14 @@ export class BranchSegments {
     this.inUse.add(foldName(segment));
     return segment;
   }
+}
+
+/** The repository's part of a target's path. */
+export function parentPath(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
+}
+
+/** The branch's part of a target's path. */
+export function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }

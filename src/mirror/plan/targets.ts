@@ -1,11 +1,10 @@
 import { crc32 } from 'node:zlib';
 
-import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
-import { byCodeUnits } from '../store/manifest.ts';
+import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import { RepositoryRows, type RowGroups } from './fingerprint.ts';
 import type { PlanInput } from './plan-input.ts';
 import { ownRepositories, owns } from './shard.ts';
-import { assignRepositoryPaths, BranchSegments, type OccupiedPath } from './target-paths.ts';
+import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
 import { HEAD_BRANCH, targetKey, type Repository, type TargetId } from '../upstream/listing.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
@@ -134,8 +133,7 @@ export function findCandidates(
   { listing, published, others, shard, policy: { selection } }: CandidateFacts,
   groups: RowGroups,
 ): Candidate[] {
-  const occupied = placesOf(published, others);
-  const paths = assignRepositoryPaths(listing.repositories, occupied);
+  const paths = assignRepositoryPaths(listing.repositories, placesOf([...published.map(placed), ...others]));
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
   const othersByPath = new Map(others.map((tree) => [tree.path, tree]));
@@ -170,23 +168,9 @@ export function findCandidates(
   ];
 }
 
-/** The places of all trees, in the same order whoever decides: then names that meet get the same mark everywhere. */
-function placesOf(published: readonly Published[], others: readonly OtherTree[]): OccupiedPath[] {
-  const own = published.map(({ path, repository: { id, fullName }, branch }): OtherTree => ({
-    path,
-    repositoryId: id,
-    fullName,
-    branch,
-  }));
-  const all = others.length === 0 ? own : [...own, ...others].sort((a, b) => byCodeUnits(a.path, b.path));
-  // Of two trees of one repository the one in its proper place comes first: a copy that someone made is no reason to move.
-  const { home = [], away = [] } = Object.groupBy(all, (tree) => (isAtHome(tree) ? 'home' : 'away'));
-  return [...home, ...away].map(({ path, repositoryId, fullName }) => ({
-    repositoryId,
-    fullName,
-    path: parentPath(path),
-    segment: lastSegment(path),
-  }));
+/** As much of a tree of this instance as others know of it. */
+function placed({ path, repository, branch }: Published): OtherTree {
+  return { path, repositoryId: repository.id, fullName: repository.fullName, branch };
 }
 
 interface RepositoryContext {
@@ -274,11 +258,6 @@ function goneCandidate(
   };
 }
 
-/** Whether a tree stands where its repository's full name and its branch put it. */
-function isAtHome({ path, fullName, branch }: OtherTree): boolean {
-  return path === `${repositoryPath(fullName)}/${encodeSegment(branch)}`;
-}
-
 /** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */
 function chooseTrees(trees: readonly Published[], assignedPath: string): Map<string, Published> {
   const rank = (tree: Published): number =>
@@ -306,12 +285,4 @@ function duplicatesOf(
     .map((tree) =>
       Object.assign(goneCandidate(tree, null, selection), { listed: repository, duplicate: true }),
     );
-}
-
-function parentPath(path: string): string {
-  return path.slice(0, path.lastIndexOf('/'));
-}
-
-function lastSegment(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
 }
