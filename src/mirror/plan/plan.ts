@@ -1,5 +1,6 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
 import { RowGroups } from './fingerprint.ts';
+import { fullCheckDueMs, latestUntil } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
@@ -211,14 +212,6 @@ function isCheckDue(
   return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
 }
 
-/** The latest of some times that lies not in the future: a clock that was ahead proves nothing. 0 when there is none. */
-function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
-  return timesMs.reduce<number>(
-    (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
-    0,
-  );
-}
-
 function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {
   return {
     ...common(candidate),
@@ -287,16 +280,4 @@ function common(candidate: Candidate): Omit<ActionOf<never, never>, 'kind' | 're
 
 function digestOf({ rows, target, published }: Candidate): string | null {
   return rows?.digest(target.branch, published?.borrowed) ?? null;
-}
-
-/**
- * When a target is next compared whole: between half and the whole of the period after the last time, spread by target
- * and time so that targets that were mirrored together are not checked together. Milliseconds since the epoch.
- */
-export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckMs: number): number {
-  let hash = 0x811c9dc5;
-  for (const character of `${targetKey(target)}\n${checkedAtMs}`) {
-    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
-  }
-  return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
 }

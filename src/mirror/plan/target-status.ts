@@ -1,5 +1,5 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
-import { fullCheckDueMs } from './plan.ts';
+import { fullCheckDueMs } from './full-check.ts';
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import { aboutTree, emptyRecord, type Failure, type Held, type TargetRecord } from './record.ts';
 import { targetKey } from '../upstream/listing.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { fullCheckDueMs } from '../../../../src/mirror/plan/plan.ts';
+import { fullCheckDueMs } from '../../../../src/mirror/plan/full-check.ts';
 import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import {
   type StatusPolicy,
