@@ -8,6 +8,7 @@ import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import { readManifest } from '../manifest-file.ts';
 import { isLinkedTo, linkText, treeAt, treeNameOf } from '../published-tree.ts';
 import { removeTree } from '../unlinked-trees.ts';
+import { exists, renameIfThere, renameInto, takePlace } from './renames.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 
 /** Everything that is needed to carry out an intent, during a publish or in recovery. */
@@ -220,36 +221,6 @@ async function renameFiles(staged: string, published: string, removed: readonly 
   }
 }
 
-/** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
-const RENAME_TRIES = 10;
-
-/** Renames where the source exists, making the destination's folders where they are missing. */
-async function renameIfThere(from: string, to: string): Promise<boolean> {
-  for (let tries = 1; ; tries += 1) {
-    const isRenamed = await unlessMissing(rename(from, to).then(() => true));
-    if (isRenamed !== null) return true;
-    if (tries === RENAME_TRIES || !(await exists(from))) return false;
-    await makeFolders(dirname(to));
-  }
-}
-
-/** As {@link renameIfThere}, of what must be there. */
-async function renameInto(from: string, to: string): Promise<void> {
-  await makeFolders(dirname(to));
-  if (!(await renameIfThere(from, to))) await rename(from, to);
-}
-
-/** Renames a file to where someone may have put a folder. */
-async function takePlace(from: string, to: string): Promise<void> {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (systemCode(error) !== 'EISDIR') throw error;
-    await rm(to, { recursive: true });
-    await rename(from, to);
-  }
-}
-
 /** The file is gone already, or a folder stands in its place, or a file where its folder was: an earlier try did it. */
 function ignoreDone(error: unknown): void {
   const code = systemCode(error);
@@ -303,8 +274,4 @@ async function linkIn(stage: string): Promise<string | null> {
 
 async function inodeOf(path: string): Promise<number | undefined> {
   return (await unlessMissing(lstat(path)))?.ino;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await unlessMissing(lstat(path))) !== null;
 }

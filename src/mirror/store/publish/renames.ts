@@ -1,0 +1,40 @@
+import { lstat, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { makeFolders } from '../../../lib/disk/durable.ts';
+import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+
+/** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
+const RENAME_TRIES = 10;
+
+/** Renames where the source exists, making the destination's folders where they are missing. */
+export async function renameIfThere(from: string, to: string): Promise<boolean> {
+  for (let tries = 1; ; tries += 1) {
+    const isRenamed = await unlessMissing(rename(from, to).then(() => true));
+    if (isRenamed !== null) return true;
+    if (tries === RENAME_TRIES || !(await exists(from))) return false;
+    await makeFolders(dirname(to));
+  }
+}
+
+/** As {@link renameIfThere}, of what must be there. */
+export async function renameInto(from: string, to: string): Promise<void> {
+  await makeFolders(dirname(to));
+  if (!(await renameIfThere(from, to))) await rename(from, to);
+}
+
+/** Renames a file to where someone may have put a folder. */
+export async function takePlace(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (systemCode(error) !== 'EISDIR') throw error;
+    await rm(to, { recursive: true });
+    await rename(from, to);
+  }
+}
+
+/** Whether anything stands at a path, be it a link that leads nowhere. @throws system errors */
+export async function exists(path: string): Promise<boolean> {
+  return (await unlessMissing(lstat(path))) !== null;
+}
