@@ -1,5 +1,7 @@
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+
+import { systemCode, unlessMissingNow } from '../errors/disk-errors.ts';
 
 /**
  * Opens a file, and closes it after the work, whatever that says: it tells of what was written (close(2)). On GlusterFS it fails with ENOENT
@@ -30,5 +32,24 @@ export function readNow(path: string): Buffer {
     } catch {
       // As above.
     }
+  }
+}
+
+/**
+ * What stands at a path, be it a link; null where nothing does. Everything else waits: a call that waits for a thread costs many times
+ * what the look itself does.
+ * @throws system errors but those of what is not there
+ */
+export function statsNow(path: string): Stats | null {
+  return unlessMissingNow(() => lstatSync(path, { throwIfNoEntry: false }) ?? null);
+}
+
+/** The text of a link; null where none stands at the path (EINVAL, readlink(2)). @throws other system errors */
+export function linkNow(path: string): string | null {
+  try {
+    return unlessMissingNow(() => readlinkSync(path));
+  } catch (error) {
+    if (systemCode(error) === 'EINVAL') return null;
+    throw error;
   }
 }

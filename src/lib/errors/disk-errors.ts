@@ -38,13 +38,28 @@ export async function onDisk<T>(doing: string, operation: () => Promise<T>): Pro
   }
 }
 
+/** Whether an operation failed as a path does not exist. */
+export function isMissing(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
 /** Gives null where a path does not exist, and throws everything else. */
 export async function unlessMissing<T>(operation: Promise<T>): Promise<T | null> {
   try {
     return await operation;
   } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** As {@link unlessMissing}, of an operation that everything else waits for. */
+export function unlessMissingNow<T>(operation: () => T): T | null {
+  try {
+    return operation();
+  } catch (error) {
+    if (isMissing(error)) return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 
-import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 import { StoppedError } from './failures.ts';
 import { WALKED_KINDS, type Walked, type WalkRequest } from './tasks.ts';
 
@@ -55,11 +55,6 @@ function lookAt(tree: string, path: string, columns: Columns): Stats | null {
     if (!isMissing(error)) columns.problem(path, error);
     return null;
   }
-}
-
-function isMissing(error: unknown): boolean {
-  const code = systemCode(error);
-  return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
 /** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import { readdirSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 
 import { byCodeUnits, type Manifest } from './manifest.ts';
@@ -9,8 +9,8 @@ import {
   type RememberedTree,
   type TreeSummary,
 } from '../plan/targets.ts';
-import { readNow } from '../../lib/disk/read.ts';
-import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { readNow, statsNow } from '../../lib/disk/read.ts';
+import { onDisk, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { type TreePlace, treeAt } from './published-tree.ts';
 import { parseManifest } from './manifest-text.ts';
@@ -128,11 +128,11 @@ function lookAt(
   isJudged: boolean,
 ): KnownManifest | null {
   const file = manifestPath(layout, path);
-  const stats = statsOf(file);
+  const stats = statsNow(file);
   if (stats === null) return null;
   const stamp = stampOf(stats);
   if (known?.stamp === stamp && (isJudged || isStillSo(known, isOwn))) return known;
-  const text = unlessGone(() => readNow(file));
+  const text = unlessMissingNow(() => readNow(file));
   const manifest = text === null ? null : parseManifest(text);
   if (manifest === null) return { stamp, tree: null, other: null };
   const { repository, branch } = manifest;
@@ -162,7 +162,9 @@ export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> 
     const folders = [''];
     await forEachInSlices(folders, (folder) => {
       // A folder that is empty after a target has moved is removed at any time.
-      const entries = unlessGone(() => readdirSync(`${layout.manifests}/${folder}`, { withFileTypes: true }));
+      const entries = unlessMissingNow(() =>
+        readdirSync(`${layout.manifests}/${folder}`, { withFileTypes: true }),
+      );
       for (const entry of entries ?? []) {
         if (entry.isDirectory()) folders.push(`${folder}${entry.name}/`);
         else if (entry.isFile() && entry.name.endsWith('.json'))
@@ -185,21 +187,6 @@ function stampOf({ ino, size, mtimeMs, ctimeMs }: Stats): string {
 
 function hasTree({ kind }: TreePlace): boolean {
   return kind === 'folder' || kind === 'link';
-}
-
-function statsOf(path: string): Stats | null {
-  return unlessGone(() => lstatSync(path, { throwIfNoEntry: false }) ?? null);
-}
-
-/** Gives null where a path does not exist, and throws everything else. */
-function unlessGone<T>(operation: () => T): T | null {
-  try {
-    return operation();
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
-    throw error;
-  }
 }
 
 function summaryOf(manifest: Manifest, path: string): TreeSummary {

@@ -1,7 +1,6 @@
-import { lstatSync, readlinkSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { linkNow, statsNow } from '../../lib/disk/read.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
 /** What stands where readers look for a target's tree. */
@@ -56,11 +55,11 @@ function treeNameIn(path: string, text: string): string | null {
  */
 export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   const place = treePath(layout, path);
-  const stats = statsOf(place);
+  const stats = statsNow(place);
   if (stats === null) return { kind: 'gone' };
   if (stats.isDirectory()) return { kind: 'folder' };
   if (!stats.isSymbolicLink()) return { kind: 'other' };
-  const name = treeNameIn(path, unlessGone(() => readlinkSync(place)) ?? '');
+  const name = treeNameIn(path, linkNow(place) ?? '');
   if (name === null) return { kind: 'other' };
   const tree = linkedTree(layout, name);
   const isThere = [layout.trees, dirname(tree), tree].every(isFolder);
@@ -94,20 +93,5 @@ export function wayToTree(layout: DirectoryLayout, path: string): readonly strin
 }
 
 function isFolder(path: string): boolean {
-  return statsOf(path)?.isDirectory() === true;
-}
-
-/** Blocks, as a call that waits for a thread costs many times what the look itself does. */
-function statsOf(path: string): Stats | null {
-  return unlessGone(() => lstatSync(path, { throwIfNoEntry: false }) ?? null);
-}
-
-function unlessGone<T>(operation: () => T): T | null {
-  try {
-    return operation();
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') return null;
-    throw error;
-  }
+  return statsNow(path)?.isDirectory() === true;
 }

@@ -1,7 +1,8 @@
-import { lstat, readdir, readlink, rm } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { linkNow } from '../../lib/disk/read.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { manifestPaths } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { refuseLinks } from './links.ts';
@@ -121,7 +122,7 @@ async function treeNames({ trees }: DirectoryLayout): Promise<string[]> {
   return names.filter(isTreeName);
 }
 
-/** The names at the ends of all links below `mirror/`, whoever made them. */
+/** The last part of the text of every link below `mirror/`: of the program's own, the name of the tree that it leads to. */
 export async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   const folders = [mirror];
@@ -129,18 +130,8 @@ export async function linkedNames({ mirror }: DirectoryLayout): Promise<Readonly
     for (const entry of (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? []) {
       const place = join(folder, entry.name);
       if (entry.isDirectory()) folders.push(place);
-      else if (entry.isSymbolicLink()) names.add(basename(await textOf(place)));
+      else if (entry.isSymbolicLink()) names.add(basename(linkNow(place) ?? ''));
     }
   }
   return names;
-}
-
-/** The text of a link; empty where none is there any more. */
-async function textOf(link: string): Promise<string> {
-  try {
-    return (await unlessMissing(readlink(link))) ?? '';
-  } catch (error) {
-    if (systemCode(error) === 'EINVAL') return '';
-    throw error;
-  }
 }

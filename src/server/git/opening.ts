@@ -1,7 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { isMissing } from '../../lib/errors/disk-errors.ts';
 import { clearAway, keepExact } from './bare.ts';
 import { settleAfterCrash } from './refs.ts';
 import { Git } from './git.ts';
@@ -46,9 +46,8 @@ export async function prepareShelf(
       const error = await prepare(git, repository, gitDirectoryIn(shelf, repository.id));
       if (error === null) return;
       const { id, source, cloned } = repository;
-      const code = systemCode(error);
       // What is fetched from elsewhere can be had again.
-      const isGone = source !== null && (code === 'ENOENT' || code === 'ENOTDIR');
+      const isGone = source !== null && isMissing(error);
       if (!isGone || cloned) onEvent({ kind: 'unusable', repository, error });
       if (isGone && cloned) await index.markDamaged(id);
     }),

@@ -3,7 +3,7 @@ import { constants, type FileHandle, lstat, open } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isMissing, onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { type Lease, LONGEST_LEASE_MS } from './lease.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
@@ -120,8 +120,7 @@ async function openGate(layout: DirectoryLayout): Promise<FileHandle> {
     return handle;
   } catch (error) {
     if (isDenied(error)) throw denied(layout, error);
-    const code = systemCode(error);
-    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+    if (!isMissing(error)) throw error;
     const isMirror = (await unlessMissing(lstat(layout.internal))) !== null;
     throw new MirrorError(
       'directory.unusable',

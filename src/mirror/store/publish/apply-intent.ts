@@ -1,6 +1,7 @@
-import { lstat, readdir, readlink, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
+import { linkNow } from '../../../lib/disk/read.ts';
 import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { makeFolders, removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { type Intent, isRepeated, removeIntent, STAGED } from './intent.ts';
@@ -134,7 +135,8 @@ export async function completeIntent(context: IntentContext, stage: string, inte
 
 /** Whether a stage still holds what the decisive step of its intent takes from there. */
 async function isStepOpen(stage: string, intent: Intent): Promise<boolean> {
-  if (intent.how === 'link') return (await linkIn(stage)) === linkText(intent.path, intent.linked);
+  if (intent.how === 'link')
+    return linkNow(join(stage, STAGED.link)) === linkText(intent.path, intent.linked);
   if (!('stagedInode' in intent) || intent.stagedInode === undefined) return false;
   const staged = join(stage, STAGED.tree, intent.how === 'in-place' ? intent.file : '');
   return (await inodeOf(staged)) === intent.stagedInode;
@@ -257,19 +259,8 @@ async function holdsTree(stage: string): Promise<boolean> {
 export async function removeUnpublished(layout: DirectoryLayout, stage: string): Promise<void> {
   // Once the link has left the stage, a reader may be at its tree, whatever became of the intent.
   const name = treeNameOf(stage);
-  if ((await linkIn(stage))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
+  if (linkNow(join(stage, STAGED.link))?.endsWith(`/${name}`) === true) await removeTree(layout, name);
   await rm(stage, { recursive: true, force: true });
-}
-
-/** The text of the link in a stage; null where there is none. */
-async function linkIn(stage: string): Promise<string | null> {
-  try {
-    return await readlink(join(stage, STAGED.link));
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') return null;
-    throw error;
-  }
 }
 
 async function inodeOf(path: string): Promise<number | undefined> {
