@@ -2,17 +2,25 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { makeFolders } from '../../../lib/disk/durable.ts';
-import { systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 
 /** So often it is tried to rename something into a folder that other instances make, and remove while it is empty. */
 const RENAME_TRIES = 10;
 
-/** Renames where the source exists, making the destination's folders where they are missing. */
+/**
+ * Renames where the source exists, making the destination's folders where they are missing.
+ * @throws system errors, also where the source is there and the folders went away at each try
+ */
 export async function renameIfThere(from: string, to: string): Promise<boolean> {
   for (let tries = 1; ; tries += 1) {
-    const isRenamed = await unlessMissing(rename(from, to).then(() => true));
-    if (isRenamed !== null) return true;
-    if (tries === RENAME_TRIES || !(await exists(from))) return false;
+    try {
+      await rename(from, to);
+      return true;
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      if (!(await exists(from))) return false;
+      if (tries === RENAME_TRIES) throw error;
+    }
     await makeFolders(dirname(to));
   }
 }
