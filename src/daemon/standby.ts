@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
-import { probeLock } from '../lib/disk/lock.ts';
+import { isLocked, probeLock } from '../lib/disk/lock.ts';
 import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
@@ -203,8 +203,4 @@ async function unlessLocked<T>(open: () => Promise<T>): Promise<{ readonly value
     if (isLocked(error)) return { refused: error.message };
     throw error;
   }
-}
-
-function isLocked(error: unknown): error is MirrorError {
-  return error instanceof MirrorError && error.code === 'directory.locked';
 }

@@ -61,6 +61,11 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
   };
 }
 
+/** Whether an error says that another process has the lock. */
+export function isLocked(error: unknown): error is MirrorError {
+  return error instanceof MirrorError && error.code === 'directory.locked';
+}
+
 /**
  * Finds out whether a lock could be taken now: takes it, and gives it back at once.
  * @returns the error `directory.locked` that names who has it; null where nobody does

@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type DirectoryLock, lockDirectory, lockDirectoryShared } from '../../../lib/disk/lock.ts';
+import { type DirectoryLock, isLocked, lockDirectory, lockDirectoryShared } from '../../../lib/disk/lock.ts';
 import { diskError, onDisk, systemCode } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -68,10 +68,6 @@ async function lockOwn({ lockFile }: DirectoryLayout, native: NativeCalls): Prom
       await sleep(TRY_EVERY_MS);
     }
   }
-}
-
-function isLocked(error: unknown): boolean {
-  return error instanceof MirrorError && error.code === 'directory.locked';
 }
 
 /** For so long the lock on common work is waited for, in milliseconds; it is held for moments. */
