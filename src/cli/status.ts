@@ -10,7 +10,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
-import { otherInstances } from '../mirror/store/shards/other-instances.ts';
+import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
 import { isLeftAlone, isWell, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
@@ -66,7 +66,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       nowMs,
       maxStalenessMs,
       shard: store.shard,
-      hasOthers: (await otherInstances(store.layout)).some(({ shardIndex }) => shardIndex !== null),
+      hasOthers: await hasOtherShards(store.layout),
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
       leases: await store.leases(),
@@ -94,9 +94,7 @@ function stillGoingOn(
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
   const told = await tolerantly(() => state.toldTrees(), null);
   if (told === null) return null;
-  const { published, others, unreadable } = await store.inventory();
-  const elsewhere = new Set([...unreadable, ...others.map(({ path }) => path)]);
-  return dueHooks(published, elsewhere, told).length;
+  return dueHooks(await store.inventory(), told).length;
 }
 
 /** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */

@@ -9,10 +9,10 @@ import {
   dueHooks,
   isSameTarget,
   knownChanges,
+  type StandingTrees,
   toldTree,
   type ToldTree,
 } from '../../mirror/plan/due-hooks.ts';
-import type { InventoryReading } from '../../mirror/store/inventory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { type HookCommand, type HookSurroundings, tellTree } from './command-hooks.ts';
 import { PendingChanges } from './pending-changes.ts';
@@ -21,7 +21,7 @@ import { PendingChanges } from './pending-changes.ts';
 export interface AfterPublishPorts extends HookSurroundings {
   /** The command as the settings have it now; null for none. */
   readonly command: () => HookCommand | null;
-  readonly inventory: () => Promise<Pick<InventoryReading, 'published' | 'others' | 'unreadable'>>;
+  readonly inventory: () => Promise<StandingTrees>;
   readonly manifest: (target: string) => Promise<Manifest | null>;
   /** The trees that the command was told of, by path; null while the state cannot be read. */
   readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
@@ -160,11 +160,9 @@ export class AfterPublish {
   }
 
   async #seeAll(): Promise<void> {
-    const { published, others, unreadable } = await this.#ports.inventory();
+    const trees = await this.#ports.inventory();
     this.#due.clear();
-    // What another instance mirrors now has not left the mirror.
-    const elsewhere = new Set([...unreadable, ...others.map(({ path }) => path)]);
-    for (const due of dueHooks(published, elsewhere, this.#told)) this.#due.set(due.target, due);
+    for (const due of dueHooks(trees, this.#told)) this.#due.set(due.target, due);
     for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
   }
 

@@ -1,5 +1,5 @@
 import { type ManifestFile, treeChanges } from '../store/manifest.ts';
-import type { Published } from './targets.ts';
+import type { OtherTree, Published } from './targets.ts';
 
 /** A tree in the form in which the command after publishing receives it. */
 export interface ToldTree {
@@ -22,6 +22,14 @@ export interface DueHook {
   readonly tree: ToldTree;
   /** The state that the command was last told of; null for none. */
   readonly before: ToldTree | null;
+}
+
+/** The trees that the disk holds. */
+export interface StandingTrees {
+  readonly published: readonly Published[];
+  readonly others: readonly Pick<OtherTree, 'path'>[];
+  /** Paths whose manifest cannot be read. */
+  readonly unreadable: readonly string[];
 }
 
 /** The form in which the command receives a tree. */
@@ -48,15 +56,15 @@ export function isSameTarget(a: ToldTree, b: ToldTree): boolean {
 /**
  * Everything that the command has not been told to its success: what stands is compared with what it was told, so that
  * nothing is forgotten across crashes, restarts and failures. What moved comes first, what left the mirror last.
- * @param unreadable paths of which the disk does not say what stands there: nothing is due for them
+ * @param trees what the mirror holds: nothing is due for what another instance mirrors now, and for paths whose manifest cannot
+ *   be read
  * @param told by path
  */
 export function dueHooks(
-  published: readonly Published[],
-  unreadable: ReadonlySet<string>,
+  { published, others, unreadable }: StandingTrees,
   told: ReadonlyMap<string, ToldTree>,
 ): DueHook[] {
-  const standing = new Set([...published.map(({ path }) => path), ...unreadable]);
+  const standing = new Set([...[...published, ...others].map(({ path }) => path), ...unreadable]);
   const left = new Map<string, string>();
   for (const [path, tree] of told) if (!standing.has(path)) left.set(keyOf(tree), path);
   const moved: DueHook[] = [];

@@ -39,7 +39,11 @@ export function ownTreesIn(layout: DirectoryLayout, shard: Shard | null): () => 
 
 /** Whether instances with other shares work in a directory, or did. */
 export async function isShared(layout: DirectoryLayout): Promise<boolean> {
-  if (layout.shardIndex === null) return false;
+  return layout.shardIndex !== null && (await hasOtherShards(layout));
+}
+
+/** Whether there is anything in a directory of an instance with a share, other than that of a layout. @throws MirrorError `disk.*` */
+export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> {
   return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
 }
 

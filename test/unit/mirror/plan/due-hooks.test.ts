@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import { changedFiles, changeLines, foldChanges } from '../../../../src/mirror/plan/due-hooks.ts';
 import {
+  changedFiles,
+  changeLines,
+  type DueHook,
   dueForTree,
   dueHooks,
+  foldChanges,
   joinSpans,
   knownChanges,
   toldTree,
@@ -11,8 +14,6 @@ import {
 } from '../../../../src/mirror/plan/due-hooks.ts';
 import type { Published } from '../../../../src/mirror/plan/targets.ts';
 import { manifestFile, published, repository } from '../../../support/builders.ts';
-
-const NONE = new Set<string>();
 
 /** A published tree at a path, and what the command is told of it. */
 function tree(path: string, id = path, fields: Partial<Published> = {}): Published {
@@ -25,6 +26,11 @@ function tree(path: string, id = path, fields: Partial<Published> = {}): Publish
 
 function told(...trees: readonly Published[]): Map<string, ToldTree> {
   return new Map(trees.map((each) => [each.path, toldTree(each)]));
+}
+
+/** What is due where this instance mirrors all, and all can be read. */
+function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, ToldTree>): DueHook[] {
+  return dueHooks({ published: trees, others: [], unreadable: [] }, known);
 }
 
 describe('the changed files', () => {
@@ -75,20 +81,22 @@ describe('what is due', () => {
     const newer = tree('B/main', 'B/main', { publishedAtMs: 2 });
     const fresh = tree('C/main');
     const known = told(same, tree('B/main'));
-    expect(dueHooks([same, newer, fresh], NONE, known)).toMatchObject([
+    expect(dueAmong([same, newer, fresh], known)).toMatchObject([
       { event: 'published', target: 'B/main', before: { publishedAtMs: 1 } },
       { event: 'published', target: 'C/main', before: null },
     ]);
   });
 
-  it('is nothing for a tree that someone took away, nor where the disk does not say what stands there', () => {
-    expect(dueHooks([tree('A/main', 'a', { treePresent: false })], NONE, new Map())).toEqual([]);
-    expect(dueHooks([], new Set(['A/main']), told(tree('A/main')))).toEqual([]);
+  it('is nothing for a tree that someone took away, that another instance mirrors, or whose manifest cannot be read', () => {
+    expect(dueAmong([tree('A/main', 'a', { treePresent: false })], new Map())).toEqual([]);
+    const before = told(tree('A/main'));
+    expect(dueHooks({ published: [], others: [], unreadable: ['A/main'] }, before)).toEqual([]);
+    expect(dueHooks({ published: [], others: [{ path: 'A/main' }], unreadable: [] }, before)).toEqual([]);
   });
 
   it('is what left the mirror, after everything else, and what moved before it', () => {
     const known = told(tree('Gone/main'), tree('Old/main', 'id'));
-    expect(dueHooks([tree('New/main', 'id'), tree('X/main')], NONE, known)).toMatchObject([
+    expect(dueAmong([tree('New/main', 'id'), tree('X/main')], known)).toMatchObject([
       { event: 'moved', target: 'New/main', movedFrom: 'Old/main' },
       { event: 'published', target: 'X/main' },
       { event: 'retired', target: 'Gone/main' },
@@ -97,7 +105,7 @@ describe('what is due', () => {
 
   it('knows a second tree of a target from one that moved', () => {
     const known = told(tree('Old/main', 'id'));
-    expect(dueHooks([tree('Old/main', 'id'), tree('New/main', 'id')], NONE, known)).toMatchObject([
+    expect(dueAmong([tree('Old/main', 'id'), tree('New/main', 'id')], known)).toMatchObject([
       { event: 'published', target: 'New/main' },
     ]);
   });
