@@ -32,12 +32,18 @@ function linesOf({ stdout }: Running): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
+/** An instance that has mirrored all, and that others would stand by for. */
+async function startFirst() {
+  const embedded = await startEmbedded();
+  const settings = { ...embedded.settings, ...SETTINGS };
+  const first = start(['run'], settings);
+  await first.prints(/"pass\.finished"/);
+  return { embedded, settings, first };
+}
+
 describe('an instance that stands by', () => {
   it('is healthy and not ready, and takes over when the other one is killed', async () => {
-    const embedded = await startEmbedded();
-    const settings = { ...embedded.settings, ...SETTINGS };
-    const first = start(['run'], settings);
-    await first.prints(/"pass\.finished"/);
+    const { embedded, settings, first } = await startFirst();
     const second = start(['run'], settings);
     await second.prints(/"standby\.began"/);
     await second.prints(/"http\.listening"/);
@@ -80,10 +86,7 @@ describe('an instance that stands by', () => {
   });
 
   it('takes over with the settings as they are then, also those that need a restart', async () => {
-    const embedded = await startEmbedded();
-    const settings = { ...embedded.settings, ...SETTINGS };
-    const first = start(['run'], settings);
-    await first.prints(/"pass\.finished"/);
+    const { embedded, settings, first } = await startFirst();
     const configFile = join(embedded.directory, '../standby.yaml');
     await writeFile(configFile, 'publish: auto\n');
     const second = start(['run', '--config', configFile], settings);
@@ -102,10 +105,7 @@ describe('an instance that stands by', () => {
   });
 
   it('is what becomes of one whose lock another one took, once its supervisor starts it again', async () => {
-    const embedded = await startEmbedded();
-    const settings = { ...embedded.settings, ...SETTINGS };
-    const first = start(['run'], settings);
-    await first.prints(/"pass\.finished"/);
+    const { embedded, first } = await startFirst();
     const lockFile = join(embedded.directory, '.workbook-mirror/lock');
     await writeFile(lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
     await embedded.writer.edit();
@@ -118,10 +118,7 @@ describe('an instance that stands by', () => {
   });
 
   it('ends with 0 when it is told to, and leaves the other one alone', async () => {
-    const embedded = await startEmbedded();
-    const settings = { ...embedded.settings, ...SETTINGS };
-    const first = start(['run'], settings);
-    await first.prints(/"pass\.finished"/);
+    const { settings, first } = await startFirst();
     const second = start(['run'], settings);
     await second.prints(/"standby\.began"/);
     second.child.kill('SIGTERM');

@@ -35,6 +35,13 @@ async function startPair(): Promise<Pair> {
   return { changing, one, other, active, standby };
 }
 
+/** Lets the active instance find a change, and gives control back at any moment of that pass. */
+async function beAmidPass({ changing, active }: Pair): Promise<void> {
+  changing.change();
+  active.child.kill('SIGHUP');
+  await sleep(Math.random() * 300);
+}
+
 async function expectTakenOver({ changing, other, standby }: Pair): Promise<void> {
   await standby.prints(/"standby\.ended"/);
   await passes(standby, 1);
@@ -47,9 +54,7 @@ describe.skipIf(!hasGluster)(TITLE, () => {
   it('take over when the process of the other one is killed, at any moment', async () => {
     const pair = await startPair();
     const { changing, active, one, other, standby } = pair;
-    changing.change();
-    active.child.kill('SIGHUP');
-    await sleep(Math.random() * 300);
+    await beAmidPass(pair);
     active.child.kill('SIGKILL');
     changing.change();
     await expectTakenOver(pair);
@@ -67,9 +72,7 @@ describe.skipIf(!hasGluster)(TITLE, () => {
   it('take over when the mount of the other one dies', async () => {
     const pair = await startPair();
     const { changing, active, one } = pair;
-    changing.change();
-    active.child.kill('SIGHUP');
-    await sleep(Math.random() * 300);
+    await beAmidPass(pair);
     one.kill();
     changing.change();
     await expectTakenOver(pair);
@@ -83,9 +86,7 @@ describe.skipIf(!hasGluster)(TITLE, () => {
   it('take over when the other machine is cut off, which writes nothing more when it is back', async () => {
     const pair = await startPair();
     const { changing, active, one, other, standby } = pair;
-    changing.change();
-    active.child.kill('SIGHUP');
-    await sleep(Math.random() * 300);
+    await beAmidPass(pair);
     one.setCable('down');
     changing.change();
     await expectTakenOver(pair);
