@@ -33,7 +33,7 @@ export interface WholeStatus {
   /** How many share the work, by the report that was written last; 0 where there is none. */
   readonly count: number;
   readonly shares: readonly ShareStatus[];
-  /** Reports of late by instances that go by another count: while a count is changed, and where one was forgotten. */
+  /** Late reports by instances that run with another count: there are some while the count is changed, and where one instance was forgotten. */
   readonly disagreeing: readonly ShareReport[];
   /** Whether every share is well, and all agree on the count: never better than the worst share. */
   readonly isWell: boolean;
