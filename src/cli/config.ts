@@ -6,6 +6,7 @@ import { effectiveSettings, renderEffective } from '../config/render.ts';
 import type { LoadedSettings } from '../config/load.ts';
 import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
+import { sharingSetting } from '../config/sharing.ts';
 import { checkCommands } from '../daemon/hooks/command-hooks.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../lib/disk/lock-reach.ts';
 import { counted } from '../lib/text/humanize.ts';
@@ -27,9 +28,9 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   }
   const loaded = settingsOf(command, ['service', 'directory']);
   await checkCommands(loaded.settings);
-  const { directory, standby } = loaded.settings;
-  const locks = await locksIn(directory);
-  return { text: () => joinLines([describeCheck(loaded), ...describeLocks(directory, locks, standby)]) };
+  const { directory } = loaded.settings;
+  const lines = describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings));
+  return { text: () => joinLines([describeCheck(loaded), ...lines]) };
 }
 
 /** `config show` */
@@ -66,16 +67,25 @@ const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
   unknown: '; it cannot be told whether other machines see the locks that are taken there',
 };
 
-/** Says what file system the directory is on, and warns where instances on several machines would not know of each other. */
+/** What comes of locks that other machines do not see. */
+const DANGERS = {
+  standby: 'instances on two machines would write there at once',
+  shard: 'instances on two machines could work on one target at once',
+} as const;
+
+/**
+ * Says what file system the directory is on, and warns where instances on several machines would not know of each other.
+ * @param sharing the setting by which there are several
+ */
 export function describeLocks(
   directory: string,
   locks: MountLocks | null,
-  hasStandby: boolean,
+  sharing: ReturnType<typeof sharingSetting>,
 ): TerminalText[] {
   if (locks === null) return [];
   const found = say`directory: ${directory} is on ${mountText(locks)}${REACH_TEXTS[locks.reach]}.`;
-  if (!hasStandby || locks.reach !== 'not-shared') return [found];
-  return [found, say`Warning: standby: instances on two machines would write there at once.`];
+  if (sharing === null || locks.reach !== 'not-shared') return [found];
+  return [found, say`Warning: ${sharing}: ${DANGERS[sharing]}.`];
 }
 
 function exposed(path: string): TerminalText {

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { digestSettings } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
+import { sharingSetting } from '../config/sharing.ts';
 import { isLocked, probeLock } from '../lib/disk/lock.ts';
 import { mountText, unsharedLocksIn } from '../lib/disk/lock-reach.ts';
-import { MirrorError } from '../lib/errors/errors.ts';
+import type { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { oneLine } from '../lib/text/humanize.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
@@ -19,7 +20,7 @@ import { startStandbyHttp } from './web/status-server.ts';
 
 type Loaded = ReturnType<LoadSettings>;
 
-/** What standing by needs. */
+/** Where an instance that stands by has its settings from, whom it listens to, and whom it tells. */
 export interface Standby {
   /** Reads the settings anew: when it is told to, and when it takes over. */
   readonly load: LoadSettings;
@@ -57,14 +58,12 @@ export async function openOrStandBy<T>(
 }
 
 /** Says where instances on other machines would not see the locks by which they exclude each other. */
-async function warnOfLocks(
-  { directory, standby, shard }: SettingsFor<'directory'>,
-  emit: EventSink,
-): Promise<void> {
-  if (!standby && shard === undefined) return;
+async function warnOfLocks(settings: SettingsFor<'directory'>, emit: EventSink): Promise<void> {
+  const setting = sharingSetting(settings);
+  if (setting === null) return;
+  const { directory } = settings;
   const locks = await unsharedLocksIn(directory);
   if (locks === null) return;
-  const setting = standby ? 'standby' : 'shard';
   emit({ name: 'locks.unshared', setting, directory, fileSystem: mountText(locks) });
 }
 

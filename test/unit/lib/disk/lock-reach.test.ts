@@ -59,8 +59,8 @@ describe('who sees the locks of a mount', () => {
 });
 
 describe('config check', () => {
-  const shown = (fileSystem: string, options: string, hasStandby: boolean): string[] =>
-    describeLocks('/srv/m', reachOf(fileSystem, options), hasStandby).map(String);
+  const shown = (fileSystem: string, options: string, sharing: 'standby' | 'shard' | null): string[] =>
+    describeLocks('/srv/m', reachOf(fileSystem, options), sharing).map(String);
 
   it.each([
     ['ext4', '', 'directory: /srv/m is on ext4, a file system of this machine alone.'],
@@ -80,12 +80,14 @@ describe('config check', () => {
       'directory: /srv/m is on fuse; it cannot be told whether other machines see the locks that are taken there.',
     ],
   ])('says what %s means', (fileSystem, options, expected) => {
-    expect(shown(fileSystem, options, false)).toEqual([expected]);
+    expect(shown(fileSystem, options, null)).toEqual([expected]);
   });
 
   it('warns where two instances would not know of each other, and nowhere else', () => {
-    expect(shown('fuse.sshfs', '', true)[1]).toMatch(/^Warning: standby: /);
-    for (const other of ['ext4', 'nfs4', 'fuse']) expect(shown(other, '', true)).toHaveLength(1);
-    expect(describeLocks('/srv/m', null, true)).toEqual([]);
+    expect(shown('fuse.sshfs', '', 'standby')[1]).toMatch(/^Warning: standby: /);
+    expect(shown('fuse.sshfs', '', 'shard')[1]).toMatch(/^Warning: shard: /);
+    expect(shown('fuse.sshfs', '', null)).toHaveLength(1);
+    for (const other of ['ext4', 'nfs4', 'fuse']) expect(shown(other, '', 'standby')).toHaveLength(1);
+    expect(describeLocks('/srv/m', null, 'standby')).toEqual([]);
   });
 });
