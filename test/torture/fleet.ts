@@ -7,6 +7,12 @@ import type { Place } from './places.ts';
 export const FEW = 3;
 const MANY = 5;
 
+/** Longer than any place is away, in milliseconds. */
+const AT_MOST_AWAY_MS = 600_000;
+
+/** For so long after a machine is back its instances may say that something fails, in milliseconds: calls that hung for long end then. */
+const FINDING_OUT_MS = 30_000;
+
 /** One thing that is done to the instances. */
 export type Step = () => Promise<void>;
 
@@ -14,6 +20,7 @@ export type Step = () => Promise<void>;
 export class Fleet {
   kills = 0;
   mountKills = 0;
+  cableCuts = 0;
   rolls = 0;
   private readonly members = new Map<number, Instance>();
   private readonly surroundings: Surroundings;
@@ -48,18 +55,40 @@ export class Fleet {
   async killMount(at: number): Promise<void> {
     const place = this.places[at % 2];
     if (place === undefined || place.mount === null) return;
-    const there = [...this.members].filter(([, instance]) => instance.place === place);
-    place.isAway = true;
-    place.changes += 1;
-    for (const [, instance] of there) instance.excuse();
+    const there = this.lose(place);
     place.mount.kill();
     this.mountKills += 1;
     await sleep(Math.random() * 3000);
     await Promise.all(there.map(([, instance]) => instance.kill()));
     await place.mount.remount();
-    place.changes += 1;
-    place.isAway = false;
+    found(place);
     for (const [index, instance] of there) this.again(index, instance, at);
+  }
+
+  /**
+   * Cuts the cable of a machine, for so long that the server often gives its locks to others, and connects it again. Its instances go
+   * on by themselves then, or end, and are started again.
+   */
+  async cutCable(at: number): Promise<void> {
+    const place = this.places[at % 2];
+    if (place === undefined || place.mount === null) return;
+    const there = this.lose(place);
+    place.mount.setCable('down');
+    this.cableCuts += 1;
+    await sleep(2000 + Math.random() * 12_000);
+    place.mount.setCable('up');
+    await place.mount.answers();
+    found(place);
+    for (const [, instance] of there) instance.excuse(FINDING_OUT_MS);
+  }
+
+  /** Expects a place to fail. @returns who works there, of whom nothing is held against them any more */
+  private lose(place: Place): readonly [number, Instance][] {
+    const there = [...this.members].filter(([, instance]) => instance.place === place);
+    place.isAway = true;
+    place.changes += 1;
+    for (const [, instance] of there) instance.excuse(AT_MOST_AWAY_MS);
+    return there;
   }
 
   /** The steps of a rolling change: more instances, or fewer again. */
@@ -108,4 +137,10 @@ export class Fleet {
     const place = this.places[at % 2] ?? this.places[0];
     this.members.set(index, new Instance(this.surroundings, place, shard));
   }
+}
+
+/** Expects a place to work again. */
+function found(place: Place): void {
+  place.changes += 1;
+  place.isAway = false;
 }

@@ -60,6 +60,7 @@ export class Instance {
   private passStartedAtMs = 0;
   private lastLines: string[] = [];
   private mayEnd = false;
+  private excusedUntilMs = 0;
   private hasStarted = false;
 
   constructor(surroundings: Surroundings, place: Place, shard: string) {
@@ -89,9 +90,13 @@ export class Instance {
     return `${this.shard} on ${this.place.name}: ${this.lastLines.join('\n    ')}`;
   }
 
-  /** From here on nothing that it says is held against it: what it stands on goes away. */
-  excuse(): void {
+  /**
+   * Nothing that it says for so long is held against it, as what it stands on goes away, nor that it ends at any time then: it may find
+   * out late that its lock is gone.
+   */
+  excuse(forMs: number): void {
     this.mayEnd = true;
+    this.excusedUntilMs = Date.now() + forMs;
   }
 
   async kill(): Promise<void> {
@@ -123,7 +128,8 @@ export class Instance {
     } catch {
       return;
     }
-    this.surroundings.log.take(this.life, line);
+    const isExcused = Date.now() < this.excusedUntilMs;
+    if (!isExcused) this.surroundings.log.take(this.life, line);
     this.hasStarted = true;
     if (line.event === 'pass.started') this.passStartedAtMs = Date.parse(line.time);
     if (line.event === 'pass.finished')
@@ -131,8 +137,13 @@ export class Instance {
         startedAtMs: this.passStartedAtMs,
         isIdle: ['pulled', 'failed', 'held', 'pulling'].every((count) => line[count] === 0),
       };
-    if ((line.level === 'error' || line.level === 'fatal') && !this.mayEnd)
+    if ((line.level === 'error' || line.level === 'fatal') && !isExcused && !this.isTaken(line))
       this.surroundings.violate(`an error: ${text}`);
+  }
+
+  /** Whether a line says that the instance lost its lock, for which it was cut off long enough. */
+  private isTaken({ code }: LogLine): boolean {
+    return code === 'directory.taken' && this.excusedUntilMs > 0;
   }
 
   private remember(line: string): void {

@@ -9,9 +9,9 @@ export interface Place {
   readonly name: string;
   /** The directory of the mirror, as seen from here. */
   readonly directory: string;
-  /** Cuts the file system off and mounts it anew; null where there is nothing to cut. */
-  readonly mount: Pick<NetworkMachine, 'kill' | 'remount'> | null;
-  /** How often the mount was killed or came back: what was going on meanwhile may fail. */
+  /** Kills the file system and mounts it anew, and cuts its cable; null where there is nothing of that. */
+  readonly mount: Pick<NetworkMachine, 'kill' | 'remount' | 'setCable' | 'answers'> | null;
+  /** How often the mount was lost or came back: what was going on meanwhile may fail. */
   changes: number;
   isAway: boolean;
 }
@@ -19,6 +19,9 @@ export interface Place {
 /** The file systems on which it is done. */
 export const FILE_SYSTEMS = ['plain', 'gluster'] as const;
 export type FileSystem = (typeof FILE_SYSTEMS)[number];
+
+/** After how many seconds of silence the server gives up a machine, with its locks, and a machine the server. */
+const GIVEN_UP = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
 
 /** Makes two places with one directory. */
 export async function openPlaces(fileSystem: FileSystem, atEnd: AtEnd): Promise<readonly [Place, Place]> {
@@ -28,7 +31,7 @@ export async function openPlaces(fileSystem: FileSystem, atEnd: AtEnd): Promise<
     const place = (name: string): Place => ({ name, directory, mount: null, changes: 0, isAway: false });
     return [place('one'), place('other')];
   }
-  const [one, other] = await startVolume({}, atEnd);
+  const [one, other] = await startVolume(GIVEN_UP, atEnd);
   const place = (name: string, machine: NetworkMachine): Place => ({
     name,
     directory: join(machine.folder, 'mirrored'),

@@ -99,10 +99,12 @@ class Run {
       kill,
       kill,
       () => fleet.killMount(0),
+      () => fleet.cutCable(1),
       ...among(fleet.roll('many')),
       kill,
       kill,
       () => fleet.killMount(1),
+      () => fleet.cutCable(0),
       kill,
       ...among(fleet.roll('few')),
     ];
@@ -165,6 +167,7 @@ class Run {
       publishes: log.published,
       kills: fleet.kills,
       mountKills: fleet.mountKills,
+      cableCuts: fleet.cableCuts,
       rolls: fleet.rolls,
       violations: this.violations.size,
     };
