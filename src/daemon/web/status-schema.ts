@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
-import { EVENT_LEVELS } from '../../mirror/pass/events.ts';
+import { EVENT_LEVELS, TRIGGERS } from '../../mirror/pass/events.ts';
 import { PULL_PHASES } from '../../mirror/pass/pull-progress.ts';
 
 /** The schema of `/api/status`, from which the JSON Schema is made that is published beside it. */
@@ -13,7 +13,7 @@ const sizeBytes = z.number().meta({ description: 'bytes' });
 const count = z.int();
 const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
 const errorCode = z.enum(namesIn(ERROR_RULES));
-const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
+const trigger = z.enum(TRIGGERS);
 const eventFailure = z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() });
 
 const readiness = z

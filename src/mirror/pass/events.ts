@@ -4,7 +4,17 @@ import type { HeldDeletion } from '../plan/guard.ts';
 import type { SelectionCheck, UnmatchedPattern } from '../plan/selection-check.ts';
 
 /** Why a pass starts. */
-export type Trigger = 'start' | 'schedule' | 'signal' | 'command' | 'drift' | 'settings' | 'lease' | 'retry';
+export const TRIGGERS = [
+  'start',
+  'schedule',
+  'signal',
+  'command',
+  'drift',
+  'settings',
+  'lease',
+  'retry',
+] as const;
+export type Trigger = (typeof TRIGGERS)[number];
 
 /** The two generations of the service's API, each with its own credential. */
 export type CredentialKind = 'apiKey' | 'apiToken';

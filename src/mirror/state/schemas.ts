@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { checkOf, type TreeSummary } from '../plan/targets.ts';
+import { TRIGGERS } from '../pass/events.ts';
 import { PULL_PHASES } from '../pass/pull-progress.ts';
 
 const time = z.number();
@@ -129,7 +130,7 @@ export const reportedFailuresSchema = z.record(
   z.object({ versionId: z.string(), count: z.number().int().positive() }),
 );
 
-const trigger = z.enum(['start', 'schedule', 'signal', 'command', 'drift', 'settings', 'lease', 'retry']);
+const trigger = z.enum(TRIGGERS);
 
 /** Trees that were found to differ from their manifests, by target. */
 export const driftSchema = z.record(
