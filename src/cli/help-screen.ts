@@ -6,7 +6,7 @@ import { topicNames } from '../manual/chapters.ts';
 /** Commands by what people do with them, in the order of a first day. */
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Try', ['demo', 'serve', 'keys']],
-  ['Mirror', ['run', 'sync', 'plan', 'config']],
+  ['Mirror', ['run', 'sync', 'poll', 'plan', 'config']],
   ['Look', ['status', 'why', 'verify']],
   ['Decide', ['approve', 'retry', 'history', 'lease']],
   ['Ask', ['repos', 'workbooks', 'probe']],
@@ -117,9 +117,7 @@ function programHelp(program: Command, helper: Help): string {
   );
   return [
     `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...]`,
-    '',
     ...lines,
-    '',
     'COMMAND --help: its flags. --help-all: everything, with exit codes and topics.',
     '',
   ].join('\n');

@@ -40,6 +40,18 @@ function addPassCommands(program: Command): void {
     .option('--json', 'print the outcome as JSON')
     .option(...ADOPT);
   declare(program, {
+    name: 'poll',
+    flags: DISK_FLAGS,
+    summary: 'ask the running daemon for a pass now',
+    help:
+      'For whoever may write in the directory, also from another container or machine: no signal is needed. Targets that failed and wait ' +
+      'are left waiting (`retry`). Where several instances share the directory, all are asked. With --wait it ends when the pass has ended, with its ' +
+      'exit code, as that of `sync`.\n\nExample: workbook-mirror poll --wait --directory /var/lib/workbook-mirror',
+    load: async () => (await import('./poll.ts')).runPoll,
+  })
+    .option('--wait', 'wait for the pass, and end with its exit code')
+    .option('--json', 'print how it ended as JSON');
+  declare(program, {
     name: 'plan',
     flags: PASS_FLAGS,
     summary: 'say what a pass would do, and why; change nothing',

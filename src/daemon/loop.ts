@@ -13,6 +13,7 @@ const URGENCY: readonly Trigger[] = [
   'drift',
   'lease',
   'schedule',
+  'poll',
   'settings',
   'start',
   'retry',

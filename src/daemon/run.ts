@@ -18,7 +18,8 @@ import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
 import { supervise } from './supervision/supervise.ts';
 import { type Control, listenToSignals } from './triggers/control.ts';
-import { watchLeases, watchRetries } from './triggers/requests.ts';
+import { answerPolls, createPollPacer, type PassEnd, pollAnswerOf, pollsToAnswer } from './triggers/polls.ts';
+import { watchLeases, watchPolls, watchRetries } from './triggers/requests.ts';
 import { startTicker } from './triggers/ticker.ts';
 import { startHttp } from './web/status-server.ts';
 
@@ -35,6 +36,8 @@ const LISTENERS = [
   'supervision',
   // Notes that a pass met a lease.
   'leases',
+  // Notes when a pass ended, and how long it took.
+  'polls',
   // Has browsers read the status, which knows of the event by now.
   'http',
   // Runs and tells, and may emit further events, which the others hear after this one.
@@ -175,6 +178,8 @@ async function passUntilStopped(
   const stuckAfterMs = (): number => settings.current().stuckAfter;
   const supervision = part(supervise(notifier, progress, status.live, stuckAfterMs, emit));
   listeners.supervision = supervision.sink;
+  const polls = part(createPollPacer({ monotonic: () => performance.now() }));
+  listeners.polls = polls.sink;
   const http = part(await startHttp(settings.current, status, emit));
   listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status);
@@ -204,6 +209,8 @@ async function passUntilStopped(
   const leases = part(watchLeases(mirror.store.leases, () => loop.trigger('lease')));
   listeners.leases = leases.sink;
   part(watchRetries(mirror.store.retries, () => loop.trigger('retry')));
+  polls.onDue(() => loop.trigger('poll'));
+  part(watchPolls(mirror.store.takePolls, polls.ask));
   drift.onRepair(() => loop.trigger('drift'));
   await settings.begin([secrets, mirror, level, ticker], () => loop.trigger('settings'));
   control.onHangUp = async () => {
@@ -230,16 +237,21 @@ function createPassLoop(
 ): Loop {
   return createLoop(
     async (trigger, signal) => {
-      const end = progress.begin();
+      const endWork = progress.begin();
       try {
         // Hints of changed files may get lost; what is settled here holds for this pass already.
         await check();
         await mirror.closeReplaced();
-        const failure = await reportedPass(mirror, trigger, signal);
-        if (!signal.aborted) await tellShare(current(), mirror, failure);
+        const asked = await pollsToAnswer(mirror.store);
+        const end = await reportedPass(mirror, trigger, signal);
+        const { failure } = end;
+        if (!signal.aborted) {
+          await answerPolls(mirror.store, asked, pollAnswerOf(end));
+          await tellShare(current(), mirror, failure);
+        }
         if (failure?.code === 'directory.taken') control.stop(exitCodeOf(failure));
       } finally {
-        end();
+        endWork();
       }
       afterPass();
     },
@@ -251,17 +263,13 @@ function createPassLoop(
 }
 
 /** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */
-async function reportedPass(
-  mirror: Mirror,
-  trigger: Trigger,
-  signal: AbortSignal,
-): Promise<MirrorError | null> {
+async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSignal): Promise<PassEnd> {
   try {
-    await runPass(mirror.context, mirror.policy, trigger, signal);
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal);
     await mirror.rememberInstallation();
-    return null;
+    return { report, failure: null };
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
-    return error;
+    return { report: null, failure: error };
   }
 }

@@ -1,6 +1,12 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-import type { EventSink, EventFields, MirrorEvent, Trigger } from '../../mirror/pass/events.ts';
+import {
+  type EventSink,
+  type EventFields,
+  type MirrorEvent,
+  type Trigger,
+  TRIGGERS,
+} from '../../mirror/pass/events.ts';
 import type { PassNote } from '../status/live.ts';
 import { inSeconds, PREFIX } from './metrics-gauges.ts';
 
@@ -13,16 +19,6 @@ const PULL_RESULTS = ['published', 'unchanged', 'failed', 'held', 'absent'] as c
 type PullResult = (typeof PULL_RESULTS)[number];
 
 const PASS_RESULTS: readonly PassNote['result'][] = ['finished', 'failed', 'abandoned'];
-const TRIGGERS = Object.keys({
-  start: true,
-  schedule: true,
-  signal: true,
-  command: true,
-  drift: true,
-  settings: true,
-  lease: true,
-  retry: true,
-} satisfies Record<Trigger, true>);
 
 /** Registers what is counted as it happens. @returns what takes the events */
 export function countEvents(registry: Registry): EventSink {

@@ -4,6 +4,9 @@ import type { Lease } from '../../mirror/store/leases/lease.ts';
 /** Another process may release a lease or ask for a retry at any time: both are looked for so often, in milliseconds. */
 const LOOK_EVERY_MS = 2000;
 
+/** A program may wait for a pass that it asks for: that is looked for so often, in milliseconds. */
+const LOOK_FOR_POLLS_EVERY_MS = 500;
+
 /** Waits for something that other processes write into the directory. */
 export interface RequestWatch {
   readonly close: () => void;
@@ -49,8 +52,23 @@ export function watchRetries(
   }, onRequest);
 }
 
+/**
+ * Tells of requests for a pass.
+ * @param take takes those that stand
+ */
+export function watchPolls(
+  take: () => Promise<{ readonly hasNew: boolean }>,
+  onRequest: () => void,
+): RequestWatch {
+  return lookOnAndOn(async () => (await take()).hasNew, onRequest, LOOK_FOR_POLLS_EVERY_MS);
+}
+
 /** Looks again and again, one look at a time. What cannot be read now is looked for again. */
-function lookOnAndOn(look: () => Promise<boolean>, onFound: () => void): RequestWatch {
+function lookOnAndOn(
+  look: () => Promise<boolean>,
+  onFound: () => void,
+  everyMs = LOOK_EVERY_MS,
+): RequestWatch {
   let isLooking = false;
   let isClosed = false;
   const lookOnce = async (): Promise<void> => {
@@ -61,7 +79,7 @@ function lookOnAndOn(look: () => Promise<boolean>, onFound: () => void): Request
     // A look that is going on at the end tells of nothing any more.
     if (isFound && !isClosed) onFound();
   };
-  const timer = setInterval(() => void lookOnce(), LOOK_EVERY_MS).unref();
+  const timer = setInterval(() => void lookOnce(), everyMs).unref();
   return {
     close: () => {
       isClosed = true;

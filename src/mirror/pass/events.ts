@@ -7,6 +7,7 @@ import type { SelectionCheck, UnmatchedPattern } from '../plan/selection-check.t
 export const TRIGGERS = [
   'start',
   'schedule',
+  'poll',
   'signal',
   'command',
   'drift',

@@ -168,28 +168,36 @@ export const progressSchema = z.object({
 /** Since when pulls go on that take long, by target. */
 export const slowPullsSchema = z.record(target, time);
 
+/** The numbers of a pass. */
+export const passSummarySchema = z.object({
+  trigger: trigger,
+  durationMs: z.number(),
+  targets: z.number(),
+  pulled: z.number(),
+  changed: z.number(),
+  failed: z.number(),
+  held: z.number(),
+  downloadedBytes: z.number(),
+  changedFiles: z.number(),
+  pulling: z.number().default(0),
+  waiting: z.number().default(0),
+  processing: z.number(),
+});
+
+/** Why a pass failed as a whole. */
+export const passFailureSchema = z.object({
+  code: errorCode,
+  message: z.string(),
+  hint: z.string().nullable(),
+});
+
 /** How the last pass went. */
 export const lastPassSchema = z.object({
   trigger: trigger,
   startedAtMs: time,
   finishedAtMs: time,
-  summary: z
-    .object({
-      trigger: trigger,
-      durationMs: z.number(),
-      targets: z.number(),
-      pulled: z.number(),
-      changed: z.number(),
-      failed: z.number(),
-      held: z.number(),
-      downloadedBytes: z.number(),
-      changedFiles: z.number(),
-      pulling: z.number().default(0),
-      waiting: z.number().default(0),
-      processing: z.number(),
-    })
-    .nullable(),
-  failure: z.object({ code: errorCode, message: z.string(), hint: z.string().nullable() }).nullable(),
+  summary: passSummarySchema.nullable(),
+  failure: passFailureSchema.nullable(),
   selection: z
     .object({
       repositories: z.number().int().nonnegative(),

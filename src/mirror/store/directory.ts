@@ -23,13 +23,26 @@ const CACHEDIR_TAG =
  */
 export async function prepareDirectory(layout: DirectoryLayout, isLinking: boolean): Promise<void> {
   try {
-    const { mirror, manifests, history, trees, staging, trash, leases, approvals, heldFiles, retries } =
-      layout;
+    const {
+      mirror,
+      manifests,
+      history,
+      trees,
+      staging,
+      trash,
+      leases,
+      approvals,
+      heldFiles,
+      retries,
+      polls,
+    } = layout;
     // The private folder first: it tells the next start that a mirror was begun here.
     const folders = [staging, trash, leases, mirror, manifests, history, ...(isLinking ? [trees] : [])];
     await refuseLinks(
       layout,
-      [...folders, trees, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
+      [...folders, trees, approvals, heldFiles, retries, polls].map((folder) =>
+        relative(layout.root, folder),
+      ),
     );
     for (const folder of folders) {
       await ensureFolder(folder);

@@ -31,6 +31,8 @@ export interface DirectoryLayout {
   readonly approvals: string;
   /** Targets that people want tried at once, one file each. */
   readonly retries: string;
+  /** Wishes for a pass now, a file each, and the answers to them. */
+  readonly polls: string;
   /** Lists of the files in held deletions, one for each target. */
   readonly heldFiles: string;
   /** Names the trees that are to be put right. */
@@ -71,6 +73,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>): DirectoryL
     trash: join(own, 'trash'),
     approvals: join(internal, 'approvals'),
     retries: join(internal, 'retries'),
+    polls: join(own, 'polls'),
     heldFiles: join(internal, 'held'),
     driftNote: join(own, 'drifted.json'),
     leases: join(internal, 'leases'),

@@ -20,6 +20,7 @@ import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { publishStage } from './publish/publish.ts';
 import { moveTree, retireTree } from './publish/relocate.ts';
 import { recover } from './publish/recover.ts';
+import { answerPolls, takePolls } from './poll-requests.ts';
 import { readRetries, removeRetries } from './retries.ts';
 import type { Shard } from '../plan/shard.ts';
 import { lockForWriting, withCommonLock } from './shards/directory-locks.ts';
@@ -161,13 +162,20 @@ function driftOf(
   };
 }
 
-/** The part of a store that keeps notes for people and for the next process: held files, retries and approvals. */
+/** The part of a store that keeps notes of people, for people and for the next process: wishes, approvals and held files. */
 function notesOf(
   layout: DirectoryLayout,
   lock: DirectoryLock,
 ): Pick<
   MirrorStore,
-  'noteHeldFiles' | 'retries' | 'withdrawRetries' | 'approvals' | 'withdrawApprovals' | 'saveShareReport'
+  | 'noteHeldFiles'
+  | 'retries'
+  | 'withdrawRetries'
+  | 'takePolls'
+  | 'answerPolls'
+  | 'approvals'
+  | 'withdrawApprovals'
+  | 'saveShareReport'
 > {
   return {
     saveShareReport: async (report) => {
@@ -182,6 +190,11 @@ function notesOf(
     withdrawRetries: async (targets) => {
       await lock.check();
       await removeRetries(layout, targets);
+    },
+    takePolls: () => takePolls(layout),
+    answerPolls: async (ids, answer) => {
+      await lock.check();
+      await answerPolls(layout, ids, answer);
     },
     approvals: () => readApprovals(layout),
     withdrawApprovals: async (approvals) => {

@@ -10,6 +10,7 @@ import type { DriftedTrees } from './verify/drifted-trees.ts';
 import type { ExamineDepth } from './verify/examine.ts';
 import type { Inventory, InventoryReading } from './inventory.ts';
 import type { DirectoryLayout } from './layout.ts';
+import type { PollAnswer, takePolls } from './poll-requests.ts';
 import type { PublishResult, Repair } from './publish/publish.ts';
 import type { ShowStage } from './publish/show.ts';
 import type { Stage } from './publish/stage.ts';
@@ -92,6 +93,10 @@ export interface MirrorStore {
   /** The targets, as below `mirror/`, that a person wants tried at once. */
   readonly retries: () => Promise<ReadonlySet<string>>;
   readonly withdrawRetries: (targets: Iterable<string>) => Promise<void>;
+  /** Takes the wishes for a pass that stand: gives their ids, and whether any is new. @throws MirrorError `disk.*` */
+  readonly takePolls: () => ReturnType<typeof takePolls>;
+  /** Ends wishes with the answer for those who wait for one. @throws MirrorError `directory.*`, `disk.*` */
+  readonly answerPolls: (ids: readonly string[], answer: PollAnswer) => Promise<void>;
   readonly approvals: () => Promise<Approvals>;
   readonly withdrawApprovals: (approvals: readonly Approval[]) => Promise<void>;
   /** Tells who asks in the directory how this instance's share stands. @throws MirrorError `directory.*`, `disk.*` */

@@ -15,6 +15,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 /** What each command with `--json` needs beside that flag to be understood. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   sync: [],
+  poll: [],
   plan: [],
   status: [],
   why: ['Accounting/main'],
