@@ -21,6 +21,13 @@ export const httpSection = section('Status page, health and metrics of the daemo
     example: 'any-long-random-text',
   }),
   tokenFile: secretFile('http.token'),
+  pollToken: setting(secret().optional(), {
+    description:
+      'token for `POST /api/poll`, by which a program elsewhere asks for a pass; nobody may without it. It lets nobody read anything',
+    comment: 'For a webhook or a CI job. Better in a file: pollTokenFile.',
+    example: 'another-long-random-text',
+  }),
+  pollTokenFile: secretFile('http.pollToken'),
   allowedHosts: setting(list({ min: 0, check: hostProblem }).prefault([]), {
     description:
       'names of the host under which these are answered without a token, beside addresses, `localhost` and the host of `http.listen`;' +

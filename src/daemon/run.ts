@@ -180,7 +180,7 @@ async function passUntilStopped(
   listeners.supervision = supervision.sink;
   const polls = part(createPollPacer({ monotonic: () => performance.now() }));
   listeners.polls = polls.sink;
-  const http = part(await startHttp(settings.current, status, emit));
+  const http = part(await startHttp(settings.current, status, emit, polls.ask));
   listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status);
   part({ close: () => hooks.close(settings.current().shutdownTimeout * SHARE_OF_HOOKS) });

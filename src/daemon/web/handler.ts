@@ -5,6 +5,7 @@ import type { Connections } from '../../lib/http/connections.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { type Reply, sendReply } from '../../lib/http/reply.ts';
 import { splitTarget } from '../../lib/http/target.ts';
+import { POLL_PATH, type PollAccess, replyToPoll } from './poll-requests.ts';
 import { refusal } from './replies.ts';
 import type { Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
@@ -13,6 +14,7 @@ import type { EventStreams } from './streams.ts';
 export interface Context {
   readonly routes: ReadonlyMap<string, Route>;
   readonly streams: EventStreams;
+  readonly polls: PollAccess;
   readonly connections: Connections;
   /** The token in force; null for none. */
   readonly token: () => string | null;
@@ -48,11 +50,12 @@ export async function handle(
 }
 
 async function replyTo(
-  { routes, streams, connections, token: tokenInForce, ownNames }: Context,
+  { routes, streams, polls, connections, token: tokenInForce, ownNames }: Context,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
 ): Promise<Reply | 'stream'> {
+  if (path === POLL_PATH) return replyToPoll(polls, request);
   const token = tokenInForce();
   const early = refuseEarly(request, token, ownNames);
   if (early !== null) return early;

@@ -6,6 +6,7 @@ import { createHttpServer, type ListenPlace, type ServerLimits } from '../../lib
 
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { type Context, handle } from './handler.ts';
+import type { PollAccess } from './poll-requests.ts';
 import { createRoutes, type Route, type Sources } from './routes.ts';
 import { createEventStreams } from './streams.ts';
 
@@ -15,6 +16,7 @@ export interface Access {
   readonly token: () => string | null;
   /** Names under which it is answered without a token, beside its own, asked for with every request. */
   readonly allowedHosts: () => readonly string[];
+  readonly polls: PollAccess;
   readonly emit: EventSink;
 }
 
@@ -25,7 +27,7 @@ export interface WebServerOptions extends Sources, Access {
   readonly now: () => number;
 }
 
-/** The HTTP server of the daemon: status page, health, metrics. It only reads. */
+/** The HTTP server of the daemon: status page, health, metrics, and who asks for a pass. */
 export interface WebServer {
   /**
    * Starts to answer. Where that failed it may be asked for again.
@@ -77,7 +79,7 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
  * @param makeRoutes is given what is to be called when a reply was made that may fail
  */
 export function serveRoutes(
-  { token, allowedHosts, emit }: Access,
+  { token, allowedHosts, polls, emit }: Access,
   makeRoutes: (onReply: () => void) => ReadonlyMap<string, Route>,
 ): WebServer {
   const failures = createFailureNotes(emit);
@@ -87,6 +89,7 @@ export function serveRoutes(
   const context: Context = {
     routes: makeRoutes(failures.clear),
     streams,
+    polls,
     connections: server.connections,
     token,
     ownNames: () => [ownHost, ...allowedHosts()],

@@ -27,6 +27,7 @@ const TRY_AGAIN: BackOffPolicy = { firstDelayMs: 30_000, maxDelayMs: 5 * 60_000 
 /**
  * Serves what the status says, where `http.listen` says, if it does. Where it cannot listen there, it says so and tries again
  * until it can: the mirror matters more than its page.
+ * @param askForPass called when a program elsewhere wants a pass; null where none is made for it
  * @param policy when it tries again
  * @throws MirrorError `http.unusable` when the page is not there
  */
@@ -34,6 +35,7 @@ export async function startHttp(
   current: () => SettingsFor<never>,
   status: Pick<StatusService, 'report' | 'liveness' | 'isBusy'>,
   emit: EventSink,
+  askForPass: (() => void) | null = null,
   policy = TRY_AGAIN,
 ): Promise<HttpSide> {
   const { listen } = current().http;
@@ -45,7 +47,7 @@ export async function startHttp(
     liveness: status.liveness,
     renderMetrics: metrics.render,
     now: () => performance.now(),
-    ...accessOf(current, emit),
+    ...accessOf(current, askForPass, emit),
   });
   const listening = await startListening(server, listen, current, emit, policy);
   const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS);
@@ -75,7 +77,7 @@ export async function startStandbyHttp(
 ): Promise<Pick<HttpSide, 'close'>> {
   const { listen } = current().http;
   if (listen === null) return { close: () => Promise.resolve() };
-  const server = serveRoutes(accessOf(current, emit), () => standbyRoutes(reason));
+  const server = serveRoutes(accessOf(current, null, emit), () => standbyRoutes(reason));
   const listening = await startListening(server, listen, current, emit, TRY_AGAIN);
   return {
     close: async () => {
@@ -85,10 +87,11 @@ export async function startStandbyHttp(
   };
 }
 
-function accessOf(current: () => SettingsFor<never>, emit: EventSink): Access {
+function accessOf(current: () => SettingsFor<never>, ask: (() => void) | null, emit: EventSink): Access {
   return {
     token: () => current().http.token?.reveal() ?? null,
     allowedHosts: () => current().http.allowedHosts,
+    polls: { token: () => current().http.pollToken?.reveal() ?? null, ask },
     emit,
   };
 }

@@ -78,6 +78,7 @@ export async function openPage(
       renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
       token: () => token ?? null,
       allowedHosts: () => [],
+      polls: { token: () => null, ask: null },
       now: () => performance.now(),
       emit: () => {},
     });

@@ -63,6 +63,7 @@ describe('the names', () => {
       'service.apiToken',
       'service.apiTokenSecond',
       'http.token',
+      'http.pollToken',
       'hooks.webhook',
       'hooks.webhookSecret',
       'hooks.heartbeat',

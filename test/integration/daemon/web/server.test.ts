@@ -51,6 +51,7 @@ async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebS
     renderMetrics: createMetrics().render,
     token: () => null,
     allowedHosts: () => [],
+    polls: { token: () => null, ask: null },
     program: await programFolder(),
     now: () => performance.now(),
     emit: () => {},

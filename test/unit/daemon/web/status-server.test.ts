@@ -40,6 +40,7 @@ async function serveAt(listen: string, policy: typeof LATER) {
     () => settings,
     status,
     (event) => events.push(event),
+    null,
     policy,
   );
   onTestFinished(http.close);

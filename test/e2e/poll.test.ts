@@ -1,0 +1,199 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { FakeService } from '../support/fake-service.ts';
+import { cleanEnvironment, MAIN, run, type Running, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
+const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
+const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0;
+
+interface Surroundings {
+  readonly service: FakeService;
+  readonly directory: string;
+  readonly settings: Record<string, string>;
+}
+
+/** A service with one repository, and the settings for a daemon that makes no pass by itself after the first one. */
+async function surroundings(): Promise<Surroundings> {
+  const service = await FakeService.start({});
+  onTestFinished(() => service.close());
+  service.addRepository('A', { 'plan.xlsx': 'a' });
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+    WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
+  };
+  return { service, directory, settings };
+}
+
+async function startDaemon(settings: Readonly<Record<string, string>>): Promise<Running> {
+  const daemon = start(['run'], settings);
+  await daemon.prints(/"event":"pass.finished"/);
+  return daemon;
+}
+
+function change({ service }: Surroundings, text: string): void {
+  const [repository] = service.repositories;
+  if (repository !== undefined) service.write(repository, 'main', 'plan.xlsx', text);
+}
+
+const published = ({ directory }: Surroundings): Promise<string> =>
+  readFile(join(directory, 'mirror/A/main/plan.xlsx'), 'utf8');
+
+/** What is left of requests. */
+const left = ({ directory }: Surroundings): Promise<string[]> =>
+  readdir(join(directory, '.workbook-mirror/polls'));
+
+describe('poll', () => {
+  it('waits for a pass that finds the change, and says how that ended', async () => {
+    const around = await surroundings();
+    const daemon = await startDaemon(around.settings);
+    change(around, 'b');
+    const polled = await run(['poll', '--wait'], around.settings);
+    expect({ ...polled }).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('1 pulled') as string,
+    });
+    expect(await published(around)).toBe('b');
+    expect(daemon.stdout()).toContain('"trigger":"poll"');
+    const asJson = await run(['poll', '--wait', '--json'], around.settings);
+    expect(JSON.parse(asJson.stdout)).toMatchObject({
+      passes: [
+        { shardIndex: null, answer: { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null } },
+      ],
+    });
+    expect(await left(around)).toEqual([]);
+  });
+
+  it('without --wait ends as soon as the daemon knows of it', async () => {
+    const around = await surroundings();
+    const daemon = await startDaemon(around.settings);
+    const polled = await run(['poll'], around.settings);
+    expect({ ...polled }).toMatchObject({ exitCode: 0, stdout: 'A pass begins now.\n' });
+    await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    expect(await left(around)).toEqual([]);
+  });
+
+  it('ends with the exit code of a pass that failed, and with that of one that is incomplete', async () => {
+    const around = await surroundings();
+    await startDaemon(around.settings);
+    around.service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
+    change(around, 'b');
+    const settings = around.settings;
+    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(1);
+    around.service.fault = () => ({ kind: 'status', status: 401 });
+    const refused = await run(['poll', '--wait'], settings);
+    expect({ ...refused }).toMatchObject({
+      exitCode: 3,
+      stdout: expect.stringContaining('pass failed') as string,
+    });
+  });
+
+  it('is answered by the daemon that is started after one was killed amid the pass', async () => {
+    const around = await surroundings();
+    const first = await startDaemon(around.settings);
+    around.service.fault = () => ({ kind: 'silence' });
+    const polling = start(['poll', '--wait'], around.settings);
+    await first.prints(/"event":"pass.started"[^\n]*"trigger":"poll"/);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    around.service.fault = null;
+    change(around, 'b');
+    await startDaemon(around.settings);
+    expect((await polling.ended).exitCode).toBe(0);
+    expect(await published(around)).toBe('b');
+    expect(await left(around)).toEqual([]);
+  });
+
+  it('says that no daemon runs, and leaves nothing behind', async () => {
+    const around = await surroundings();
+    expect((await run(['poll'], around.settings)).exitCode).toBe(2);
+    expect((await run(['sync'], around.settings)).exitCode).toBe(0);
+    for (const args of [['poll'], ['poll', '--wait']]) {
+      const polled = await run(args, around.settings);
+      expect({ ...polled }).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining('No daemon runs there.') as string,
+      });
+    }
+    expect(await readdir(join(around.directory, '.workbook-mirror'))).not.toContain('polls');
+  });
+
+  it.skipIf(!canUnshare)('is asked of a daemon in another container, whose process is not seen', async () => {
+    const around = await surroundings();
+    await startDaemon(around.settings);
+    change(around, 'b');
+    const polling = spawn('unshare', [...OWN_PROCESSES, process.execPath, MAIN, 'poll', '--wait'], {
+      env: cleanEnvironment(around.settings),
+      stdio: 'ignore',
+    });
+    await once(polling, 'close');
+    expect(polling.exitCode).toBe(0);
+    expect(await published(around)).toBe('b');
+  });
+});
+
+describe('several instances in one directory', () => {
+  it('are all asked, unless a share is named', async () => {
+    const around = await surroundings();
+    for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
+    const shardOf = (shard: string) => ({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
+    for (const shard of ['1/2', '2/2']) await startDaemon(shardOf(shard));
+    const all = await run(['poll', '--wait', '--json'], around.settings);
+    const { passes } = JSON.parse(all.stdout) as { passes: { shardIndex: number }[] };
+    expect(passes.map(({ shardIndex }) => shardIndex)).toEqual([1, 2]);
+    const one = await run(['poll', '--wait'], shardOf('2/2'));
+    expect({ ...one }).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
+  });
+});
+
+describe('POST /api/poll', () => {
+  const TOKEN = 'a-token-for-polls-alone';
+
+  async function served(around: Surroundings): Promise<{ daemon: Running; address: string }> {
+    const daemon = await startDaemon({
+      ...around.settings,
+      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+      WORKBOOK_MIRROR_HTTP_TOKEN: 'a-token-for-readers',
+      WORKBOOK_MIRROR_HTTP_POLL_TOKEN: TOKEN,
+    });
+    const address = /"event":"http\.listening"[^\n]*"address":"([^"]+)"/.exec(daemon.stdout())?.[1] ?? '';
+    return { daemon, address };
+  }
+
+  it('makes a pass, for many at once a few', async () => {
+    const around = await surroundings();
+    const { daemon, address } = await served(around);
+    change(around, 'b');
+    const ask = (token: string): Promise<Response> =>
+      fetch(`${address}api/poll`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}` },
+        body: JSON.stringify({ ref: 'refs/heads/main', padding: 'x'.repeat(100_000) }),
+      });
+    const first = await ask(TOKEN);
+    expect([first.status, await first.json()]).toEqual([202, { accepted: true }]);
+    await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
+    expect(await published(around)).toBe('b');
+    const replies = await Promise.all(Array.from({ length: 60 }, () => ask(TOKEN)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
+    await daemon.prints(/("event":"pass.finished"[^\n]*"trigger":"poll"[^]*){2}/);
+    expect(daemon.stdout().match(/"event":"pass.started"/g)?.length).toBeLessThan(6);
+    expect((await ask('a-token-for-readers')).status).toBe(401);
+    const read = await fetch(`${address}api/status`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    expect(read.status).toBe(401);
+    expect(daemon.stdout()).not.toContain(TOKEN);
+  });
+});
