@@ -7,7 +7,7 @@ import type { SettingsFor } from '../config/schema.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { describeEvent } from '../daemon/log/messages.ts';
 import { probeLock, readLockHolder } from '../lib/disk/lock.ts';
-import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { diskError, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
@@ -80,12 +80,17 @@ async function instancesIn(directory: string): Promise<DirectoryLayout[]> {
 
 /**
  * Whether a process works there. Its number says so only where it is seen from here, unlike in another container: then the lock is
- * tried, which nobody minds who has it.
+ * tried, which nobody minds who has it. Who may not open that waits for the daemon to take the request.
  */
 async function isAtWork({ lockFile }: DirectoryLayout): Promise<boolean> {
   if ((await readLockHolder(lockFile))?.isAlive === true) return true;
-  if ((await unlessMissing(lstat(lockFile))) === null) return false;
-  return (await probeLock(lockFile, bindNativeCalls())) !== null;
+  try {
+    if ((await unlessMissing(lstat(lockFile))) === null) return false;
+    return (await probeLock(lockFile, bindNativeCalls())) !== null;
+  } catch (error) {
+    if (systemCode(error) === 'EACCES') return true;
+    throw diskError(error, 'looking for who works there');
+  }
 }
 
 /** How often it is looked for what became of a request, in milliseconds. */

@@ -14,10 +14,9 @@ import { refuseLinks } from './links.ts';
 
 /**
  * Wishes for a pass now, a file each: `ID.asked` of who asks, `ID.taken` once the daemon knows of it, and `ID.answer` for who waits. So it
- * can be asked for by whoever may write there, from any container or machine.
+ * can be asked for by whoever may write there, from any container or machine. All is said by the names: the daemon may not be allowed
+ * to read what another user wrote.
  */
-
-const requestSchema = z.object({ isAwaited: z.boolean() });
 
 const answerSchema = z.object({
   exitCode: z.enum(EXIT_CODES),
@@ -34,7 +33,8 @@ const MAX_BYTES = 64 * 1024;
 /** An answer that nobody fetched is removed after this time, in milliseconds. */
 const ANSWER_KEPT_MS = 3_600_000;
 
-const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const AWAITED = '-awaited';
+const ID = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:${AWAITED})?`;
 const WISH_NAME = new RegExp(`^(${ID})\\.(asked|taken)$`);
 const ANSWER_NAME = new RegExp(`^${ID}\\.answer$`);
 
@@ -50,11 +50,11 @@ function fileOf({ polls }: DirectoryLayout, id: string, state: 'asked' | 'taken'
  * @throws MirrorError `disk.*`
  */
 export async function askForPoll(layout: DirectoryLayout, isAwaited: boolean): Promise<string> {
-  const id = randomUUID();
+  const id = `${randomUUID()}${isAwaited ? AWAITED : ''}`;
   await onDisk('asking for a pass', async () => {
     await refuseLinks(layout, [relative(layout.root, layout.polls)]);
     await ensureFolder(layout.polls);
-    await replaceFile(fileOf(layout, id, 'asked'), `${JSON.stringify({ isAwaited })}\n`, layout.polls);
+    await replaceFile(fileOf(layout, id, 'asked'), '', layout.polls);
   });
   return id;
 }
@@ -77,7 +77,7 @@ export function isUnnoticed(layout: DirectoryLayout, id: string): Promise<boolea
 /** The answer to a request, which stays until it is withdrawn; null while there is none. @throws MirrorError `disk.*` */
 export function pollAnswer(layout: DirectoryLayout, id: string): Promise<PollAnswer | null> {
   return onDisk('reading the answer to a request', async () => {
-    return parse(answerSchema, await readOwnText(fileOf(layout, id, 'answer'), MAX_BYTES));
+    return parseAnswer((await readOwnText(fileOf(layout, id, 'answer'), MAX_BYTES)) ?? '');
   });
 }
 
@@ -118,7 +118,8 @@ export async function answerPolls(
     await refuseLinks(layout, [relative(layout.root, layout.polls)]);
     for (const id of ids) {
       const taken = fileOf(layout, id, 'taken');
-      if (parse(requestSchema, await readOwnText(taken, MAX_BYTES))?.isAwaited === true)
+      const isAwaited = id.endsWith(AWAITED) && (await unlessMissing(stat(taken))) !== null;
+      if (isAwaited)
         await replaceFile(fileOf(layout, id, 'answer'), `${JSON.stringify(answer)}\n`, layout.polls);
       await rm(taken, { force: true });
     }
@@ -136,9 +137,9 @@ async function removeOldAnswers(folder: string): Promise<void> {
 }
 
 /** What is not of the form counts as none. */
-function parse<T>(schema: z.ZodType<T>, text: string | null): T | null {
+function parseAnswer(text: string): PollAnswer | null {
   try {
-    return schema.parse(JSON.parse(text ?? ''));
+    return answerSchema.parse(JSON.parse(text));
   } catch {
     return null;
   }

@@ -65,8 +65,8 @@ describe('requests for a pass', () => {
     const old = '00000000-0000-4000-8000-000000000000.answer';
     await writeFile(join(layout.polls, old), '{}');
     await utimes(join(layout.polls, old), 1, 1);
-    const id = await askForPoll(layout, true);
-    await writeFile(join(layout.polls, `${id}.asked`), 'not JSON');
+    const id = await askForPoll(layout, false);
+    await writeFile(join(layout.polls, `${id}.asked`), 'whatever');
     expect((await takePolls(layout)).ids).toEqual([id]);
     await answerPolls(layout, [id], FAILED);
     expect((await readdir(layout.polls)).sort()).toEqual(strange.toSorted());
