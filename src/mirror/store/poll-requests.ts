@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { z } from 'zod';
@@ -63,7 +63,7 @@ export async function askForPoll(layout: DirectoryLayout, isAwaited: boolean): P
 export async function withdrawPoll(layout: DirectoryLayout, id: string): Promise<void> {
   await onDisk('taking back a request', async () => {
     for (const state of ['asked', 'taken', 'answer'] as const)
-      await rm(fileOf(layout, id, state), { force: true });
+      await unlessMissing(unlink(fileOf(layout, id, state)));
   });
 }
 
@@ -121,7 +121,7 @@ export async function answerPolls(
       const isAwaited = id.endsWith(AWAITED) && (await unlessMissing(stat(taken))) !== null;
       if (isAwaited)
         await replaceFile(fileOf(layout, id, 'answer'), `${JSON.stringify(answer)}\n`, layout.polls);
-      await rm(taken, { force: true });
+      await unlessMissing(unlink(taken));
     }
     await removeOldAnswers(layout.polls);
   });
@@ -132,7 +132,7 @@ async function removeOldAnswers(folder: string): Promise<void> {
     if (!ANSWER_NAME.test(name)) continue;
     const file = join(folder, name);
     const stats = await unlessMissing(stat(file));
-    if (stats !== null && Date.now() - stats.mtimeMs > ANSWER_KEPT_MS) await rm(file, { force: true });
+    if (stats !== null && Date.now() - stats.mtimeMs > ANSWER_KEPT_MS) await unlessMissing(unlink(file));
   }
 }
 
