@@ -2,7 +2,7 @@ import type { KeyvStorageAdapter } from 'keyv';
 
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Backend } from './sqlite.ts';
+import type { Backend } from './adapter.ts';
 
 type EventfulAdapter = KeyvStorageAdapter & {
   on: (event: 'error', listener: (error: unknown) => void) => unknown;

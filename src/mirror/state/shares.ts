@@ -6,7 +6,7 @@ import type { Shard } from '../plan/shard.ts';
 import type { ShareReport } from '../plan/whole.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { recordSchema, shareReportSchema } from './schemas.ts';
-import type { Backend } from './sqlite.ts';
+import type { Backend } from './adapter.ts';
 
 /** The place in a remote store where the instances that mirror one service, each its share, tell of themselves. */
 export interface Shares {

@@ -2,15 +2,8 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
-import type { KeyvStorageAdapter } from 'keyv';
-
-import { createTable, SqliteAdapter } from './sqlite-adapter.ts';
-
-/** Where the entries of the namespaces are kept. */
-export interface Backend {
-  readonly adapter: (namespace: string) => Promise<KeyvStorageAdapter>;
-  readonly close: () => Promise<void>;
-}
+import { type Backend, DatabaseAdapter } from './adapter.ts';
+import { createTable, sqliteEntries } from './sqlite-entries.ts';
 
 const BUSY_TIMEOUT_MS = 5000;
 
@@ -119,8 +112,9 @@ function isDamage(error: unknown): error is Error {
 }
 
 function backendOf(database: DatabaseSync): Backend {
+  const entries = sqliteEntries(database);
   return {
-    adapter: async (namespace) => new SqliteAdapter(database, namespace),
+    adapter: async (namespace) => new DatabaseAdapter(entries, namespace),
     close: async () => database.close(),
   };
 }

@@ -8,6 +8,7 @@ import type { ToldTree } from '../plan/due-hooks.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import type { DriftNotes, SlowPulls } from '../plan/target-status.ts';
 import type { ReportedFailures } from '../pass/reported-failures.ts';
+import type { Backend } from './adapter.ts';
 import { createAttempt, inTime } from './attempt.ts';
 import { RecordStore } from './record-store.ts';
 import { openRemote } from './remote.ts';
@@ -25,7 +26,7 @@ import {
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
-import { type Backend, openSqlite, openSqliteForReading } from './sqlite.ts';
+import { openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type StoredPass = z.infer<typeof lastPassSchema>;
 export type StoredProgress = z.infer<typeof progressSchema>;
