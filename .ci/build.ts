@@ -8,8 +8,8 @@ import { z } from 'zod';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The native library, and what whoever wants it installs beside the program. All else becomes part of the program. */
-const INSTALLED = [/^koffi$/, /^@keyv\//];
+/** The native library is installed beside the program. All else becomes part of it. */
+const INSTALLED = [/^koffi$/];
 
 /** What is read while the program runs, by its path below `src`. */
 const FILES = ['{daemon,lib,server/uploads}/page/*.{html,css,js,svg}', 'manual/*.md'];

@@ -39,6 +39,23 @@ describe('what is loaded to answer', () => {
       expect(stderr).not.toMatch(new RegExp(`^loaded: .*\\b${name}\\b`, 'm'));
   });
 
+  it.each([
+    ['sqlite', []],
+    ['redis://127.0.0.1:1', ['redis']],
+    ['postgres://127.0.0.1:1/db', ['pg']],
+  ])('a pass with %s as its state has %j of what speaks to other programs', async (state, expected) => {
+    const { stderr } = await run(['sync', '--directory', await temporaryFolder()], {
+      ...SPYING,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+      WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+      WORKBOOK_MIRROR_STATE: state,
+    });
+    const [loaded = ''] = /^loaded: .*\bundici\b.*/m.exec(stderr) ?? [];
+    expect(loaded).not.toBe('');
+    expect(['redis', 'pg'].filter((name) => new RegExp(`\\b${name}\\b`).test(loaded))).toEqual(expected);
+  });
+
   it('the version is the same alone and on a line with more on it', async () => {
     const alone = await run(['--version']);
     expect(alone).toMatchObject({ exitCode: 0, stderr: '' });

@@ -8,9 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { onTestFinished } from 'vitest';
 
-import { temporaryFolder } from './temporary.ts';
+import { type AtEnd, temporaryFolder } from './temporary.ts';
 
-async function freePort(): Promise<number> {
+/** A port that nobody uses. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as AddressInfo;
@@ -18,14 +19,15 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Runs a server until the running test is finished. */
+/** Runs a server until the end. */
 function runServer(
   command: string,
   args: readonly string[],
   cwd: string,
+  atEnd: AtEnd,
 ): { kill: (signal: NodeJS.Signals) => void } {
   const child = spawn(command, args, { cwd, stdio: 'ignore' });
-  onTestFinished(() => {
+  atEnd(() => {
     child.kill('SIGKILL');
   });
   return { kill: (signal) => void child.kill(signal) };
@@ -39,19 +41,45 @@ async function until(isReady: () => boolean): Promise<void> {
   throw new Error('the server did not start');
 }
 
-/** Whether this machine has a Redis server. */
-export const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
+/** Servers that speak the protocol of Redis. */
+export type RedisServer = 'redis-server' | 'valkey-server';
 
-/** Starts a Redis server of its own. */
-export async function startRedis(): Promise<{ address: string; kill: () => void }> {
-  const [folder, port] = [await temporaryFolder(), await freePort()];
-  const server = runServer(
-    'redis-server',
-    ['--port', String(port), '--bind', '127.0.0.1', '--save', ''],
-    folder,
-  );
-  await until(() => spawnSync('redis-cli', ['-p', String(port), 'ping']).stdout.includes('PONG'));
-  return { address: `redis://127.0.0.1:${port}`, kill: () => server.kill('SIGKILL') };
+/** Whether this machine has a server that speaks the protocol of Redis. */
+export const hasServer = (server: RedisServer): boolean => spawnSync(server, ['--version']).status === 0;
+
+/** Whether this machine has a Redis server. */
+export const hasRedis = hasServer('redis-server');
+
+/** How a server of a test is started. */
+interface ServerOptions {
+  /** More arguments. */
+  readonly args?: readonly string[];
+  /** When it is stopped; by default when the running test is finished. */
+  readonly atEnd?: AtEnd;
+}
+
+/** Starts a Redis server, or one that speaks its protocol, of its own. */
+export async function startRedis({
+  server = 'redis-server',
+  port,
+  args = [],
+  atEnd = onTestFinished,
+}: ServerOptions & { readonly server?: RedisServer; readonly port?: number } = {}): Promise<{
+  readonly address: string;
+  readonly port: number;
+  readonly kill: (signal: NodeJS.Signals) => void;
+}> {
+  const [folder, at] = [await temporaryFolder(atEnd), port ?? (await freePort())];
+  const where = ['--port', String(at), '--bind', '127.0.0.1', '--save', ''];
+  const { kill } = runServer(server, [...where, ...args], folder, atEnd);
+  await until(() => answers(at));
+  return { address: `redis://127.0.0.1:${at}`, port: at, kill };
+}
+
+/** A server that asks for a password answers with that. */
+function answers(port: number): boolean {
+  const script = `exec 3<>/dev/tcp/127.0.0.1/${port} && printf 'PING\\r\\n' >&3 && head -c 5 <&3`;
+  return /PONG|NOAU/.test(String(spawnSync('bash', ['-c', script], { timeout: 1000 }).stdout));
 }
 
 const POSTGRES_ROOT = '/usr/lib/postgresql';
@@ -68,24 +96,50 @@ async function postgresBinaries(): Promise<string | null> {
 export const postgres = await postgresBinaries();
 
 /** Starts a PostgreSQL of its own. */
-export async function startPostgres(binaries: string): Promise<{ address: string }> {
-  const [folder, port] = [await temporaryFolder(), await freePort()];
+export async function startPostgres(
+  binaries: string,
+  { args = [], atEnd = onTestFinished }: ServerOptions = {},
+): Promise<{
+  readonly address: string;
+  readonly restart: () => Promise<void>;
+  /** Has SQL done. @throws what it says */
+  readonly sql: (text: string) => void;
+}> {
+  const [folder, port] = [await temporaryFolder(atEnd), await freePort()];
   const data = join(folder, 'data');
   await mkdir(data);
   chmodSync(folder, 0o755);
   spawnSync('chown', ['-R', 'postgres', data]);
-  const asPostgres = (command: string, ...args: string[]): string[] => [
+  const asPostgres = (command: string, ...rest: readonly string[]): string[] => [
     '-u',
     'postgres',
     '--',
     join(binaries, command),
-    ...args,
+    ...rest,
   ];
-  spawnSync('runuser', asPostgres('initdb', '-D', data, '-A', 'trust', '-N'), { cwd: folder });
-  runServer('runuser', asPostgres('postgres', '-D', data, '-p', String(port), '-k', data, '-F'), folder);
-  onTestFinished(() => {
+  spawnSync('runuser', asPostgres('initdb', '-D', data, '-A', 'trust', '-N', ...args), { cwd: folder });
+  const stop = (): void => {
     spawnSync('runuser', asPostgres('pg_ctl', '-D', data, '-m', 'immediate', 'stop'), { cwd: folder });
-  });
-  await until(() => spawnSync('pg_isready', ['-h', '127.0.0.1', '-p', String(port)]).status === 0);
-  return { address: `postgres://postgres@127.0.0.1:${port}/postgres` };
+  };
+  const start = async (): Promise<void> => {
+    const where = ['-D', data, '-p', String(port), '-k', data, '-F'];
+    runServer('runuser', asPostgres('postgres', ...where), folder, atEnd);
+    await until(() => spawnSync('pg_isready', ['-h', '127.0.0.1', '-p', String(port)]).status === 0);
+  };
+  atEnd(stop);
+  await start();
+  return {
+    address: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    restart: async () => {
+      stop();
+      await start();
+    },
+    sql: (text) => {
+      const connection = ['-h', '127.0.0.1', '-p', String(port), '-v', 'ON_ERROR_STOP=1'];
+      const { status, stderr } = spawnSync('runuser', asPostgres('psql', ...connection, '-c', text), {
+        cwd: folder,
+      });
+      if (status !== 0) throw new Error(String(stderr));
+    },
+  };
 }

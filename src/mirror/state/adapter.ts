@@ -25,7 +25,7 @@ export interface Entries {
 
 /** Where the entries of the namespaces are kept. */
 export interface Backend {
-  readonly adapter: (namespace: string) => Promise<KeyvStorageAdapter>;
+  readonly adapter: (namespace: string) => KeyvStorageAdapter;
   readonly close: () => Promise<void>;
 }
 

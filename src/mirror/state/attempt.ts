@@ -1,7 +1,14 @@
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 
-const CALL_TIMEOUT_MS = 5000;
+/** One call of a database that has no answer for so long, in milliseconds, has failed: a server that hangs must not hang a pass. */
+export const CALL_TIMEOUT_MS = 5000;
+
+/** All that is read or written at once, by as many calls as it takes, has so long, in milliseconds. */
+const WORK_TIMEOUT_MS = 60_000;
+
+/** A connection that nothing is done with for so long, in milliseconds, is closed: passes are minutes apart. */
+export const IDLE_TIMEOUT_MS = 10_000;
 
 /** A store that failed is left alone for so long, so that a pass does not wait for it again and again. */
 const PAUSE_MS = 60_000;
@@ -16,7 +23,7 @@ export function createAttempt(): Attempt {
   return async (call) => {
     if (failure !== null && performance.now() - failedAtMs < PAUSE_MS) throw failure;
     try {
-      const result = await inTime(call);
+      const result = await inTime(call, WORK_TIMEOUT_MS);
       failure = null;
       return result;
     } catch (error) {
@@ -29,17 +36,19 @@ export function createAttempt(): Attempt {
 }
 
 /** Runs a call that must come to its end in time. @throws what it throws, and an Error when it does not answer */
-export async function inTime<T>(call: () => Promise<T>): Promise<T> {
+export async function inTime<T>(call: () => Promise<T>, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
   const ended = await waitAtMost(
     call().then((result) => ({ result })),
-    CALL_TIMEOUT_MS,
+    timeoutMs,
   );
   if (ended === null) throw new Error('it does not answer');
   return ended.result;
 }
 
 function unavailable(cause: unknown): MirrorError {
-  const message = cause instanceof Error ? cause.message : String(cause);
+  // Where a name has several addresses and none is reached, only the errors of each say why.
+  const error: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+  const message = error instanceof Error ? error.message : String(error);
   return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
     cause,
     hint: 'Check the setting state. Nothing is lost meanwhile: what it would remember is found out again.',

@@ -5,8 +5,8 @@ import { Keyv } from 'keyv';
 import type { Shard } from '../plan/shard.ts';
 import type { ShareReport } from '../plan/whole.ts';
 import { targetKey } from '../upstream/listing.ts';
-import { recordSchema, shareReportSchema } from './schemas.ts';
 import type { Backend } from './adapter.ts';
+import { recordSchema, shareReportSchema } from './schemas.ts';
 
 /** The place in a remote store where the instances that mirror one service, each its share, tell of themselves. */
 export interface Shares {
@@ -39,14 +39,11 @@ export function createShares(
 ): Shares {
   if (address === 'sqlite' || sharedService === null) return NOBODY;
   const digest = createHash('sha256').update(sharedService).digest('hex').slice(0, 16);
-  const open = async (name: string): Promise<Keyv> =>
-    new Keyv({ store: await backend.adapter(name), namespace: name });
-  const opened = open(`shares-${digest}`);
-  // Whoever asks gets the error, and nobody before.
-  opened.catch(() => {});
+  const open = (name: string): Keyv => new Keyv({ store: backend.adapter(name), namespace: name });
+  const told = open(`shares-${digest}`);
   const read = async (): Promise<readonly ShareReport[]> => {
     const reports: ShareReport[] = [];
-    for (const value of await valuesOf(await opened)) {
+    for (const value of await valuesOf(told)) {
       const parsed = shareReportSchema.safeParse(value);
       if (parsed.success) reports.push(parsed.data);
     }
@@ -55,13 +52,13 @@ export function createShares(
   return {
     read,
     save: async (report) => {
-      await (await opened).set(`${report.directoryId} ${report.index}`, report);
+      await told.set(`${report.directoryId} ${report.index}`, report);
     },
     verifiedBy: async (owner, here) => {
       const verified = new Map<string, number>();
       for (const { index, count, directoryId, writtenAtMs } of await read()) {
         if (index !== owner.index || count !== owner.count || directoryId === here) continue;
-        for (const value of await valuesOf(await open(`${stateIdOf(directoryId, owner)}-targets`))) {
+        for (const value of await valuesOf(open(`${stateIdOf(directoryId, owner)}-targets`))) {
           const { data } = recordSchema.safeParse(value);
           const isThere = data !== undefined && data.tree !== null && data.verifiedAtMs !== null;
           if (!isThere) continue;

@@ -114,7 +114,7 @@ function isDamage(error: unknown): error is Error {
 function backendOf(database: DatabaseSync): Backend {
   const entries = sqliteEntries(database);
   return {
-    adapter: async (namespace) => new DatabaseAdapter(entries, namespace),
+    adapter: (namespace) => new DatabaseAdapter(entries, namespace),
     close: async () => database.close(),
   };
 }

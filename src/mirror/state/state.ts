@@ -56,19 +56,19 @@ export async function openState(options: StateOptions) {
   const attempt = createAttempt();
   const backend = await attempt(() => openBackend(options));
   const named = (name: string): string => `${options.directoryId}-${name}`;
-  const open = async (name: string): Promise<Keyv> => {
-    const store = await backend.adapter(named(name));
+  const open = (name: string): Keyv => {
+    const store = backend.adapter(named(name));
     return new Keyv({ store, namespace: named(name), serialization: tolerantJson });
   };
-  const service = await open('service');
-  const told = await open('told');
+  const service = open('service');
+  const told = open('told');
   const document = <Schema extends z.ZodType>(key: string, schema: Schema): StateDocument<Schema> => {
     const { read, write } = plainDocument(service, key, schema);
     return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
   };
   const mark = plainDocument(service, 'repeats', repeatMarkSchema.nullable().catch(null));
   const shares = createShares(backend, options);
-  const records = new RecordStore(await backend.adapter(named('targets')), named('targets'), mark, attempt);
+  const records = new RecordStore(backend.adapter(named('targets')), named('targets'), mark, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
   const slowPulls = document('slow-pulls', slowPullsSchema.catch({}));
@@ -145,7 +145,7 @@ const tolerantJson = {
 };
 
 async function openBackend(options: StateOptions): Promise<Backend> {
-  if (options.address !== 'sqlite') return openRemote(options.address, options.onError);
+  if (options.address !== 'sqlite') return openRemote(options.address);
   if (options.readOnly) {
     const readable = openSqliteForReading(options.file);
     if (readable === null && existsSync(options.file)) options.onReset(`${options.file} cannot be read`);
@@ -165,7 +165,7 @@ async function openBackend(options: StateOptions): Promise<Backend> {
 
 function emptyBackend(): Backend {
   return {
-    adapter: () => Promise.resolve(new Keyv().store),
+    adapter: () => new Keyv().store,
     close: () => Promise.resolve(),
   };
 }

@@ -108,7 +108,7 @@ describe('a state cache that', () => {
     const redis = await startRedis();
     const { service, mirror } = await startMirrored({ STATE: redis.address });
     await expectUnharmed(service, mirror);
-    redis.kill();
+    redis.kill('SIGKILL');
     const [repository] = service.repositories;
     if (repository === undefined) throw new Error('no repository');
     service.write(repository, 'main', 'plan.xlsx', 'while it is gone');

@@ -1,0 +1,188 @@
+import { spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { inspect } from 'node:util';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import type { Backend } from '../../../../src/mirror/state/adapter.ts';
+import { createAttempt } from '../../../../src/mirror/state/attempt.ts';
+import { openRemote } from '../../../../src/mirror/state/remote.ts';
+import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+async function opened(address: string): Promise<Backend> {
+  const backend = await openRemote(address);
+  onTestFinished(() => backend.close());
+  return backend;
+}
+
+/** Listens on a free port until the running test is finished. */
+async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+describe('a Redis server', () => {
+  it.skipIf(!hasRedis)('may be started anew: the next call finds it', async () => {
+    const first = await startRedis();
+    const adapter = (await opened(first.address)).adapter('ns');
+    await adapter.set('a', '1');
+    const lost = expect.poll(() => adapter.get('a').catch((error: unknown) => error));
+    first.kill('SIGKILL');
+    await lost.toBeInstanceOf(Error);
+    await startRedis({ port: first.port });
+    expect(await adapter.get('a')).toBeUndefined();
+    await adapter.set('a', '2');
+    expect(await adapter.get('a')).toBe('2');
+  });
+
+  it.skipIf(!hasRedis)('may close idle connections: nobody notices', async () => {
+    const { address, port } = await startRedis();
+    const adapter = (await opened(address)).adapter('ns');
+    await adapter.set('a', '1');
+    spawnSync('redis-cli', ['-p', String(port), 'CLIENT', 'KILL', 'TYPE', 'normal']);
+    await expect.poll(() => adapter.get('a').catch(() => null)).toBe('1');
+  });
+
+  it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it goes on', async () => {
+    const { address, kill } = await startRedis();
+    const adapter = (await opened(address)).adapter('ns');
+    await adapter.set('a', '1');
+    kill('SIGSTOP');
+    await expect(adapter.get('a')).rejects.toThrow('it does not answer');
+    kill('SIGCONT');
+    expect(await adapter.get('a')).toBe('1');
+  });
+
+  it.skipIf(!hasRedis)('that refuses a write says so', async () => {
+    const { address } = await startRedis({ args: ['--maxmemory', '1'] });
+    const adapter = (await opened(address)).adapter('ns');
+    await expect(adapter.set('a', '1')).rejects.toThrow('OOM');
+    expect(await adapter.get('a')).toBeUndefined();
+  });
+
+  it.skipIf(!hasRedis)('needs to allow no more than its own keys', async () => {
+    const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash', '+del'];
+    const { port } = await startRedis({ args: ['--user', ...user] });
+    const adapter = (await opened(`redis://mirror:word@127.0.0.1:${port}`)).adapter('ns');
+    await adapter.setMany<unknown>(['a', 'b'].map((key) => ({ key, value: key })));
+    expect(await adapter.deleteMany(['a'])).toEqual([true]);
+    const found: unknown[] = [];
+    for await (const entry of adapter.iterator?.() ?? []) found.push(entry);
+    expect(found).toEqual([['b', 'b']]);
+    await adapter.clear();
+    expect(await adapter.get('b')).toBeUndefined();
+  });
+
+  it.skipIf(!hasRedis)('is spoken to by TLS where the address says so, and must be trusted', async () => {
+    const folder = await temporaryFolder();
+    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
+    const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+    const files = ['-keyout', key, '-out', certificate];
+    spawnSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...names, ...files]);
+    const tlsPort = await freePort();
+    const tls = ['--tls-port', String(tlsPort), '--tls-auth-clients', 'no'];
+    await startRedis({ args: [...tls, '--tls-cert-file', certificate, '--tls-key-file', key] });
+    const address = `rediss://localhost:${tlsPort}`;
+    await expect((await opened(address)).adapter('ns').get('a')).rejects.toThrow('self-signed certificate');
+    const trusted = getCACertificates('default');
+    onTestFinished(() => setDefaultCACertificates(trusted));
+    setDefaultCACertificates([...trusted, await readFile(certificate, 'utf8')]);
+    const adapter = (await opened(address.replace('redis', 'valkey'))).adapter('ns');
+    await adapter.set('a', '1');
+    expect(await adapter.get('a')).toBe('1');
+  });
+});
+
+describe('a PostgreSQL server', () => {
+  const binaries = postgres ?? '';
+
+  it.skipIf(postgres === null)('may be started anew: the next call finds it, and what was kept', async () => {
+    const server = await startPostgres(binaries);
+    const adapter = (await opened(server.address)).adapter('ns');
+    await adapter.set('a', '1');
+    await server.restart();
+    await expect.poll(() => adapter.get('a').catch(() => null)).toBe('1');
+  });
+
+  it.skipIf(postgres === null)(
+    'that hangs fails a call, and the next one works once it goes on',
+    async () => {
+      const { address, restart, sql } = await startPostgres(binaries);
+      sql('ALTER SYSTEM SET max_prepared_transactions = 1');
+      await restart();
+      const adapter = (await opened(address)).adapter('ns');
+      await adapter.set('a', '1');
+      sql("BEGIN; LOCK TABLE workbook_mirror_state; PREPARE TRANSACTION 'x'");
+      await expect(adapter.get('a')).rejects.toThrow(/timeout|does not answer/);
+      sql("ROLLBACK PREPARED 'x'");
+      expect(await adapter.get('a')).toBe('1');
+    },
+  );
+
+  it.skipIf(postgres === null)('lets several instances make the table at once', async () => {
+    const { address, sql } = await startPostgres(binaries);
+    const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
+    for (let round = 0; round < 5; round += 1) {
+      const all = await Promise.all(keys.map(() => openRemote(address)));
+      await Promise.all(all.map((backend, index) => backend.adapter('ns').set(`${index}`, 'x')));
+      const [first] = all;
+      expect(await first?.adapter('ns').hasMany(keys)).toEqual(keys.map(() => true));
+      await Promise.all(all.map((backend) => backend.close()));
+      sql('DROP TABLE workbook_mirror_state');
+    }
+  });
+
+  it.skipIf(postgres === null)('needs to allow no more than the use of a table that there is', async () => {
+    const { address, sql } = await startPostgres(binaries);
+    await (await opened(address)).adapter('ns').set('a', '1');
+    sql(`CREATE ROLE mirror LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON workbook_mirror_state TO mirror`);
+    sql('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    const adapter = (await opened(address.replace('postgres@', 'mirror@'))).adapter('ns');
+    expect(await adapter.get('a')).toBe('1');
+    await adapter.set('a', '2');
+    expect(await adapter.delete('a')).toBe(true);
+  });
+
+  it.skipIf(postgres === null)('may lose the table: it is made anew', async () => {
+    const { address, sql } = await startPostgres(binaries);
+    const adapter = (await opened(address)).adapter('ns');
+    await adapter.set('a', '1');
+    sql('DROP TABLE workbook_mirror_state');
+    await expect(adapter.get('a')).rejects.toThrow('does not exist');
+    expect(await adapter.get('a')).toBeUndefined();
+    await adapter.set('a', '2');
+    expect(await adapter.get('a')).toBe('2');
+  });
+});
+
+describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) => {
+  const refusals: readonly (readonly [string, () => Promise<string>])[] = [
+    ['refuses the connection', () => Promise.resolve('127.0.0.1:1')],
+    ['has no name', () => Promise.resolve('no-such-host.invalid:1')],
+    ['never answers', async () => `127.0.0.1:${await listening(createServer())}`],
+    [
+      'answers something else',
+      async () =>
+        `127.0.0.1:${await listening(createServer((socket) => socket.end('HTTP/1.1 400 No\r\n\r\n')))}`,
+    ],
+  ];
+
+  it.each(refusals)('%s fails, and no password is told', async (_what, where) => {
+    const backend = await opened(`${scheme}://user:s3cret%40word@${await where()}/0`);
+    const error: unknown = await createAttempt()(() => backend.adapter('ns').get('a')).catch(
+      (e: unknown) => e,
+    );
+    expect(error).toBeInstanceOf(MirrorError);
+    expect(error).toMatchObject({ code: 'state.unavailable' });
+    expect((error as Error).message).not.toMatch(/fails: \.?$/);
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/s3cret/);
+  });
+});
