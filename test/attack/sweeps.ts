@@ -24,6 +24,7 @@ const POWER_SCENARIOS = new Set([
   'move',
   'many-first',
   'many-changed',
+  'shared',
 ]);
 
 const FROM_REST = CELLS.filter(({ scenario }) => !scenario.isInterrupted);
