@@ -133,6 +133,11 @@ function createOtherCounters(registry: Registry): EventSink {
     'Notifications that were not delivered, by receiver.',
     ['to'],
   );
+  const stateFailures = counter(
+    registry,
+    'state_failures_total',
+    'Times that the state cache could not be read or written.',
+  );
   for (const result of ['finished', 'failed']) hooks.inc({ result }, 0);
   for (const to of ['webhook', 'heartbeat']) notifications.inc({ to }, 0);
   return (event) => {
@@ -141,5 +146,6 @@ function createOtherCounters(registry: Registry): EventSink {
     else if (event.name === 'hook.finished') hooks.inc({ result: 'finished' });
     else if (event.name === 'hook.failed') hooks.inc({ result: 'failed' });
     else if (event.name === 'notification.failed') notifications.inc({ to: event.to });
+    else if (event.name === 'state.failed') stateFailures.inc();
   };
 }

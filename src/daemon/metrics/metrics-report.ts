@@ -208,6 +208,11 @@ const SHARD: readonly GaugeFamily[] = [
         ? []
         : [{ labels: { index: String(shard.index), count: String(shard.count) }, value: 1 }],
   },
+  plain(
+    'shards',
+    'How many instances share the work, where several mirror one service.',
+    ({ shard }) => shard?.count ?? null,
+  ),
 ];
 
 /** The gauges of the daemon as a whole: as many series, however many targets there are. */

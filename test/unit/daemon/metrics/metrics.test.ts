@@ -151,6 +151,13 @@ describe('the metrics', () => {
     });
   });
 
+  it('say which share of how many is theirs, where there are several', async () => {
+    const samples = await scrape(daemonReport({ shard: { index: 2, count: 5 } }));
+    expect(named(samples, 'shard_info')).toMatchObject([{ labels: { index: '2', count: '5' }, value: 1 }]);
+    expect(valueOf(samples, 'shards')).toBe(5);
+    expect(valueOf(await scrape(daemonReport()), 'shards')).toBeUndefined();
+  });
+
   it('say nothing of what is not known', async () => {
     const samples = await scrape(daemonReport({ disk: null, targets: [] }));
     for (const name of [
@@ -231,6 +238,7 @@ describe('the metrics', () => {
         to: 'webhook',
         attempts: 3,
       },
+      { name: 'state.failed', code: 'state.unavailable', message: 'no', hint: null },
     ] as const)
       metrics.sink(event);
     const after = await scrape(daemonReport(), metrics);
@@ -252,6 +260,7 @@ describe('the metrics', () => {
       retired: valueOf(after, 'retired_targets_total'),
       hooks: valueOf(after, 'hook_runs_total', { result: 'failed' }),
       webhook: valueOf(after, 'notification_failures_total', { to: 'webhook' }),
+      state: valueOf(after, 'state_failures_total'),
     }).toEqual({
       published: 2,
       unchanged: 1,
@@ -270,6 +279,7 @@ describe('the metrics', () => {
       retired: 1,
       hooks: 1,
       webhook: 1,
+      state: 1,
     });
   });
 
@@ -312,7 +322,7 @@ describe('the metrics', () => {
   it('are all in the table of the manual, which names no others', async () => {
     const readme = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
     const metrics = createMetrics();
-    const { text } = await metrics.render(eventfulReport());
+    const { text } = await metrics.render({ ...eventfulReport(), shard: { index: 2, count: 5 } });
     const names = [...parseMetrics(text).families.keys()].filter((name) => name.startsWith(PREFIX));
     const missing = names.filter((name) => !readme.includes(`\n| \`${name.slice(PREFIX.length)}\` |`));
     expect(missing).toEqual([]);
