@@ -143,6 +143,11 @@ export function eventfulReport(): DaemonReport {
         apiToken: { state: 'accepted', place: 'first', sinceMs: NOW_MS, nextAttemptAtMs: null },
       },
       settings: { takenAtMs: NOW_MS, problem: wrong, restartNeeded: ['directory'] },
+      selection: {
+        repositories: 3,
+        selected: 5,
+        unmatched: [{ setting: 'repositories.include', pattern: 'Acounting', nearest: 'Accounting' }],
+      },
       http: { problem: wrong },
     },
     leases: [{ id: 'l', holder: 'restic', takenAtMs: NOW_MS, untilMs: NOW_MS + HOUR_MS }],

@@ -1,39 +1,67 @@
-import { spawnSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
+import { CASES_FILE, readRules, RULES_FILE } from '../../../support/alerts.ts';
+import { NOW_MS } from '../../../support/builders.ts';
+import { isPromtoolMissing, promtool } from '../../../support/promtool.ts';
 import { eventfulReport, targetStatus } from '../../../support/report.ts';
+import { wellScrape } from '../../../support/scrapes.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+import type { ScrapedSample } from '../../../support/text-format.ts';
 
-const PROMTOOL = 'promtool';
-const isMissing = spawnSync(PROMTOOL, ['--version']).error !== undefined;
-
-/** Prometheus' own checks; their complaints, line by line. */
-function promtool(what: string, input: string, ...files: string[]): { complaints: string[]; output: string } {
-  const { stdout, stderr } = spawnSync(PROMTOOL, ['check', what, ...files], { input, encoding: 'utf8' });
-  return { complaints: stderr.split('\n').filter((line) => line !== ''), output: stdout };
+/** A sample as a series that is scraped every 4 minutes for two days; times go with the clock. */
+function asSeries({ name, labels, value }: ScrapedSample): { series: string; values: string } {
+  const own = { job: 'workbook-mirror', instance: 'm:1', ...labels };
+  const pairs = Object.entries(own).map((pair) => `${pair[0]}=${JSON.stringify(pair[1])}`);
+  const isTime = name.startsWith('workbook_mirror_') && name.endsWith('_timestamp_seconds');
+  const values = isTime ? `${value - NOW_MS / 1000}+240x720` : `${value}x720`;
+  return { series: `${name}{${pairs.join(',')}}`, values };
 }
 
-describe.skipIf(isMissing)('Prometheus (skipped where promtool is missing)', () => {
+/** A verdict on tests of rules; one that is not like it tells why. */
+const SUCCESS = { isPassed: true, complaints: [], output: expect.stringContaining('SUCCESS') as string };
+
+describe.skipIf(isPromtoolMissing)('Prometheus (skipped where promtool is missing)', () => {
   it('takes our metrics, with names of any kind, and finds nothing wrong with them', async () => {
     const names = ['quo"te/main', 'back\\slash/main', '} 1\nup 0/main', 'a\rb/main', '\ud800/main'];
     const report = eventfulReport();
     const targets = [...report.targets, ...names.map((target) => targetStatus({ target }))];
     const { text } = await createMetrics().render({ ...report, targets });
     // The library's own gauges of handles, requests and resources end in _total since ever.
-    const { complaints } = promtool('metrics', text);
+    const { complaints } = promtool(['check', 'metrics'], text);
     expect(complaints.filter((line) => !line.startsWith('nodejs_active_'))).toEqual([]);
   });
 
-  it('takes the rules for alerts of the manual', async () => {
-    const chapter = await readFile(join(import.meta.dirname, '../../../../src/manual/monitoring.md'), 'utf8');
-    const [rules = ''] = /(?<=```yaml\n)# rules for alerts\n[^]*?(?=```)/.exec(chapter) ?? [];
-    const file = join(await temporaryFolder(), 'rules.yml');
-    await writeFile(file, rules);
-    expect(promtool('rules', '', file)).toMatchObject({ complaints: [] });
-    expect(promtool('rules', '', file).output).toContain('SUCCESS: 10 rules found');
+  it('takes the rules for alerts', async () => {
+    const { complaints, output } = promtool(['check', 'rules', RULES_FILE]);
+    expect(complaints).toEqual([]);
+    expect(output).toContain(`SUCCESS: ${(await readRules()).length} rules found`);
+  });
+
+  it('finds that every rule fires when it should, and not otherwise', { timeout: 300_000 }, () => {
+    expect(promtool(['test', 'rules', CASES_FILE])).toMatchObject(SUCCESS);
+  });
+
+  it('finds that none fires for a mirror that is well', { timeout: 300_000 }, async () => {
+    const { samples } = await wellScrape();
+    const sized = samples.filter(({ value }) => !Number.isNaN(value));
+    const up = { name: 'up', labels: {}, value: 1 };
+    const file = join(await temporaryFolder(), 'well.json');
+    const tests = [
+      {
+        interval: '4m',
+        input_series: [up, ...sized].map(asSeries),
+        promql_expr_test: ['1h', '12h', '30h', '47h'].map((at) => ({
+          expr: 'ALERTS',
+          eval_time: at,
+          exp_samples: [],
+        })),
+      },
+    ];
+    await writeFile(file, JSON.stringify({ rule_files: [RULES_FILE], evaluation_interval: '4m', tests }));
+    expect(promtool(['test', 'rules', file])).toMatchObject(SUCCESS);
   });
 });

@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { parse } from 'yaml';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The rules that are delivered. */
+export const RULES_FILE = join(ROOT, 'config/alerts.yaml');
+
+/** What they are tried with. */
+export const CASES_FILE = join(ROOT, 'test/integration/daemon/metrics/alerts.cases.yaml');
+
+/** A rule for an alert. */
+export interface AlertRule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface AlertCase {
+  readonly name: string;
+  readonly input_series: readonly { readonly series: string }[];
+  readonly promql_expr_test: readonly {
+    readonly exp_samples: readonly { readonly labels: string }[];
+  }[];
+}
+
+/** All rules. */
+export async function readRules(): Promise<readonly AlertRule[]> {
+  const { groups } = parse(await readFile(RULES_FILE, 'utf8')) as { groups: { rules: AlertRule[] }[] };
+  return groups.flatMap(({ rules }) => rules);
+}
+
+/** All cases. */
+export async function readCases(): Promise<readonly AlertCase[]> {
+  return (parse(await readFile(CASES_FILE, 'utf8')) as { tests: AlertCase[] }).tests;
+}

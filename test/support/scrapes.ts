@@ -1,0 +1,31 @@
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
+import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import { MINUTE_MS, NOW_MS } from './builders.ts';
+import { daemonReport, eventfulReport } from './report.ts';
+import { parseMetrics, type Scrape } from './text-format.ts';
+
+/** What /metrics answers where everything that can be there is there. */
+export async function fullScrape(): Promise<Scrape> {
+  return scrapeOf({ ...eventfulReport(), shard: { index: 2, count: 5 } });
+}
+
+/** What /metrics answers of a daemon that is well, of which a pass has just ended. */
+export async function wellScrape(): Promise<Scrape> {
+  const report = daemonReport();
+  const pass = {
+    trigger: 'schedule',
+    startedAtMs: NOW_MS - MINUTE_MS,
+    durationMs: 2000,
+    result: 'finished',
+    summary: null,
+    failure: null,
+  } as const;
+  return scrapeOf({ ...report, live: { ...report.live, passes: [pass], hasFinishedPass: true } });
+}
+
+async function scrapeOf(report: DaemonReport): Promise<Scrape> {
+  const metrics = createMetrics();
+  const busy = { code: 'service.busy', message: 'busy', hint: null } as const;
+  metrics.sink({ name: 'service.retry', ...busy, delayMs: 10, fromBytes: 0 });
+  return parseMetrics((await metrics.render(report)).text);
+}
