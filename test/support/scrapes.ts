@@ -1,12 +1,30 @@
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts';
 import type { DaemonReport } from '../../src/daemon/status/report.ts';
+import type { TargetState } from '../../src/mirror/plan/target-status.ts';
 import { MINUTE_MS, NOW_MS } from './builders.ts';
-import { daemonReport, eventfulReport } from './report.ts';
+import { daemonReport, eventfulReport, targetStatus } from './report.ts';
 import { parseMetrics, type Scrape } from './text-format.ts';
+
+const STATES = Object.keys({
+  fresh: true,
+  stale: true,
+  failing: true,
+  quarantined: true,
+  stalled: true,
+  damaged: true,
+  drifted: true,
+  held: true,
+  missing: true,
+  absent: true,
+  pending: true,
+  unselected: true,
+  moved: true,
+} satisfies Record<TargetState, true>) as TargetState[];
 
 /** What /metrics answers where everything that can be there is there. */
 export async function fullScrape(): Promise<Scrape> {
-  return scrapeOf({ ...eventfulReport(), shard: { index: 2, count: 5 } });
+  const targets = STATES.map((state) => targetStatus({ target: `${state}/main`, state }));
+  return scrapeOf({ ...eventfulReport(), shard: { index: 2, count: 5 }, targets });
 }
 
 /** What /metrics answers of a daemon that is well, of which a pass has just ended. */
