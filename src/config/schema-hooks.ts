@@ -1,5 +1,5 @@
 import { isWebhookFilter } from './notification-types.ts';
-import { command, duration, list, secretAddress, secretFile, secretKey } from './kinds.ts';
+import { choice, command, duration, list, secretAddress, secretFile, secretKey } from './kinds.ts';
 import { section, setting } from './metadata.ts';
 
 const ARGUMENTS =
@@ -37,6 +37,10 @@ export const hooksSection = section('What is run or told when something happens.
   webhookSecretFile: secretFile('hooks.webhookSecret'),
   webhookEvents: setting(list({ min: 1, check: eventProblem }).prefault(['*']), {
     description: 'what `hooks.webhook` is told of: types, a group of them as `target.*`, or `*` for all',
+  }),
+  webhookFormat: setting(choice(['json', 'slack', 'ntfy', 'apprise']).prefault('json'), {
+    description:
+      'how `hooks.webhook` is told: `json` all fields, for a program; `slack`, `ntfy` and `apprise` a message for people, as these receivers take it',
   }),
   heartbeat: setting(secretAddress().optional(), {
     description: 'address that is asked for, by GET, after every pass that leaves the whole mirror fresh',

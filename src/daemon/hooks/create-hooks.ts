@@ -109,7 +109,7 @@ export function createHooks(
 }
 
 function webhookOf({ hooks }: SettingsFor<never>): WebhookTarget | null {
-  const { webhook, webhookSecret, webhookEvents: filters } = hooks;
+  const { webhook, webhookSecret, webhookEvents: filters, webhookFormat: format } = hooks;
   if (webhook === undefined) return null;
-  return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters };
+  return { address: webhook.reveal(), key: webhookSecret?.reveal() ?? null, filters, format };
 }

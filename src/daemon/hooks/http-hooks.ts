@@ -9,6 +9,7 @@ import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import type { Poster, PostRequest } from '../../mirror/upstream/post.ts';
 import type { Notification } from './notifications.ts';
+import { webhookContent, type WebhookFormat, type WebhookMessage } from './webhook-formats.ts';
 
 /** Where notifications go, as the settings have it now. */
 export interface WebhookTarget {
@@ -17,6 +18,7 @@ export interface WebhookTarget {
   readonly key: string | null;
   /** See `isChosen`. */
   readonly filters: readonly string[];
+  readonly format: WebhookFormat;
 }
 
 /** Everything that the webhook needs from the rest of the daemon. */
@@ -39,11 +41,6 @@ export interface Webhook {
   readonly close: (timeoutMs: number) => Promise<void>;
 }
 
-interface Message {
-  readonly id: string;
-  readonly body: string;
-}
-
 /** Notifications that wait, at most. */
 const MOST_WAITING = 1000;
 
@@ -53,16 +50,16 @@ const BACK_OFF = { firstDelayMs: 5000, maxDelayMs: 600_000 };
 
 /** Makes a webhook. */
 export function createWebhook({ target, send, scrub, host, emit, onDone }: WebhookPorts): Webhook {
-  const waiting: Message[] = [];
+  const waiting: WebhookMessage[] = [];
   let hasDropped = false;
   /** An address that said that it is gone. */
   let gone: string | null = null;
 
   const report = (error: unknown, attempts: number): void => emit(failureEvent(error, attempts));
-  const deliveryOf = (message: Message): Delivery => ({
+  const deliveryOf = (message: WebhookMessage): Delivery => ({
     request: () => {
       const to = target();
-      return to === null ? null : requestOf(message, to);
+      return to === null ? null : requestOf(message, to, scrub);
     },
     refusal: refusedByWebhook,
     onFailure: (error, attempts, wishMs) => {
@@ -104,7 +101,7 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
       const to = target();
       if (to === null || to.address === gone) return;
       const chosen = notifications.filter(({ type }) => isChosen(type, to.filters));
-      waiting.push(...chosen.map((each) => messageOf(each, host, scrub)));
+      waiting.push(...chosen.map((each) => messageOf(each, host)));
       dropOldest();
       if (waiting.length > 0) delivering.wake();
       else onDone();
@@ -113,10 +110,8 @@ export function createWebhook({ target, send, scrub, host, emit, onDone }: Webho
   };
 }
 
-function messageOf({ type, fields }: Notification, host: string, scrub: (text: string) => string): Message {
-  const id = `msg_${randomUUID()}`;
-  const at = new Date().toISOString();
-  return { id, body: scrub(JSON.stringify({ id, type, at, host, ...fields })) };
+function messageOf({ type, fields }: Notification, host: string): WebhookMessage {
+  return { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host, type, fields };
 }
 
 function failureEvent(error: unknown, attempts: number): MirrorEvent {
@@ -125,14 +120,20 @@ function failureEvent(error: unknown, attempts: number): MirrorEvent {
   return { name: 'notification.failed', to: 'webhook', attempts, ...failure, hint };
 }
 
-function requestOf({ id, body }: Message, { address, key }: WebhookTarget): UnsentRequest {
+function requestOf(
+  message: WebhookMessage,
+  { address, key, format }: WebhookTarget,
+  scrub: (text: string) => string,
+): UnsentRequest {
+  const { id } = message;
+  const { headers, body } = webhookContent(format, message, scrub);
   const timestamp = Math.floor(Date.now() / 1000);
   return {
     method: 'POST',
     address,
     body,
     headers: {
-      'content-type': 'application/json',
+      ...headers,
       'user-agent': 'workbook-mirror',
       'webhook-id': id,
       'webhook-timestamp': String(timestamp),

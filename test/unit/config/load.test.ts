@@ -103,7 +103,7 @@ describe('the parsed settings', () => {
       branches: { include: ['**'], exclude: [] },
       targets: [],
       log: { level: 'info', format: 'auto' },
-      hooks: { timeout: 300_000, webhookEvents: ['*'] },
+      hooks: { timeout: 300_000, webhookEvents: ['*'], webhookFormat: 'json' },
       http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
       serve: {
         listen: { host: '127.0.0.1', port: 9400 },

@@ -1,3 +1,4 @@
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,6 +16,9 @@ import {
 } from '../../../../src/daemon/hooks/http-hooks.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
+import { RECEIVERS } from '../../../support/receivers.ts';
+
+const isAppriseMissing = spawnSync('apprise', ['--version']).error !== undefined;
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
@@ -85,6 +89,7 @@ describe('a webhook', () => {
       address: `${origin}/a/path?q=1`,
       key: KEY,
       filters: ['*'],
+      format: 'json',
     });
     webhook.tell([note('A/main'), note('B/main')]);
     webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
@@ -108,7 +113,7 @@ describe('a webhook', () => {
 
   it('is told of what was chosen only, and without a key there is no signature', async () => {
     const { origin, received } = await startReceiver(() => 200);
-    const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'] });
+    const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'], format: 'json' });
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
     await until(() => received.length === 1);
     expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
@@ -121,7 +126,12 @@ describe('a webhook', () => {
       if (count === 1) response.setHeader('retry-after', '1');
       return count === 1 ? 503 : 200;
     });
-    const { webhook, events } = startWebhook({ address: `${origin}/s3cret`, key: null, filters: ['*'] });
+    const { webhook, events } = startWebhook({
+      address: `${origin}/s3cret`,
+      key: null,
+      filters: ['*'],
+      format: 'json',
+    });
     webhook.tell([note('A/main'), note('B/main')]);
     await until(() => events.length === 1);
     expect(events).toMatchObject([
@@ -138,12 +148,78 @@ describe('a webhook', () => {
 
   it('is told nothing more once it says that it is gone', async () => {
     const { origin, received } = await startReceiver(() => 410);
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell([note('A/main'), note('B/main')]);
     await until(() => events.length === 1);
     webhook.tell([note('C/main')]);
     await webhook.close(1000);
     expect(received).toHaveLength(1);
+  });
+
+  it.each(['slack', 'ntfy', 'apprise'] as const)(
+    'tells people as %s takes it, signed all the same',
+    async (format) => {
+      const { origin, received } = await startReceiver(() => 200);
+      const { webhook, events } = startWebhook({ address: origin, key: KEY, filters: ['*'], format });
+      const message = 'the key s3cret opens <plan & Süd.xlsx>';
+      webhook.tell([{ type: 'target.failed', fields: { target: 'A/main', message, triedAgain: false } }]);
+      await until(() => received.length === 1);
+      for (const request of received) {
+        expect(RECEIVERS[format](request)).toMatchObject({
+          status: 200,
+          title: 'A target fails (machine)',
+          text: 'A/main: the key [secret] opens <plan & Süd.xlsx>',
+        });
+        const { headers, body } = request;
+        const signature = signatureOf(
+          KEY,
+          String(headers['webhook-id']),
+          Number(headers['webhook-timestamp']),
+          body,
+        );
+        expect(headers['webhook-signature']).toBe(signature);
+      }
+      expect(events).toEqual([]);
+    },
+  );
+
+  it('tells what waits in the format that the settings have by then', async () => {
+    const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
+    let format: WebhookTarget['format'] = 'json';
+    const { webhook, events } = startWebhook({
+      address: origin,
+      key: null,
+      filters: ['*'],
+      get format() {
+        return format;
+      },
+    });
+    webhook.tell([note('A/main')]);
+    await until(() => events.length === 1);
+    format = 'slack';
+    await webhook.close(5000);
+    const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+    expect(bodies).toMatchObject([{ type: 'target.failed' }, { text: expect.any(String) as string }]);
+  });
+
+  it.skipIf(isAppriseMissing)('tells what Apprise hands on (skipped where apprise is missing)', async () => {
+    const { origin, received } = await startReceiver(() => 200);
+    const { webhook } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'apprise' });
+    webhook.tell([
+      { type: 'target.held', fields: { target: 'A & <B>/Süd', message: 'it would lose 8 files' } },
+    ]);
+    await until(() => received.length === 1);
+    const said = JSON.parse(received[0]?.body ?? '') as Record<'title' | 'body' | 'type' | 'format', string>;
+    const words = ['-t', said.title, '-b', said.body, '-n', said.type, '-i', said.format];
+    const [code] = (await once(spawn('apprise', [...words, origin.replace('http:', 'json:')]), 'close')) as [
+      number,
+    ];
+    expect(code).toBe(0);
+    expect(JSON.parse(received[1]?.body ?? '')).toMatchObject({
+      title: 'A deletion waits for approval (machine)',
+      message: 'A & <B>/Süd: it would lose 8 files. workbook-mirror approve lists what would go, and asks.',
+      type: 'warning',
+    });
   });
 
   it('does not follow a redirect', async () => {
@@ -152,7 +228,7 @@ describe('a webhook', () => {
       response.setHeader('location', other.origin);
       return 307;
     });
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell([note('A/main')]);
     await until(() => events.length === 1);
     expect(events).toMatchObject([{ hint: 'Redirects are not followed: give the final address.' }]);
@@ -161,7 +237,7 @@ describe('a webhook', () => {
 
   it('that hangs is given up at the end of the program, and what waits is bounded', async () => {
     const { origin, received } = await startReceiver(() => null);
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'] });
+    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
     await until(() => received.length === 1);
     expect(received[0]?.body).toContain('T4000/main');
