@@ -90,7 +90,7 @@ async function open(name: string) {
 async function settingsOf({ kind, container }: Awaited<ReturnType<typeof open>>, ordinal: number) {
   const folder = await temporaryFolder();
   await mkdir(join(folder, 'secrets'));
-  for (const name of ['service-api-key', 'service-api-token'])
+  for (const name of ['service-api-key', 'service-api-token', 'http-token'])
     await writeFile(join(folder, 'secrets', name), name, { mode: 0o600 });
   const text = kind('ConfigMap').data['config.yaml'] ?? '';
   const configFile = join(folder, 'config.yaml');
