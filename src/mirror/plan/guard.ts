@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ManifestFile } from '../store/manifest.ts';
+import { movedFiles } from './file-differences.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
 /** How much may be deleted at once without a person's word: a share, a number, or anything. */
@@ -148,18 +149,12 @@ export function heldFiles(
   if (before.length <= FEW_FILES) return null;
   const paths = new Set(after.map((file) => file.path));
   const known = new Set(before.map((file) => file.path));
-  const arrived = new Map<string, number>();
-  for (const { path, sha256 } of after) {
-    if (!known.has(path)) arrived.set(sha256, (arrived.get(sha256) ?? 0) + 1);
-  }
-  const deleted = before
-    .filter(({ path, sha256 }) => {
-      if (paths.has(path)) return false;
-      const places = arrived.get(sha256) ?? 0;
-      arrived.set(sha256, places - 1);
-      return places <= 0;
-    })
-    .map((file) => file.path);
+  const removed = before.filter(({ path }) => !paths.has(path));
+  const moved = movedFiles(
+    removed,
+    after.filter(({ path }) => !known.has(path)),
+  );
+  const deleted = removed.filter(({ path }) => !moved.has(path)).map(({ path }) => path);
   if (!exceedsLimit(limit, deleted.length, before.length)) return null;
   const gone = deleted.sort();
   return {

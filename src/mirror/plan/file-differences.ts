@@ -1,0 +1,113 @@
+import { byCodeUnits, type ManifestFile, type ManifestWorkbook, treeChanges } from '../store/manifest.ts';
+
+/** One file that differs between two states of a tree. */
+export interface FileDifference {
+  readonly change: 'added' | 'changed' | 'removed' | 'moved';
+  /** Where it is in the later state or, of a removed one, where it was. Below the tree, with slashes. */
+  readonly path: string;
+  /** Where a moved one was; null for any other. */
+  readonly movedFrom: string | null;
+  /** Null of an added one. */
+  readonly before: FileState | null;
+  /** Null of a removed one. */
+  readonly after: FileState | null;
+}
+
+/** A file in one state of a tree, as far as it is known. */
+export interface FileState {
+  /** Null where only the contents tell. */
+  readonly sizeBytes: number | null;
+  /** In hexadecimal digits; null where only the contents tell. */
+  readonly sha256: string | null;
+  /** The version as it was listed; null for what is no workbook. */
+  readonly workbook: ManifestWorkbook | null;
+}
+
+/** The number of files that differ in each way. */
+export type DifferenceCounts = Readonly<Record<FileDifference['change'], number>>;
+
+/**
+ * The files whose bytes or places differ between two states of a tree, sorted by path. A file that is gone and one that is new with
+ * the same bytes are one that moved, unless they are empty: all empty files are alike.
+ */
+export function fileDifferences(
+  before: readonly ManifestFile[],
+  after: readonly ManifestFile[],
+): FileDifference[] {
+  const { added, changed, removed } = treeChanges(before, after);
+  const old = new Map(before.map((file) => [file.path, file]));
+  const now = new Map(after.map((file) => [file.path, file]));
+  const at = (files: typeof old, paths: readonly string[]): ManifestFile[] =>
+    paths.flatMap((path) => files.get(path) ?? []);
+  const gone = at(old, removed);
+  const arrived = at(now, added);
+  const moved = movedFiles(gone.filter(hasBytes), arrived.filter(hasBytes));
+  const places = new Set(moved.values());
+  const differences = [
+    ...arrived.filter((file) => !places.has(file)).map((file) => differenceOf(null, file)),
+    ...at(now, changed).map((file) => differenceOf(old.get(file.path) ?? null, file)),
+    ...gone.map((file) => differenceOf(file, moved.get(file.path) ?? null)),
+  ];
+  return differences.sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+/**
+ * The files that only moved, each by the path that it had: of several with the same bytes, the first by path that are gone are taken
+ * for the first that are new.
+ * @param gone files that only the earlier state has
+ * @param arrived files that only the later state has
+ */
+export function movedFiles(
+  gone: readonly ManifestFile[],
+  arrived: readonly ManifestFile[],
+): ReadonlyMap<string, ManifestFile> {
+  const places = Map.groupBy([...arrived].sort(byPath), ({ sha256 }) => sha256);
+  const taken = new Map<string, number>();
+  const moved = new Map<string, ManifestFile>();
+  for (const { path, sha256 } of [...gone].sort(byPath)) {
+    const index = taken.get(sha256) ?? 0;
+    const place = places.get(sha256)?.[index];
+    if (place === undefined) continue;
+    taken.set(sha256, index + 1);
+    moved.set(path, place);
+  }
+  return moved;
+}
+
+/** Counts differences by what happened to the files. */
+export function countDifferences(differences: readonly FileDifference[]): DifferenceCounts {
+  const counts = { added: 0, changed: 0, removed: 0, moved: 0 };
+  for (const { change } of differences) counts[change] += 1;
+  return counts;
+}
+
+/** The files of a state that is empty in the other one: all of them removed. */
+export function allRemoved(files: readonly ManifestFile[]): FileDifference[] {
+  return files.map((file) => differenceOf(file, null));
+}
+
+/** A file as a difference tells of it. */
+function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
+  return { sizeBytes, sha256, workbook: workbook ?? null };
+}
+
+/** One of the two is there. */
+function differenceOf(before: ManifestFile | null, after: ManifestFile | null): FileDifference {
+  const states = {
+    before: before === null ? null : stateOf(before),
+    after: after === null ? null : stateOf(after),
+  };
+  if (before === null) return { change: 'added', path: after?.path ?? '', movedFrom: null, ...states };
+  if (after === null) return { change: 'removed', path: before.path, movedFrom: null, ...states };
+  return before.path === after.path
+    ? { change: 'changed', path: after.path, movedFrom: null, ...states }
+    : { change: 'moved', path: after.path, movedFrom: before.path, ...states };
+}
+
+function hasBytes({ sizeBytes }: ManifestFile): boolean {
+  return sizeBytes > 0;
+}
+
+function byPath(a: ManifestFile, b: ManifestFile): number {
+  return byCodeUnits(a.path, b.path);
+}

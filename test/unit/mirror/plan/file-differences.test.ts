@@ -1,0 +1,149 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  allRemoved,
+  countDifferences,
+  type FileDifference,
+  fileDifferences,
+} from '../../../../src/mirror/plan/file-differences.ts';
+import type { ManifestFile, ManifestWorkbook } from '../../../../src/mirror/store/manifest.ts';
+import { manifestFile } from '../../../support/builders.ts';
+
+const someTree = fc
+  .uniqueArray(
+    fc.record({
+      path: fc.constantFrom('a', 'b', 'c', 'f/a', 'f/b', 'g/a', '__proto__'),
+      content: fc.constantFrom('', '1', '2', '33'),
+    }),
+    { selector: ({ path }) => path },
+  )
+  .map((files) =>
+    files.map(({ path, content }) => manifestFile(path, { sha256: content, sizeBytes: content.length })),
+  );
+
+const bytesOf = (files: readonly ManifestFile[]): string[] =>
+  files.map(({ path, sha256, sizeBytes }) => `${path} ${sha256} ${sizeBytes}`).sort();
+
+/** The state that differences lead to. */
+function applied(before: readonly ManifestFile[], differences: readonly FileDifference[]): ManifestFile[] {
+  const files = new Map(before.map((file) => [file.path, file]));
+  const take = (path: string): void => {
+    if (!files.delete(path)) throw new Error(`${path} is not there`);
+  };
+  for (const { change, path, movedFrom } of differences) {
+    if (change !== 'added') take(movedFrom ?? path);
+  }
+  for (const { path, after } of differences) {
+    if (after === null) continue;
+    if (files.has(path)) throw new Error(`${path} is there already`);
+    files.set(path, manifestFile(path, { sha256: after.sha256 ?? '', sizeBytes: after.sizeBytes ?? -1 }));
+  }
+  return [...files.values()];
+}
+
+/** What is left of a difference when its two states change places. */
+function turned({ change, path, movedFrom, before, after }: FileDifference): FileDifference {
+  const states = { before: after, after: before };
+  if (movedFrom !== null) return { change, path: movedFrom, movedFrom: path, ...states };
+  const turns = { added: 'removed', removed: 'added', changed: 'changed', moved: 'moved' } as const;
+  return { change: turns[change], path, movedFrom: null, ...states };
+}
+
+const sorted = (differences: readonly FileDifference[]): FileDifference[] =>
+  [...differences].sort((a, b) => (a.path < b.path ? -1 : 1));
+
+describe('the files that differ between two states', () => {
+  it('are none for a state and itself', () => {
+    fc.assert(
+      fc.property(someTree, (tree) => {
+        expect(fileDifferences(tree, [...tree].reverse())).toEqual([]);
+      }),
+    );
+  });
+
+  it('lead from the one state to the other', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (before, after) => {
+        expect(bytesOf(applied(before, fileDifferences(before, after)))).toEqual(bytesOf(after));
+      }),
+    );
+  });
+
+  it('are turned round when the states are', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (one, other) => {
+        expect(fileDifferences(other, one)).toEqual(sorted(fileDifferences(one, other).map(turned)));
+      }),
+    );
+  });
+
+  it('are the same in whatever order the files are given, and sorted by path', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (before, after) => {
+        const found = fileDifferences(before, after);
+        expect(fileDifferences([...before].reverse(), [...after].reverse())).toEqual(found);
+        expect(found).toEqual(sorted(found));
+      }),
+    );
+  });
+
+  it('have moved wherever bytes are gone at one place and new at another one', () => {
+    fc.assert(
+      fc.property(someTree, someTree, (before, after) => {
+        const found = fileDifferences(before, after);
+        const bytes = (change: FileDifference['change'], of: 'before' | 'after'): string[] =>
+          found.filter((each) => each.change === change).map((each) => each[of]?.sha256 ?? '');
+        const added = bytes('added', 'after');
+        for (const sha256 of bytes('removed', 'before')) expect(added.filter(Boolean)).not.toContain(sha256);
+        for (const { change, before: old, after: now, movedFrom } of found) {
+          expect(change === 'moved').toBe(movedFrom !== null);
+          if (change === 'moved')
+            expect(now).toMatchObject({ sha256: old?.sha256, sizeBytes: old?.sizeBytes });
+        }
+      }),
+    );
+  });
+
+  it('are told with sizes and versions before and after, and counted', () => {
+    const version = (versionId: string): ManifestWorkbook => ({
+      id: 'w',
+      versionId,
+      author: 'Ada',
+      message: 'a change',
+      createdAt: null,
+    });
+    const before = [
+      manifestFile('a', { workbook: version('v1') }),
+      manifestFile('b'),
+      manifestFile('old/c', { sha256: 'c' }),
+    ];
+    const after = [
+      manifestFile('a', { sha256: 'other', sizeBytes: 5, workbook: version('v2') }),
+      manifestFile('d'),
+      manifestFile('new/c', { sha256: 'c' }),
+    ];
+    const state = (path: string): object => ({ sizeBytes: 3, sha256: `digest of ${path}`, workbook: null });
+    const found = fileDifferences(before, after);
+    expect(found).toEqual([
+      {
+        change: 'changed',
+        path: 'a',
+        movedFrom: null,
+        before: { sizeBytes: 3, sha256: 'digest of a', workbook: version('v1') },
+        after: { sizeBytes: 5, sha256: 'other', workbook: version('v2') },
+      },
+      { change: 'removed', path: 'b', movedFrom: null, before: state('b'), after: null },
+      { change: 'added', path: 'd', movedFrom: null, before: null, after: state('d') },
+      {
+        change: 'moved',
+        path: 'new/c',
+        movedFrom: 'old/c',
+        before: { sizeBytes: 3, sha256: 'c', workbook: null },
+        after: { sizeBytes: 3, sha256: 'c', workbook: null },
+      },
+    ]);
+    expect(countDifferences(found)).toEqual({ added: 1, changed: 1, removed: 1, moved: 1 });
+    expect(allRemoved(before)).toEqual(fileDifferences(before, []));
+  });
+});
