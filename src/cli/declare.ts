@@ -39,6 +39,8 @@ const MIRROR = { reads: 'mirror', needs: ['service', 'directory'] } as const;
 export const RUN_FLAGS: FlagSet = { ...MIRROR, onLine: RUN_ON_LINE };
 /** The flags of a command that makes or plans a pass. */
 export const PASS_FLAGS: FlagSet = { ...MIRROR, onLine: PASS_ON_LINE };
+/** The flags of a command that reads the disk and, where it is asked to, the service. */
+export const LOOK_FLAGS: FlagSet = { ...MIRROR, onLine: [...SERVICE_ON_LINE, 'directory'] };
 /** The flags of a command that reads or changes the disk alone. */
 export const DISK_FLAGS: FlagSet = { ...MIRROR, onLine: ['directory', 'state'] };
 /** The flags of a command on the settings themselves. */

@@ -7,7 +7,7 @@ import { topicNames } from '../manual/chapters.ts';
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Try', ['demo', 'serve', 'keys']],
   ['Mirror', ['run', 'sync', 'poll', 'plan', 'config']],
-  ['Look', ['status', 'why', 'verify']],
+  ['Look', ['status', 'why', 'diff', 'verify']],
   ['Decide', ['approve', 'retry', 'history', 'lease']],
   ['Ask', ['repos', 'workbooks', 'probe']],
   ['Learn', ['help', 'completion']],

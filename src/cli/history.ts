@@ -202,7 +202,8 @@ async function realPath(path: string): Promise<string> {
   return real ?? join(await realPath(dirname(path)), basename(path));
 }
 
-function notKept(target: string, atMs: number | null): never {
+/** @throws MirrorError `history.not_found` */
+export function notKept(target: string, atMs: number | null): never {
   const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
   throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
     hint: `\`${ownCommand('history list')}\` shows what is kept; the state since then is the mirror itself.`,

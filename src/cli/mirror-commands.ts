@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 
-import { declare, DISK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './declare.ts';
+import { declare, DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './declare.ts';
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
@@ -95,6 +95,19 @@ function addReportCommands(program: Command): void {
   })
     .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
     .option('--json', 'print the explanation as JSON');
+  declare(program, {
+    name: 'diff',
+    flags: LOOK_FLAGS,
+    summary: 'show the files in which two states of a target differ',
+    help:
+      'What is published is compared with the state before it, as far as `history.replaced` keeps that. Works beside a ' +
+      'running daemon. Ends with 0 where no file differs, 1 where one does, 2 where that cannot be told.\n\n' +
+      'Example: workbook-mirror diff Accounting/main --at 2026-11-21T10:00:00Z',
+    load: async () => (await import('./diff.ts')).runDiff,
+  })
+    .argument('<target>', 'a target as below mirror/')
+    .option('--at <time>', 'compare with the state that the mirror had at this time')
+    .option('--json', 'print the differences as JSON');
   declare(program, {
     name: 'verify',
     flags: DISK_FLAGS,

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 
+import type { MirrorError } from '../lib/errors/errors.ts';
 import { EVENT_LEVELS, type EventSink } from '../mirror/pass/events.ts';
 import {
   emphasised,
@@ -24,6 +25,8 @@ export interface Outcome {
   readonly data?: unknown;
   /** Printed without `--json`. */
   readonly text?: () => TerminalText;
+  /** Told in place of both; set by a command for which the exit code of the error means something else. */
+  readonly failure?: MirrorError;
   /** 0 unless given. One of EXIT_CODES, except where a command ends as the program did that it ran. */
   readonly exitCode?: number;
 }

@@ -47,7 +47,8 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   if (command === undefined) return EXIT_CODES.ok;
   takeLoudness(command);
   const outcome = await carryOut(command);
-  printOutcome(command, outcome);
+  if (outcome.failure === undefined) printOutcome(command, outcome);
+  else tellFailure(outcome.failure, argv);
   return outcome.exitCode ?? EXIT_CODES.ok;
 }
 

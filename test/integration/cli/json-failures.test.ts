@@ -19,6 +19,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   plan: [],
   status: [],
   why: ['Accounting/main'],
+  diff: ['Accounting/main'],
   verify: [],
   approve: ['--all'],
   retry: ['--all'],

@@ -159,6 +159,8 @@ describe('what the service says', () => {
             ...paths.map((path) => ['why', path]),
             ...paths.map((path) => ['why', `${path}/plan.xlsx`]),
             ['why', name.replaceAll('\0', '')],
+            ...paths.map((path) => ['diff', path]),
+            ['diff', name.replaceAll('\0', ''), '--at', '2999-01-01'],
             ['verify'],
             ['verify', '--json'],
             ['verify', '--repair'],

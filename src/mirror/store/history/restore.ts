@@ -34,6 +34,24 @@ function sizeOf({ files }: Manifest): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
+function nameOf({ path, name }: HistoryEntry): string {
+  return `history/${path}/${name}`;
+}
+
+/** The inventory of a tree of the history. @throws MirrorError `history.damaged`, `disk.failed` */
+export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
+  const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
+  if (manifest !== null) return manifest;
+  const problem = (await manifestProblem(entry.manifest)) ?? 'it was changed meanwhile';
+  throw unusable(`The manifest of ${nameOf(entry)} cannot be used: ${problem}.`);
+}
+
+function unusable(message: string): MirrorError {
+  return new MirrorError('history.damaged', message, {
+    hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.`,
+  });
+}
+
 /**
  * Holds a tree of the history against its manifest, every byte of it. A file that is not right, such as one whose link in the
  * mirror someone edited, is taken from wherever else its target's bytes are kept.
@@ -45,16 +63,9 @@ export async function checkEntry(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<WholeEntry> {
-  const name = `history/${entry.path}/${entry.name}`;
-  const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
-  if (manifest === null || !entry.treePresent) {
-    const problem = manifest === null ? await manifestProblem(entry.manifest) : null;
-    throw new MirrorError(
-      'history.damaged',
-      problem === null ? `${name} has no tree.` : `The manifest of ${name} cannot be used: ${problem}.`,
-      { hint: `Look at the folder by hand; \`${ownCommand('history list')}\` shows what else is kept.` },
-    );
-  }
+  const name = nameOf(entry);
+  const manifest = await manifestOfEntry(entry);
+  if (!entry.treePresent) throw unusable(`${name} has no tree.`);
   const totalBytes = sizeOf(manifest);
   const { differences } = await examineTree(entry.tree, manifest.files, {
     depth: 'bytes',
@@ -135,8 +146,8 @@ async function copyTree(
   }
 }
 
-function changedMeanwhile({ path, name }: HistoryEntry, file: string): MirrorError {
-  const where = JSON.stringify(`history/${path}/${name}/${file}`);
+function changedMeanwhile(entry: HistoryEntry, file: string): MirrorError {
+  const where = JSON.stringify(`${nameOf(entry)}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
     hint: 'Nothing was restored; try again.',
   });

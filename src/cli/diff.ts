@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { EXIT_CODES, exitCodeOf, toMirrorError } from '../lib/errors/errors.ts';
+import { counted, roughSize, utcTime } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
+import { refuseMissing } from '../daemon/start/open-reader.ts';
+import {
+  countDifferences,
+  type DifferenceCounts,
+  type FileDifference,
+  fileDifferences,
+} from '../mirror/plan/file-differences.ts';
+import type { HistoryKind } from '../mirror/plan/retention.ts';
+import { layoutOf } from '../mirror/store/layout.ts';
+import {
+  type Place,
+  readTarget,
+  refuseUnknown,
+  stateAt,
+  stateBefore,
+  type TargetState,
+} from './diff-states.ts';
+import { describeDifferences, differenceSummary } from './differences.ts';
+import { parseTime } from './history.ts';
+import type { Outcome } from './output.ts';
+import { settingsOf } from './settings-flags.ts';
+import { namedPath } from './targets.ts';
+
+/** `diff` */
+export async function runDiff(command: Command): Promise<Outcome> {
+  const [asked = ''] = command.args;
+  const { at }: { at?: string } = command.opts();
+  const atMs = at === undefined ? null : parseTime(at);
+  const { settings } = settingsOf(command, ['directory']);
+  try {
+    const comparison = await diff(settings, asked, atMs);
+    const isSame = comparison.differences.length === 0;
+    return {
+      data: comparison,
+      text: () => describeComparison(comparison),
+      exitCode: isSame ? EXIT_CODES.ok : EXIT_CODES.incomplete,
+    };
+  } catch (error) {
+    // A program that asks whether files differ must not take trouble for an answer: diff(1) ends with 2, too.
+    if (exitCodeOf(error) !== EXIT_CODES.incomplete) throw error;
+    return { failure: toMirrorError(error), exitCode: EXIT_CODES.usage };
+  }
+}
+
+/** Two states of a target, and the files that differ. */
+export interface Comparison {
+  readonly target: string;
+  readonly before: ComparedState;
+  readonly after: ComparedState;
+  readonly counts: DifferenceCounts;
+  /** Sorted by path. */
+  readonly differences: readonly FileDifference[];
+}
+
+/** One of two states. Times in milliseconds since the epoch, null where there is none. */
+export interface ComparedState {
+  readonly place: Place;
+  /** When its files last changed, as the mirror saw it. */
+  readonly changedAtMs: number | null;
+  /** When it left the mirror, and why; of the history alone. */
+  readonly leftAtMs: number | null;
+  readonly kind: HistoryKind | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+}
+
+/**
+ * Compares the published state of a target with the one before, or with that of a time. Reads manifests alone, and takes no lock.
+ * @param asked as below `mirror/`, or its path on disk
+ * @param atMs milliseconds since the epoch; null for the state before
+ * @throws MirrorError `target.unknown`, `history.*`, `directory.unusable`, `disk.*`
+ */
+export async function diff(
+  settings: SettingsFor<'directory'>,
+  asked: string,
+  atMs: number | null,
+): Promise<Comparison> {
+  await refuseMissing(settings.directory);
+  const layout = layoutOf(settings.directory);
+  const target = await readTarget(layout, namedPath(asked, layout.mirror));
+  await refuseUnknown(layout, asked, target);
+  const before = atMs === null ? await stateBefore(target, settings) : await stateAt(target, atMs);
+  return compare(target.path, before, target.published);
+}
+
+function compare(target: string, before: TargetState, after: TargetState): Comparison {
+  const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
+  const counts = countDifferences(differences);
+  return { target, before: summaryOf(before), after: summaryOf(after), counts, differences };
+}
+
+function summaryOf({ place, manifest, left }: TargetState): ComparedState {
+  const files = manifest?.files ?? [];
+  return {
+    place,
+    changedAtMs: manifest?.publishedAtMs ?? null,
+    leftAtMs: left?.atMs ?? null,
+    kind: left?.kind ?? null,
+    files: files.length,
+    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
+
+/** A comparison for a person. */
+export function describeComparison({ target, before, after, differences }: Comparison): TerminalText {
+  const isSame = differences.length === 0;
+  return joinLines([
+    target,
+    say`  before: ${describeState(before)}`,
+    say`  after:  ${describeState(after)}`,
+    ...(after.place === 'nothing' && before.kind === 'retired'
+      ? [say`  what is kept of it: ${ownCommand('history list', target)}`]
+      : []),
+    '',
+    ...(isSame
+      ? ['No file differs.']
+      : [describeDifferences(differences), '', say`${differenceSummary(differences)}.`]),
+  ]);
+}
+
+function describeState({ place, changedAtMs, leftAtMs, files, sizeBytes }: ComparedState): string {
+  const changed = changedAtMs === null ? '' : `, last changed ${utcTime(changedAtMs)}`;
+  const amount = `${counted(files, 'file')}, ${roughSize(sizeBytes)}`;
+  switch (place) {
+    case 'mirror':
+      return `as it is published${changed}; ${amount}`;
+    case 'history':
+      return `as it left the mirror at ${new Date(leftAtMs ?? 0).toISOString()}${changed}; ${amount}`;
+    case 'service':
+      return `as the service has it now; ${amount}`;
+    case 'nothing':
+      return 'nothing: it is mirrored no longer';
+  }
+}
