@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -15,6 +14,7 @@ import { createSamples } from '../server/demo/samples.ts';
 import { createWriter, type Edit, type Writer } from '../server/demo/writer.ts';
 import { createGitLibrary } from '../server/git/library.ts';
 import type { Registry } from '../server/git/registry.ts';
+import { withTemporaryFolder } from '../lib/disk/temporary.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import type { EventSink, MirrorEvent, TargetPulled } from '../mirror/pass/events.ts';
 import { counted, roughDuration, roughSize } from '../lib/text/humanize.ts';
@@ -44,27 +44,29 @@ const TOKEN = 'demo-token-for-v1';
  */
 export async function runDemo(command: Command): Promise<Outcome> {
   const { once = false }: { once?: boolean } = command.opts();
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-demo-'));
   const { signal, stopListening } = abortOnSignal();
   try {
-    const { registry } = await createSamples(join(folder, 'service'));
-    const library = createGitLibrary(registry);
-    const keys = [fixedKey('personal', 'demo', KEY), fixedKey('token', 'demo', TOKEN)];
-    const service = createService({ library, keys: () => Promise.resolve(keys) });
-    try {
-      const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-      const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
-      tell(say`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
-      tell(say`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
-      return { exitCode: await mirrorAndEdit(settings, registry, once, signal) };
-    } finally {
-      await service.close();
-      await library.close();
-      await registry.close();
-    }
+    return await withTemporaryFolder('demo', (folder) => runIn(folder, once, signal));
   } finally {
     stopListening();
-    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function runIn(folder: string, once: boolean, signal: AbortSignal): Promise<Outcome> {
+  const { registry } = await createSamples(join(folder, 'service'));
+  const library = createGitLibrary(registry);
+  const keys = [fixedKey('personal', 'demo', KEY), fixedKey('token', 'demo', TOKEN)];
+  const service = createService({ library, keys: () => Promise.resolve(keys) });
+  try {
+    const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+    const settings = demoSettings(baseUrl, join(folder, 'mirrored'));
+    tell(say`The embedded service serves ${registry.list().length} Git repositories at ${bold(baseUrl)}`);
+    tell(say`The daemon mirrors them into ${bold(join(settings.directory, 'mirror'))}\n`);
+    return { exitCode: await mirrorAndEdit(settings, registry, once, signal) };
+  } finally {
+    await service.close();
+    await library.close();
+    await registry.close();
   }
 }
 
