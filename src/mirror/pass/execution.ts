@@ -70,25 +70,37 @@ export interface Execution extends PlannedPass {
   readonly noteLease: (lease: Lease) => void;
 }
 
-/** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
-export interface Pull extends Pick<Execution, 'context' | 'policy' | 'approvals' | 'noteLease'> {
-  readonly action: PullAction;
+/** The facts of a listing, and of the plan that was made of it, about the repository of a target. */
+export interface RepositoryFacts {
   readonly repository: Repository;
   /** Rows of the whole repository; null where the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
+  /** When the service was asked for its lists. Milliseconds since the epoch. */
+  readonly listedAtMs: number;
+}
+
+/** Everything that receiving the contents of a target takes: nothing that publishes. */
+export interface Reception extends RepositoryFacts {
+  readonly context: Pick<PassContext, 'service' | 'archiveLimits' | 'archiveMemory' | 'onProgress'>;
+  readonly policy: Pick<ExecutePolicy, 'pageCache'>;
+  readonly action: PullAction;
+  /** Takes in how far it is. */
+  readonly meter: PullMeter;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** The pull of one target. It may outlast its pass by hours, and so holds nothing of it but what it needs. */
+export interface Pull extends Reception, Pick<Execution, 'approvals' | 'noteLease'> {
+  readonly context: PassContext;
+  readonly policy: ExecutePolicy;
   /** The record of the target from before this pull. */
   readonly record: TargetRecord;
   /** The remembered summary of its published tree; null for none. */
   readonly tree: RememberedTree | null;
-  /** When the service was asked for its lists. Milliseconds since the epoch. */
-  readonly listedAtMs: number;
-  /** Takes in how far it is. */
-  readonly meter: PullMeter;
   readonly turn: Pick<Turn, 'isAwaited' | 'toPublish'>;
-  /** Ends it. */
-  readonly signal: AbortSignal;
 }
 
 /** The result of an action that moved no bytes. */

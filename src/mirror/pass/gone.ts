@@ -4,7 +4,14 @@ import type { Action, PullAction, RetireReason } from '../plan/actions.ts';
 import { isRestored, mirroredTargets } from '../plan/retirements.ts';
 import { emptyRecord } from '../plan/record.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
-import { type EndedResult, type Execution, failed, type Pull, resultOf } from './execution.ts';
+import {
+  type EndedResult,
+  type Execution,
+  failed,
+  type Pull,
+  type Reception,
+  resultOf,
+} from './execution.ts';
 
 /** A tree that is to leave the mirror. */
 export interface Retirement {
@@ -19,17 +26,19 @@ export interface Retirement {
  */
 export async function notFound(pull: Pull, isCertain: boolean): Promise<EndedResult | null> {
   const { action, record, policy } = pull;
-  switch (action.whenAbsent) {
-    case 'accept':
-      return resultOf(action, { kind: 'absent' });
-    case 'count-as-missing': {
-      if (!isCertain || !(await isRepositoryReachable(pull))) throw notFoundError(action);
-      const isDue = record.missingPasses + 1 >= policy.retireAfterPasses;
-      return isDue ? null : resultOf(action, { kind: 'missing' });
-    }
-    case 'fail':
-      throw notFoundError(action);
-  }
+  await refuseDoubtful(pull, isCertain);
+  if (action.whenAbsent === 'accept') return resultOf(action, { kind: 'absent' });
+  const isDue = record.missingPasses + 1 >= policy.retireAfterPasses;
+  return isDue ? null : resultOf(action, { kind: 'missing' });
+}
+
+/** Refuses an absence of contents that does not prove that the target is gone. @throws MirrorError `contents.not_found` */
+async function refuseDoubtful(reception: Reception, isCertain: boolean): Promise<void> {
+  const { action } = reception;
+  if (action.whenAbsent === 'accept') return;
+  const isProof =
+    action.whenAbsent === 'count-as-missing' && isCertain && (await isRepositoryReachable(reception));
+  if (!isProof) throw notFoundError(action);
 }
 
 /** Whether other contents of a repository are found: only then does a missing branch say something about the branch. */
@@ -39,7 +48,7 @@ async function isRepositoryReachable({
   repository,
   branches,
   signal,
-}: Pull): Promise<boolean> {
+}: Reception): Promise<boolean> {
   const others = branches.filter((branch) => branch !== action.target.branch);
   for (const branch of [HEAD_BRANCH, ...others]) {
     if (await context.service.exists({ repository, branch, path: '', signal })) return true;

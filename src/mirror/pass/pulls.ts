@@ -2,9 +2,17 @@ import type { Action, PullAction } from '../plan/actions.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
-import { targetKey } from '../upstream/listing.ts';
+import { type Listing, targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
-import { type ActionResult, type Execution, type Pull, type PullEnd, resultOf } from './execution.ts';
+import type { RowGroups } from '../plan/fingerprint.ts';
+import {
+  type ActionResult,
+  type Execution,
+  type Pull,
+  type PullEnd,
+  type RepositoryFacts,
+  resultOf,
+} from './execution.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
 import { recordPull } from './remember.ts';
@@ -48,13 +56,10 @@ function queuePulls(
   actions: readonly PullAction[],
 ): QueuedPull<PullEnd>[] {
   if (actions.length === 0) return [];
-  const repositories = new Map(listing.repositories.map((repository) => [repository.id, repository]));
-  const rows = listing.workbooks === null ? null : context.rowGroups.of(listing.workbooks);
-  const branches = branchesOf(plan);
+  const factsFor = repositoryFacts(listing, plan, context.rowGroups);
   return actions.map((action): QueuedPull<PullEnd> => {
-    const repository = repositories.get(action.target.repositoryId);
-    if (repository === undefined)
-      throw new MirrorError('internal.defect', `No repository for ${action.path}.`);
+    const facts = factsFor(action);
+    const { repository } = facts;
     const record = records.get(keyOf(action)) ?? emptyRecord(action.target);
     const pull = {
       context,
@@ -62,12 +67,9 @@ function queuePulls(
       approvals,
       noteLease,
       action,
-      repository,
+      ...facts,
       record,
       tree: trees.get(action.published?.path ?? action.path) ?? null,
-      rows: rows === null ? null : (rows.get(repository.fullName)?.all ?? []),
-      branches: branches.get(repository.id) ?? [],
-      listedAtMs: listing.takenAtMs,
     };
     return {
       action,
@@ -82,6 +84,27 @@ function queuePulls(
       },
     };
   });
+}
+
+/** Makes a function that gives the facts about the repository of an action. */
+function repositoryFacts(
+  { repositories, workbooks, takenAtMs }: Listing,
+  plan: readonly Action[],
+  groups: RowGroups,
+): (action: Action) => RepositoryFacts {
+  const byId = new Map(repositories.map((repository) => [repository.id, repository]));
+  const rows = workbooks === null ? null : groups.of(workbooks);
+  const branches = branchesOf(plan);
+  return ({ target, path }) => {
+    const repository = byId.get(target.repositoryId);
+    if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
+    return {
+      repository,
+      rows: rows === null ? null : (rows.get(repository.fullName)?.all ?? []),
+      branches: branches.get(repository.id) ?? [],
+      listedAtMs: takenAtMs,
+    };
+  };
 }
 
 /** The branches that a plan knows of, by repository id. */

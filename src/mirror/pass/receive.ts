@@ -8,7 +8,7 @@ import { ArchiveDestination, type ArchiveSource } from '../archive/archive-desti
 import type { EarlyPolicy } from '../archive/early-unpacker.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
-import type { Pull } from './execution.ts';
+import type { Reception } from './execution.ts';
 import { contentKey } from '../store/publish/dedup.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
@@ -31,13 +31,13 @@ type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
 
 /** The new state from the whole contents, or, where the service says that nothing changed, from what is published. */
 export async function receiveWhole(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   before: PublishedState,
 ): Promise<Received | NotFound> {
-  const { listedAtMs } = pull;
+  const { listedAtMs } = reception;
   const whole = { kind: 'received', isWhole: true, comparedAtMs: listedAtMs } as const;
-  const answer = await receiveArchive(pull, stage, before);
+  const answer = await receiveArchive(reception, stage, before);
   if (answer.kind === 'not-found') return answer;
   if (answer.kind === 'unpacked') return { ...whole, ...answer.received };
   if (before.manifest === null) {
@@ -51,7 +51,11 @@ export async function receiveWhole(
 }
 
 /** What is unpacked while the archive arrives: what is likely to be new, so that little is written in vain. */
-function earlyPolicy({ context, policy }: Pull, stage: Stage, { manifest }: PublishedState): EarlyPolicy {
+function earlyPolicy(
+  { context, policy }: Reception,
+  stage: Stage,
+  { manifest }: PublishedState,
+): EarlyPolicy {
   // Most archives stay in memory, and nobody asks.
   let published: ReadonlySet<string> | null = null;
   return {
@@ -67,7 +71,7 @@ function earlyPolicy({ context, policy }: Pull, stage: Stage, { manifest }: Publ
 
 /** The entity tag under which the service may say that nothing changed; none where more than that is to be found out. */
 function knownTag(
-  { action: { conditional, depth } }: Pull,
+  { action: { conditional, depth } }: Reception,
   { manifest, isDamaged }: PublishedState,
 ): string | null {
   if (!conditional || isDamaged || manifest === null) return null;
@@ -92,40 +96,40 @@ type WithoutArchive = Exclude<ContentsAnswer, { kind: 'archive' }>;
  * it is unpacked already is downloaded again and kept whole, to be judged by all of its bytes.
  */
 async function receiveArchive(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   before: PublishedState,
 ): Promise<UnpackedAnswer | WithoutArchive> {
-  const policy = earlyPolicy(pull, stage, before);
-  const answer = await tryToReceive(pull, stage, before, policy);
+  const policy = earlyPolicy(reception, stage, before);
+  const answer = await tryToReceive(reception, stage, before, policy);
   if (answer.kind !== 'damaged') return answer;
   await stage.startAnew();
-  const again = await tryToReceive(pull, stage, before, { ...policy, isNew: () => false });
+  const again = await tryToReceive(reception, stage, before, { ...policy, isNew: () => false });
   if (again.kind === 'damaged') throw new MirrorError('internal.defect', 'Entries were taken all the same.');
   return again;
 }
 
 async function tryToReceive(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   before: PublishedState,
   policy: EarlyPolicy,
 ): Promise<UnpackedAnswer | DamagedAnswer | WithoutArchive> {
-  const { context, action, repository, signal, meter } = pull;
+  const { context, action, repository, signal, meter } = reception;
   meter.downloads();
   const destination = new ArchiveDestination(stage.archivePath, context.archiveMemory, policy);
   try {
     const answer = await context.service.download({
       repository,
       branch: action.target.branch,
-      etag: knownTag(pull, before),
+      etag: knownTag(reception, before),
       destination,
       onArrived: (doneBytes, totalBytes) => meter.arrived(doneBytes, totalBytes),
       signal,
     });
     if (answer.kind !== 'archive') return answer;
     const { etag, sizeBytes } = answer;
-    const unpacked = await openAndUnpack(pull, stage, before, destination.source(), answer);
+    const unpacked = await openAndUnpack(reception, stage, before, destination.source(), answer);
     if (unpacked === null) return { kind: 'damaged' };
     const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
     return { kind: 'unpacked', received };
@@ -136,16 +140,16 @@ async function tryToReceive(
 
 /** @returns null for an archive that is damaged, and of which not all bytes are there any more */
 async function openAndUnpack(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   before: PublishedState,
   source: ArchiveSource,
   { hasFileTimes }: Extract<ContentsAnswer, { kind: 'archive' }>,
 ): Promise<Unpacked | null> {
   try {
-    const archive = await openArchive(source, pull.context.archiveLimits);
+    const archive = await openArchive(source, reception.context.archiveLimits);
     try {
-      return await unpack(pull, archive, stage, before, hasFileTimes);
+      return await unpack(reception, archive, stage, before, hasFileTimes);
     } finally {
       await archive.close();
     }
@@ -163,11 +167,11 @@ const FILES_AT_ONCE = 4;
  * @returns null where that does not do, and the whole contents are needed
  */
 export async function receiveNewVersions(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   { manifest: previous, isDamaged }: PublishedState,
 ): Promise<Received | null> {
-  const { action, rows, meter } = pull;
+  const { action, rows, meter } = reception;
   if (action.byWorkbook === 'no' || previous === null || isDamaged || rows === null) return null;
   const hasOthers = previous.files.some((file) => file.workbook === undefined);
   if (hasOthers && action.byWorkbook === 'in-trees-of-workbooks') return null;
@@ -175,7 +179,7 @@ export async function receiveNewVersions(
   if (changed === null) return null;
   const known = new Map(previous.files.map((file) => [file.path, file]));
   meter.downloads();
-  const received = await receiveFiles(pull, stage, changed, known);
+  const received = await receiveFiles(reception, stage, changed, known);
   if (received === null) {
     await stage.startAnew();
     return null;
@@ -203,7 +207,7 @@ const CONCERNS_ALL =
   /^(?:credentials|pass|disk|directory|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
 async function receiveFiles(
-  pull: Pull,
+  reception: Reception,
   stage: Stage,
   rows: readonly WorkbookRow[],
   known: ReadonlyMap<string, ManifestFile>,
@@ -211,11 +215,11 @@ async function receiveFiles(
   const received = new Map<string, ManifestFile>();
   try {
     await forEachConcurrently(rows, FILES_AT_ONCE, async (row) => {
-      const file = await receiveFile(pull, stage, row, known.get(row.path));
+      const file = await receiveFile(reception, stage, row, known.get(row.path));
       if (file !== null) received.set(row.path, file);
     });
   } catch (error) {
-    pull.signal.throwIfAborted();
+    reception.signal.throwIfAborted();
     if (!(error instanceof MirrorError) || CONCERNS_ALL.test(error.code)) throw error;
     return null;
   }
@@ -223,7 +227,7 @@ async function receiveFiles(
 }
 
 async function receiveFile(
-  { context: { service }, action, repository, meter, signal }: Pull,
+  { context: { service }, action, repository, meter, signal }: Reception,
   stage: Stage,
   row: WorkbookRow,
   known: ManifestFile | undefined,

@@ -4,7 +4,7 @@ import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/mani
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
 import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
-import type { PageCachePolicy, Pull } from './execution.ts';
+import type { PageCachePolicy, Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
 
@@ -30,16 +30,16 @@ export function goesPastCache(policy: PageCachePolicy, isFirst: boolean): boolea
  * @param hasFileTimes whether the archive's times are those that the files are to have, also where their bytes did not change
  */
 export async function unpack(
-  pull: Pull,
+  reception: Reception,
   archive: Archive,
   stage: Stage,
   before: PublishedState,
   hasFileTimes: boolean,
 ): Promise<Unpacked> {
-  const { context, policy, action, meter, signal } = pull;
+  const { context, policy, action, meter, signal } = reception;
   const { branch } = action.target;
-  const strip = await leadingFolder(pull, archive);
-  const rows = (pull.rows ?? []).filter((row) => row.branch === branch);
+  const strip = await leadingFolder(reception, archive);
+  const rows = (reception.rows ?? []).filter((row) => row.branch === branch);
   if (archive.entries.length === 0 && rows.length > 0) throw emptyArchive(rows.length);
   const { kept, orders } = await ordersFor(archive, strip, {
     rows: new Map(rows.map((row) => [row.path, row])),
@@ -206,7 +206,7 @@ function fileOf(
  * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file it knows.
  */
 async function leadingFolder(
-  { context, repository, action, rows, signal }: Pull,
+  { context, repository, action, rows, signal }: Reception,
   archive: Archive,
 ): Promise<string> {
   const { branch } = action.target;
