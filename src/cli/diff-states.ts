@@ -4,6 +4,7 @@ import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { formatRetention, type HistoryKind, keptAt } from '../mirror/plan/retention.ts';
 import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
+import type { PresentState } from '../mirror/pass/present-state.ts';
 import { manifestOfEntry } from '../mirror/store/history/restore.ts';
 import { manifestPaths } from '../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
@@ -25,6 +26,11 @@ export interface TargetState {
 
 /** The state of a target that has no files. */
 const NOTHING: TargetState = { place: 'nothing', manifest: null, left: null };
+
+/** The state that the service has now. */
+export function stateInService({ manifest }: PresentState): TargetState {
+  return manifest === null ? NOTHING : { place: 'service', manifest, left: null };
+}
 
 /** A target, and what the disk has of it. */
 export interface TargetOnDisk {

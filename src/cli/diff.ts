@@ -12,6 +12,7 @@ import {
   type FileDifference,
   fileDifferences,
 } from '../mirror/plan/file-differences.ts';
+import type { PresentState } from '../mirror/pass/present-state.ts';
 import type { HistoryKind } from '../mirror/plan/retention.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import {
@@ -20,6 +21,7 @@ import {
   refuseUnknown,
   stateAt,
   stateBefore,
+  stateInService,
   type TargetState,
 } from './diff-states.ts';
 import { describeDifferences, differenceSummary } from './differences.ts';
@@ -31,15 +33,17 @@ import { namedPath } from './targets.ts';
 /** `diff` */
 export async function runDiff(command: Command): Promise<Outcome> {
   const [asked = ''] = command.args;
-  const { at }: { at?: string } = command.opts();
+  const { at, upstream }: { at?: string; upstream?: true } = command.opts();
   const atMs = at === undefined ? null : parseTime(at);
-  const { settings } = settingsOf(command, ['directory']);
   try {
-    const comparison = await diff(settings, asked, atMs);
-    const isSame = comparison.differences.length === 0;
+    const report =
+      upstream === true
+        ? await diffUpstream(settingsOf(command, ['service', 'directory']).settings, asked)
+        : await diff(settingsOf(command, ['directory']).settings, asked, atMs);
+    const isSame = report.differences.length === 0;
     return {
-      data: comparison,
-      text: () => describeComparison(comparison),
+      data: report,
+      text: () => describeReport(report),
       exitCode: isSame ? EXIT_CODES.ok : EXIT_CODES.incomplete,
     };
   } catch (error) {
@@ -50,8 +54,10 @@ export async function runDiff(command: Command): Promise<Outcome> {
 }
 
 /** Two states of a target, and the files that differ. */
-export interface Comparison {
+export interface DiffReport {
   readonly target: string;
+  /** What was compared: two manifests, what is published with the service's contents, or only with its lists, as they show it. */
+  readonly by: 'manifests' | PresentState['by'];
   readonly before: ComparedState;
   readonly after: ComparedState;
   readonly counts: DifferenceCounts;
@@ -81,26 +87,43 @@ export async function diff(
   settings: SettingsFor<'directory'>,
   asked: string,
   atMs: number | null,
-): Promise<Comparison> {
+): Promise<DiffReport> {
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
   const target = await readTarget(layout, namedPath(asked, layout.mirror));
   await refuseUnknown(layout, asked, target);
   const before = atMs === null ? await stateBefore(target, settings) : await stateAt(target, atMs);
-  return compare(target.path, before, target.published);
+  return reportOn(target.path, before, target.published, 'manifests');
 }
 
-function compare(target: string, before: TargetState, after: TargetState): Comparison {
+/**
+ * Compares the published state of a target with what the service has of it now, and publishes nothing.
+ * @param asked as below `mirror/`, or its path on disk
+ * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `directory.unusable`,
+ *   `disk.*`, `pass.abandoned`
+ */
+export async function diffUpstream(
+  settings: SettingsFor<'service' | 'directory'>,
+  asked: string,
+): Promise<DiffReport> {
+  // Reports need nothing of what asks the service, which takes longer to load.
+  const { askService } = await import('./diff-upstream.ts');
+  const { mirror } = layoutOf(settings.directory);
+  const { target, present } = await askService(settings, asked, namedPath(asked, mirror));
+  return reportOn(target.path, target.published, stateInService(present), present.by);
+}
+
+function reportOn(target: string, before: TargetState, after: TargetState, by: DiffReport['by']): DiffReport {
   const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
   const counts = countDifferences(differences);
-  return { target, before: summaryOf(before), after: summaryOf(after), counts, differences };
+  return { target, by, before: summaryOf(before), after: summaryOf(after), counts, differences };
 }
 
 function summaryOf({ place, manifest, left }: TargetState): ComparedState {
   const files = manifest?.files ?? [];
   return {
     place,
-    changedAtMs: manifest?.publishedAtMs ?? null,
+    changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
     leftAtMs: left?.atMs ?? null,
     kind: left?.kind ?? null,
     files: files.length,
@@ -108,24 +131,31 @@ function summaryOf({ place, manifest, left }: TargetState): ComparedState {
   };
 }
 
-/** A comparison for a person. */
-export function describeComparison({ target, before, after, differences }: Comparison): TerminalText {
+const LISTED =
+  'The lists show the published versions, so nothing was downloaded: of files that they do not name only a full check tells.';
+
+/** A report for a person. */
+export function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
   const isSame = differences.length === 0;
   return joinLines([
     target,
-    say`  before: ${describeState(before)}`,
-    say`  after:  ${describeState(after)}`,
+    say`  before: ${describeState(before, 'it is not mirrored')}`,
+    say`  after:  ${describeState(after, by === 'manifests' ? 'it is mirrored no longer' : 'the service does not have it')}`,
     ...(after.place === 'nothing' && before.kind === 'retired'
       ? [say`  what is kept of it: ${ownCommand('history list', target)}`]
       : []),
     '',
+    ...(by === 'lists' && after.place === 'service' ? [LISTED] : []),
     ...(isSame
       ? ['No file differs.']
       : [describeDifferences(differences), '', say`${differenceSummary(differences)}.`]),
   ]);
 }
 
-function describeState({ place, changedAtMs, leftAtMs, files, sizeBytes }: ComparedState): string {
+function describeState(
+  { place, changedAtMs, leftAtMs, files, sizeBytes }: ComparedState,
+  nothing: string,
+): string {
   const changed = changedAtMs === null ? '' : `, last changed ${utcTime(changedAtMs)}`;
   const amount = `${counted(files, 'file')}, ${roughSize(sizeBytes)}`;
   switch (place) {
@@ -136,6 +166,6 @@ function describeState({ place, changedAtMs, leftAtMs, files, sizeBytes }: Compa
     case 'service':
       return `as the service has it now; ${amount}`;
     case 'nothing':
-      return 'nothing: it is mirrored no longer';
+      return `nothing: ${nothing}`;
   }
 }

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { declare, DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from './declare.ts';
 import type { Outcome } from './output.ts';
@@ -100,13 +100,15 @@ function addReportCommands(program: Command): void {
     flags: LOOK_FLAGS,
     summary: 'show the files in which two states of a target differ',
     help:
-      'What is published is compared with the state before it, as far as `history.replaced` keeps that. Works beside a ' +
-      'running daemon. Ends with 0 where no file differs, 1 where one does, 2 where that cannot be told.\n\n' +
-      'Example: workbook-mirror diff Accounting/main --at 2026-11-21T10:00:00Z',
+      'What is published is compared with the state before it, as far as `history.replaced` keeps that, or with what the ' +
+      'service has now. Works beside a running daemon, and publishes nothing. Ends with 0 where no file differs, 1 where one ' +
+      'does, 2 where that cannot be told, 3 where the service cannot be reached.\n\n' +
+      'Example: workbook-mirror diff Accounting/main --upstream',
     load: async () => (await import('./diff.ts')).runDiff,
   })
     .argument('<target>', 'a target as below mirror/')
     .option('--at <time>', 'compare with the state that the mirror had at this time')
+    .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'))
     .option('--json', 'print the differences as JSON');
   declare(program, {
     name: 'verify',

@@ -43,7 +43,7 @@ export function policyOf(settings: SettingsFor<never>): PassPolicy {
 }
 
 /** The limits on the contents of an archive, from the settings. */
-function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
+export function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits {
   return {
     maxUnpackedBytes: archive.maxUnpackedSize,
     maxEntries: archive.maxEntries,

@@ -31,18 +31,21 @@ export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => 
   return unwatch;
 }
 
-/** An abort signal that fires on the first SIGINT or SIGTERM; a second one ends the process at once. */
-export function abortOnSignal(): { readonly signal: AbortSignal; readonly stopListening: () => void } {
+/** An abort signal that fires on the first of some signals, SIGINT and SIGTERM unless told; a second one ends the process at once. */
+export function abortOnSignal(names: readonly NodeJS.Signals[] = STOP_SIGNALS): {
+  readonly signal: AbortSignal;
+  readonly stopListening: () => void;
+} {
   const abort = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
     if (abort.signal.aborted) process.exit(1);
     abort.abort(name);
   };
-  for (const name of STOP_SIGNALS) process.on(name, onSignal);
+  for (const name of names) process.on(name, onSignal);
   return {
     signal: abort.signal,
     stopListening: () => {
-      for (const name of STOP_SIGNALS) process.off(name, onSignal);
+      for (const name of names) process.off(name, onSignal);
     },
   };
 }

@@ -33,7 +33,7 @@ export async function notFound(pull: Pull, isCertain: boolean): Promise<EndedRes
 }
 
 /** Refuses an absence of contents that does not prove that the target is gone. @throws MirrorError `contents.not_found` */
-async function refuseDoubtful(reception: Reception, isCertain: boolean): Promise<void> {
+export async function refuseDoubtful(reception: Reception, isCertain: boolean): Promise<void> {
   const { action } = reception;
   if (action.whenAbsent === 'accept') return;
   const isProof =

@@ -87,7 +87,7 @@ function queuePulls(
 }
 
 /** Makes a function that gives the facts about the repository of an action. */
-function repositoryFacts(
+export function repositoryFacts(
   { repositories, workbooks, takenAtMs }: Listing,
   plan: readonly Action[],
   groups: RowGroups,

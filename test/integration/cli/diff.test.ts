@@ -3,13 +3,13 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { type Comparison, diff } from '../../../src/cli/diff.ts';
+import { type DiffReport, diff } from '../../../src/cli/diff.ts';
 import { listHistory } from '../../../src/cli/history.ts';
 import { runHere, type Written } from '../../support/in-process.ts';
 import { type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 
 /** What differs, a text a file. */
-function lines({ differences }: Comparison): string[] {
+function lines({ differences }: DiffReport): string[] {
   return differences.map(({ change, path, movedFrom }) =>
     movedFrom === null ? `${change} ${path}` : `${change} ${path} from ${movedFrom}`,
   );
@@ -69,7 +69,7 @@ describe('diff', () => {
   it('compares with the state of a time, and finds nothing where it is still the published one', async () => {
     const { mirror, path } = await changedTwice();
     const [first, second] = await listHistory(mirror.diskSettings, path);
-    const at = (timeMs: number): Promise<Comparison> => diff(mirror.diskSettings, path, timeMs);
+    const at = (timeMs: number): Promise<DiffReport> => diff(mirror.diskSettings, path, timeMs);
     expect((await at(first?.leftAtMs ?? 0)).before).toMatchObject({ leftAtMs: first?.leftAtMs });
     expect(lines(await at(first?.leftAtMs ?? 0))).toHaveLength(4);
     expect((await at(second?.leftAtMs ?? 0)).before.leftAtMs).toBe(second?.leftAtMs);

@@ -1,0 +1,62 @@
+import type { Comparison } from '../plan/comparison.ts';
+import { layoutOf } from '../store/layout.ts';
+import type { Manifest } from '../store/manifest.ts';
+import { openStage } from '../store/publish/stage.ts';
+import type { Reception } from './execution.ts';
+import { refuseDoubtful } from './gone.ts';
+import { newManifest } from './new-manifest.ts';
+import { receiveNewVersions, receiveWhole } from './receive.ts';
+
+/** What the service has of a target. */
+export interface PresentState {
+  /** Null where it has nothing. */
+  readonly manifest: Manifest | null;
+  /** What says so: its contents, or its lists alone. */
+  readonly by: 'contents' | 'lists';
+  readonly downloadedBytes: number;
+}
+
+/** A way to find out what the service has, and all that it takes. */
+export interface Inquiry extends Omit<Reception, 'action'> {
+  readonly comparison: Exclude<Comparison, { kind: 'gone' | 'untold' }>;
+  /** A private folder, which may be on any file system. */
+  readonly folder: string;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+/**
+ * Receives what the service has of a target as a pull does, with the same limits, into a private folder: neither the mirror nor its
+ * tree is looked at. What the manifest of the published tree says of files is believed, so that what did not change is not written.
+ * @param published the manifest of the published tree; null where there is none
+ * @throws MirrorError `contents.*`, `archive.*`, `service.*`, `credentials.refused`, `disk.*`
+ */
+export async function receivePresentState(
+  inquiry: Inquiry,
+  published: Manifest | null,
+): Promise<PresentState> {
+  const { comparison, folder, nowMs } = inquiry;
+  if (comparison.kind === 'as-listed' && !isWorthAsking(published))
+    return { manifest: published, by: 'lists', downloadedBytes: 0 };
+  const { action } = comparison;
+  const reception = { ...inquiry, action };
+  const before = { manifest: published, isDamaged: false, isTrusted: () => true };
+  const stage = await openStage(layoutOf(folder), action.path, { flushMark: 0, inUse: new Set() });
+  const received =
+    (await receiveNewVersions(reception, stage, before)) ?? (await receiveWhole(reception, stage, before));
+  if (received.kind === 'not-found') {
+    await refuseDoubtful(reception, received.isCertain);
+    return { manifest: null, by: 'contents', downloadedBytes: 0 };
+  }
+  const manifest = newManifest(reception, received, published, nowMs);
+  return { manifest, by: 'contents', downloadedBytes: received.downloadedBytes };
+}
+
+/**
+ * Whether contents are asked for although the lists show nothing new: of files that are no workbooks they tell nothing, and with an
+ * entity tag the answer is short where nothing changed.
+ */
+function isWorthAsking(published: Manifest | null): boolean {
+  if (published === null || published.etag === null) return false;
+  return published.repository.url !== null || published.files.some(({ workbook }) => workbook === undefined);
+}

@@ -1,0 +1,85 @@
+import type { Action, HoldReason, PullAction } from './actions.ts';
+import type { RowGroups } from './fingerprint.ts';
+import { makePlan } from './plan.ts';
+import type { PlanInput } from './plan-input.ts';
+
+/** How what the service has of one target now is found out, to be compared with what is published. */
+export type Comparison =
+  /** Its contents are asked for. */
+  | { readonly kind: 'contents'; readonly action: PullAction; readonly plan: readonly Action[] }
+  /** The lists show what is published: its contents are asked for only where that costs next to nothing. */
+  | { readonly kind: 'as-listed'; readonly action: PullAction; readonly plan: readonly Action[] }
+  /** Complete lists no longer have it. */
+  | { readonly kind: 'gone'; readonly action: Action }
+  /** The lists do not tell. */
+  | { readonly kind: 'untold'; readonly action: Action; readonly reason: HoldReason };
+
+/** The facts from which it follows. */
+type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 'policy' | 'nowMs'>;
+
+/**
+ * Decides how the present state of a target is found out: by the plan of an instance that mirrors everything, remembers nothing, and
+ * lets everything through, as nothing is published.
+ * @param path below `mirror/`: where its tree stands, or belongs
+ * @returns null where neither the service nor the mirror has it
+ */
+export function planComparison(facts: ComparisonFacts, path: string, groups: RowGroups): Comparison | null {
+  const plan = planWithout(facts, Number.POSITIVE_INFINITY, groups);
+  const action = actionAt(plan, path);
+  if (action === undefined) return null;
+  switch (action.kind) {
+    case 'pull':
+      return { kind: 'contents', action, plan };
+    case 'retire':
+      return { kind: 'gone', action };
+    case 'hold':
+      return action.reason === 'restored'
+        ? { kind: 'gone', action }
+        : { kind: 'untold', action, reason: action.reason };
+    case 'keep': {
+      // What a full check would ask, and how it would take the answer.
+      const check = actionAt(planWithout(facts, 0, groups), path);
+      if (check?.kind !== 'pull') return { kind: 'gone', action };
+      return { kind: 'as-listed', action: { ...check, depth: 'facts' }, plan };
+    }
+  }
+}
+
+/** The tree that stands at a path counts before one that belongs there. */
+function actionAt(plan: readonly Action[], path: string): Action | undefined {
+  return (
+    plan.find(({ published }) => published?.path === path) ?? plan.find((action) => action.path === path)
+  );
+}
+
+function planWithout(
+  { listing, published, unreadable, policy, nowMs }: ComparisonFacts,
+  fullCheckMs: number,
+  groups: RowGroups,
+): Action[] {
+  return makePlan(
+    {
+      listing,
+      published,
+      others: [],
+      shard: null,
+      takenOver: new Map(),
+      unreadable,
+      records: new Map(),
+      approvals: new Map(),
+      drifted: new Set(),
+      policy: {
+        ...policy,
+        selection: { ...policy.selection, selects: () => true },
+        guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
+        retireAfterPasses: 1,
+        processingPatienceMs: 0,
+        fullCheckMs,
+      },
+      nowMs,
+      urgent: true,
+      retries: new Set(),
+    },
+    groups,
+  );
+}

@@ -1,0 +1,43 @@
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, vi } from 'vitest';
+
+import { FakeService } from '../support/fake-service.ts';
+import { run, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+describe('diff --upstream', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'leaves nothing behind when %s ends it, and does not end as if files differed',
+    async (signal) => {
+      const service = await FakeService.start();
+      const folder = await temporaryFolder();
+      const temporary = join(folder, 'tmp');
+      await mkdir(temporary);
+      const settings = {
+        WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+        WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+        WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+        WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirrored'),
+        TMPDIR: temporary,
+      };
+      const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
+      expect((await run(['sync'], settings)).exitCode).toBe(0);
+      service.remove(repository, 'main', 'a.xlsx');
+      service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
+      const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);
+      await vi.waitFor(async () => {
+        const [made] = await readdir(temporary);
+        expect(made).toMatch(/^workbook-mirror-diff-/);
+        expect(service.takeDownloads()).not.toEqual([]);
+      }, 20_000);
+      child.kill(signal);
+      const { exitCode, stdout } = await ended;
+      expect(exitCode).toBe(2);
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'pass.abandoned' } });
+      expect(await readdir(temporary)).toEqual([]);
+      await service.close();
+    },
+  );
+});

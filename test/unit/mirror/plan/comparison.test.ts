@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+
+import { planComparison } from '../../../../src/mirror/plan/comparison.ts';
+import { RowGroups } from '../../../../src/mirror/plan/fingerprint.ts';
+import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
+import {
+  listing,
+  NOW_MS,
+  planInput,
+  published,
+  publishedUnder,
+  repository,
+  row,
+} from '../../../support/builders.ts';
+
+const ACCOUNTING = repository();
+const ROWS = [row(), row({ path: 'b.xlsx' })];
+
+/** How the present state of a target is found out. */
+function planned(fields: Partial<PlanInput>, path = 'Accounting/main'): ReturnType<typeof planComparison> {
+  return planComparison(
+    planInput({ listing: listing({ workbooks: ROWS }), ...fields }),
+    path,
+    new RowGroups(),
+  );
+}
+
+describe('what the service has of a target now', () => {
+  it('is told by its lists where they show what is published, however long ago all was compared', () => {
+    for (const verifiedAtMs of [NOW_MS, 0]) {
+      const trees = [publishedUnder(ACCOUNTING, ROWS, { verifiedAtMs })];
+      expect(planned({ published: trees })).toMatchObject({
+        kind: 'as-listed',
+        action: { kind: 'pull', conditional: true, depth: 'facts', byWorkbook: 'no' },
+      });
+    }
+  });
+
+  it('is asked for where a version is new, also of what waits, is held or is not selected', () => {
+    const trees = [publishedUnder(ACCOUNTING, [row({ versionId: 'v0' }), row({ path: 'b.xlsx' })])];
+    const { policy } = planInput();
+    const none = { ...policy.selection, selects: () => false };
+    const tight = { files: { kind: 'count', count: 0 }, targets: { kind: 'count', count: 0 } } as const;
+    for (const each of [policy, { ...policy, selection: none }, { ...policy, guard: tight }]) {
+      expect(planned({ published: trees, policy: each })).toMatchObject({
+        kind: 'contents',
+        action: { reason: 'versions-changed', byWorkbook: 'in-trees-of-workbooks' },
+      });
+    }
+    const processing = listing({ workbooks: [row({ processing: 1 })] });
+    expect(planned({ listing: processing })).toMatchObject({
+      kind: 'contents',
+      action: { reason: 'never-mirrored', settled: false },
+    });
+  });
+
+  it('is nothing where complete lists lack it, also of a tree that was restored', () => {
+    const other = listing({ repositories: [repository({ fullName: 'Other' })] });
+    for (const restoredAtMs of [null, 1])
+      expect(planned({ listing: other, published: [published(ACCOUNTING, { restoredAtMs })] })).toMatchObject(
+        {
+          kind: 'gone',
+        },
+      );
+  });
+
+  it('is not told by lists that are empty, not whole, or contradict themselves', () => {
+    const trees = [published(ACCOUNTING)];
+    const other = [repository({ fullName: 'Other' })];
+    for (const [fields, reason] of [
+      [{ repositories: [] }, 'no-repositories-listed'],
+      [{ repositories: other, repositoriesComplete: false }, 'listing-incomplete'],
+      [{ repositories: other, workbooks: ROWS }, 'listing-contradicts-itself'],
+    ] as const)
+      expect(planned({ listing: listing(fields), published: trees })).toMatchObject({
+        kind: 'untold',
+        reason,
+      });
+  });
+
+  it('is found where the tree stands as well as where it belongs, of a repository that was renamed', () => {
+    const renamed = repository({ id: ACCOUNTING.id, fullName: 'Finance' });
+    const facts = {
+      listing: listing({ repositories: [renamed], workbooks: [] }),
+      published: [published(ACCOUNTING)],
+    };
+    for (const path of ['Accounting/main', 'Finance/main'])
+      expect(planned(facts, path)?.action.published?.path).toBe('Accounting/main');
+    expect(planned(facts, 'Elsewhere/main')).toBeNull();
+  });
+});
