@@ -59,7 +59,9 @@ function addPassCommands(program: Command): void {
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
       'Example: workbook-mirror plan --json',
     load: async () => (await import('./plan.ts')).runPlan,
-  }).option('--json', 'print the plan as JSON');
+  })
+    .option('--files', 'list the files that would change, as far as the lists tell')
+    .option('--json', 'print the plan as JSON');
 }
 
 async function runDaemon(command: Command): Promise<Outcome> {

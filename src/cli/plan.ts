@@ -5,6 +5,12 @@ import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../mirror/plan/sentences.ts';
 import type { Action } from '../mirror/plan/actions.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
+import { type ForeseenChanges, foreseeChanges } from '../mirror/plan/foreseen-changes.ts';
+import { repositoryFacts } from '../mirror/pass/pulls.ts';
+import type { StoreReader } from '../mirror/store/read-store.ts';
+import type { WorkbookRow } from '../mirror/upstream/listing.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { describeDifferences } from './differences.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { SelectionCheck } from '../mirror/plan/selection-check.ts';
 import { onDisk } from '../lib/errors/disk-errors.ts';
@@ -19,19 +25,23 @@ import { abortOnSignal } from '../lib/process/signals.ts';
 
 /** `plan` */
 export async function runPlan(command: Command): Promise<Outcome> {
-  const { actions, selection } = await plan(settingsOf(command, ['service', 'directory']).settings);
+  const { files }: { files?: true } = command.opts();
+  const { settings } = settingsOf(command, ['service', 'directory']);
+  const { actions, selection, changes } = await plan(settings, files === true);
   for (const each of selection.unmatched) tell(say`! ${unmatchedSentence(each)}`, 'warn');
-  return { data: planData(actions), text: () => describePlan(actions) };
+  return { data: planData(actions, changes), text: () => describePlan(actions, changes) };
 }
 
 /** The plan of a pass that began now, and how far the settings select anything. */
 interface PlanReport {
   readonly actions: readonly Action[];
   readonly selection: SelectionCheck;
+  /** The changes of files that each action would bring, as far as they are known; null where nobody asked. */
+  readonly changes: ReadonlyMap<Action, ForeseenChanges> | null;
 }
 
-/** Plans a pass, and changes nothing. @throws MirrorError `service.*`, `credentials.refused` */
-async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<PlanReport> {
+/** Plans a pass, and changes nothing. @param withFiles whether the changes of files are asked for @throws MirrorError `service.*`, `credentials.refused` */
+async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: boolean): Promise<PlanReport> {
   const { store, state } = await openReader(settings, tellEvent);
   const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
   const client = connect(settings, memory, tellEvent);
@@ -42,7 +52,10 @@ async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Pla
     const rowGroups = new RowGroups();
     const context = { store, state, emit: tellEvent, now: Date.now, drifted, rowGroups };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
-    return { actions: planned.plan, selection: planned.selection };
+    const { plan: actions, selection } = planned;
+    const factsFor = repositoryFacts(listing, actions, rowGroups);
+    const changes = withFiles ? await foreseeAll(store, actions, (action) => factsFor(action).rows) : null;
+    return { actions, selection, changes };
   } finally {
     stopListening();
     await client.close();
@@ -50,8 +63,25 @@ async function plan(settings: SettingsFor<'service' | 'directory'>): Promise<Pla
   }
 }
 
+/** Foresees the changes of files of actions that bring any. */
+async function foreseeAll(
+  store: Pick<StoreReader, 'manifest'>,
+  actions: readonly Action[],
+  rowsFor: (action: Action) => readonly WorkbookRow[] | null,
+): Promise<ReadonlyMap<Action, ForeseenChanges>> {
+  const changes = new Map<Action, ForeseenChanges>();
+  // One after the other: a manifest may be great.
+  for (const action of actions) {
+    const { kind, published } = action;
+    if (kind === 'keep' || kind === 'hold') continue;
+    const manifest = published === null ? null : await store.manifest(published.path);
+    changes.set(action, foreseeChanges(action, manifest, kind === 'pull' ? rowsFor(action) : null));
+  }
+  return changes;
+}
+
 /** The plan as data, for `--json`. Sizes are those of the last pull: nobody knows them before. */
-function planData(actions: readonly Action[]): unknown {
+function planData(actions: readonly Action[], changes: PlanReport['changes']): unknown {
   return actions.map((action) => ({
     target: action.path,
     action: action.kind,
@@ -59,11 +89,12 @@ function planData(actions: readonly Action[]): unknown {
     movedFrom: action.moveFrom,
     lastArchiveBytes: action.published?.archiveBytes ?? null,
     files: action.published?.fileCount ?? null,
+    ...(changes === null ? {} : { changes: changes.get(action) ?? { differences: [], isComplete: true } }),
   }));
 }
 
 /** The plan for a person. */
-function describePlan(actions: readonly Action[]): TerminalText {
+function describePlan(actions: readonly Action[], changes: PlanReport['changes']): TerminalText {
   if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
     action.kind + (action.moveFrom === null ? '' : ' (moves)'),
@@ -82,5 +113,20 @@ function describePlan(actions: readonly Action[]): TerminalText {
     pulls.length === 0
       ? 'Nothing would be pulled.'
       : `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
-  return joinLines([table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows), '', summary]);
+  return joinLines([
+    table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows),
+    '',
+    summary,
+    ...[...(changes ?? [])].flatMap(([action, each]) => ['', describeChanges(action, each)]),
+  ]);
+}
+
+/** The changes that an action would bring, for a person. */
+function describeChanges({ path }: Action, { differences, isComplete }: ForeseenChanges): TerminalText {
+  const rest = differences.length === 0 ? 'What changes' : 'What else changes, and what is gone,';
+  return joinLines([
+    say`${path}:`,
+    ...(differences.length === 0 ? [] : [describeDifferences(differences).prefixed('  ')]),
+    ...(isComplete ? [] : [`  ${rest} only the contents tell: ${ownCommand('diff --upstream', path)}`]),
+  ]);
 }

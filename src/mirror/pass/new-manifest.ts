@@ -1,12 +1,6 @@
 import { fingerprintOfTree } from '../plan/fingerprint.ts';
-import {
-  isSame,
-  type Manifest,
-  type ManifestFile,
-  type ManifestWorkbook,
-  sameManifest,
-  treeChanges,
-} from '../store/manifest.ts';
+import { workbookOf } from '../plan/new-versions.ts';
+import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Pull } from './execution.ts';
 import type { Received } from './receive.ts';
@@ -65,19 +59,6 @@ function withVersions(
     const workbook = workbookOf(row);
     return known !== undefined && isSame(known, workbook) ? file : { ...rest, workbook };
   });
-}
-
-function workbookOf(row: WorkbookRow): ManifestWorkbook {
-  const { id, versionId, author, message, createdAt, action, parentId } = row;
-  return {
-    id,
-    versionId,
-    author,
-    message,
-    createdAt,
-    ...(action === undefined ? {} : { action }),
-    ...(parentId === undefined ? {} : { parentId }),
-  };
 }
 
 /** Whether two states hold the same files. */

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { byCodeUnits, type ManifestFile } from '../store/manifest.ts';
-import { newVersions } from '../plan/new-versions.ts';
+import { singleVersions } from '../plan/new-versions.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import { openArchive } from '../archive/archive.ts';
 import { ArchiveDestination, type ArchiveSource } from '../archive/archive-destination.ts';
@@ -172,10 +172,8 @@ export async function receiveNewVersions(
   { manifest: previous, isDamaged }: PublishedState,
 ): Promise<Received | null> {
   const { action, rows, meter } = reception;
-  if (action.byWorkbook === 'no' || previous === null || isDamaged || rows === null) return null;
-  const hasOthers = previous.files.some((file) => file.workbook === undefined);
-  if (hasOthers && action.byWorkbook === 'in-trees-of-workbooks') return null;
-  const changed = newVersions(previous, rows, action.target.branch);
+  if (previous === null || isDamaged) return null;
+  const changed = singleVersions(action, previous, rows);
   if (changed === null) return null;
   const known = new Map(previous.files.map((file) => [file.path, file]));
   meter.downloads();

@@ -81,13 +81,24 @@ export function countDifferences(differences: readonly FileDifference[]): Differ
   return counts;
 }
 
-/** The files of a state that is empty in the other one: all of them removed. */
-export function allRemoved(files: readonly ManifestFile[]): FileDifference[] {
-  return files.map((file) => differenceOf(file, null));
+/** Some files of a state as removed ones. @param paths of which the state need not know anything */
+export function removedAt(files: readonly ManifestFile[], paths: readonly string[]): FileDifference[] {
+  const known = new Map(files.map((file) => [file.path, file]));
+  const unknown: FileState = { sizeBytes: null, sha256: null, workbook: null };
+  return paths.map((path) => {
+    const file = known.get(path);
+    return {
+      change: 'removed',
+      path,
+      movedFrom: null,
+      before: file === undefined ? unknown : stateOf(file),
+      after: null,
+    };
+  });
 }
 
 /** A file as a difference tells of it. */
-function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
+export function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
   return { sizeBytes, sha256, workbook: workbook ?? null };
 }
 

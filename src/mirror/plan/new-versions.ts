@@ -1,8 +1,9 @@
 import { nameFault } from '../../lib/paths/file-name.ts';
 import { foldersWith } from '../store/manifest.ts';
-import type { Manifest, ManifestFile } from '../store/manifest.ts';
+import type { Manifest, ManifestFile, ManifestWorkbook } from '../store/manifest.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
+import type { PullAction } from './actions.ts';
 
 /** Most workbooks that are pulled one by one: of more, the whole contents come sooner. */
 const MOST_WORKBOOKS = 32;
@@ -40,6 +41,37 @@ export function newVersions(
     (row) => files.get(row.path)?.workbook?.versionId !== row.versionId,
   );
   return arePulledSingly(changed, previous.files, files) ? changed : null;
+}
+
+/**
+ * The workbooks that a pull downloads one by one, in place of the whole contents.
+ * @param previous the manifest of what is published; null where nothing is
+ * @param rows all rows of the target's repository; null where the service has no list of workbooks
+ * @returns null where it downloads the whole contents
+ */
+export function singleVersions(
+  { byWorkbook, target }: Pick<PullAction, 'byWorkbook' | 'target'>,
+  previous: Manifest | null,
+  rows: readonly WorkbookRow[] | null,
+): readonly WorkbookRow[] | null {
+  if (byWorkbook === 'no' || previous === null || rows === null) return null;
+  const hasOthers = previous.files.some((file) => file.workbook === undefined);
+  if (hasOthers && byWorkbook === 'in-trees-of-workbooks') return null;
+  return newVersions(previous, rows, target.branch);
+}
+
+/** The version of a workbook, as a manifest tells it. */
+export function workbookOf(row: WorkbookRow): ManifestWorkbook {
+  const { id, versionId, author, message, createdAt, action, parentId } = row;
+  return {
+    id,
+    versionId,
+    author,
+    message,
+    createdAt,
+    ...(action === undefined ? {} : { action }),
+    ...(parentId === undefined ? {} : { parentId }),
+  };
 }
 
 function arePulledSingly(

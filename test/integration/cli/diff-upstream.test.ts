@@ -206,3 +206,37 @@ describe('diff --upstream', () => {
     expect(await stamps(mirror)).toEqual(before);
   });
 });
+
+describe('plan --files', () => {
+  it('lists the files that would change, and says where only the contents tell', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const repository = service.addRepository('Accounting', FILES);
+    const other = service.addRepository('Other', FILES);
+    const gone = service.addRepository('Gone', FILES);
+    for (const name of ['K1', 'K2', 'K3', 'K4']) service.addRepository(name, FILES);
+    await mirror.pass();
+    service.write(repository, 'main', 'a.xlsx', 'one more');
+    service.remove(other, 'main', 'a.xlsx');
+    service.removeRepository(gone);
+    const settings = variables(service, mirror, { RETIRE_AFTER_PASSES: '1' });
+    const { exitCode, stdout } = await runHere(['plan', '--files'], settings);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^Accounting\/main:\n {2}CHANGE .*\n {2}changed {2}a\.xlsx {2}3 B -> \? /m);
+    expect(stdout).toMatch(
+      /^Other\/main:\n {2}What changes only the contents tell: .*diff --upstream .*'Other\/main'$/m,
+    );
+    expect(stdout).toMatch(/^Gone\/main:\n {2}CHANGE .*(?:\n {2}removed .*){3}$/m);
+    expect(stdout).not.toMatch(/^K1\/main:/m);
+
+    const json = await runHere(['plan', '--files', '--json'], settings);
+    const actions = JSON.parse(json.stdout) as { target: string; changes: unknown }[];
+    const changes = Object.fromEntries(actions.map((each) => [each.target, each.changes]));
+    expect(changes['K1/main']).toEqual({ differences: [], isComplete: true });
+    expect(changes['Other/main']).toEqual({ differences: [], isComplete: false });
+    expect(changes['Accounting/main']).toMatchObject({
+      differences: [{ change: 'changed', path: 'a.xlsx' }],
+    });
+    const plain = await runHere(['plan', '--json'], settings);
+    expect(plain.stdout).not.toContain('changes');
+  });
+});

@@ -2,10 +2,10 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import {
-  allRemoved,
   countDifferences,
   type FileDifference,
   fileDifferences,
+  removedAt,
 } from '../../../../src/mirror/plan/file-differences.ts';
 import type { ManifestFile, ManifestWorkbook } from '../../../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../../../support/builders.ts';
@@ -144,6 +144,10 @@ describe('the files that differ between two states', () => {
       },
     ]);
     expect(countDifferences(found)).toEqual({ added: 1, changed: 1, removed: 1, moved: 1 });
-    expect(allRemoved(before)).toEqual(fileDifferences(before, []));
+    const unknown = { sizeBytes: null, sha256: null, workbook: null };
+    expect(removedAt(before, ['b', 'x'])).toEqual([
+      { change: 'removed', path: 'b', movedFrom: null, before: state('b'), after: null },
+      { change: 'removed', path: 'x', movedFrom: null, before: unknown, after: null },
+    ]);
   });
 });

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Action } from '../../../../src/mirror/plan/actions.ts';
+import { fileDifferences } from '../../../../src/mirror/plan/file-differences.ts';
+import { foreseeChanges } from '../../../../src/mirror/plan/foreseen-changes.ts';
+import { makePlan } from '../../../../src/mirror/plan/plan.ts';
+import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
+import {
+  listing,
+  manifestFile,
+  manifestWith,
+  planInput,
+  publishedUnder,
+  repository,
+  row,
+} from '../../../support/builders.ts';
+
+const ACCOUNTING = repository();
+const BEFORE = [row({ path: 'p.xlsx' }), row({ path: 'q.xlsx' }), row({ path: 'r.xlsx' })];
+
+const version = ({ id, versionId, author, message, createdAt }: WorkbookRow): object => ({
+  id,
+  versionId,
+  author,
+  message,
+  createdAt,
+});
+
+const MANIFEST = manifestWith({
+  files: BEFORE.map(({ id, path, versionId, author, message, createdAt }) => {
+    const workbook = { id, versionId, author, message, createdAt };
+    return manifestFile(path, { workbook, sizeBytes: 100 });
+  }),
+});
+
+/** The one action of a plan of a mirror that published the rows before. */
+function actionFor(
+  rows: readonly WorkbookRow[],
+  settings: { readonly content?: 'auto' | 'all' } = {},
+): Action {
+  const { policy } = planInput();
+  const [action] = makePlan(
+    planInput({
+      listing: listing({ workbooks: rows }),
+      published: [publishedUnder(ACCOUNTING, BEFORE)],
+      policy: { ...policy, ...settings },
+    }),
+  );
+  if (action === undefined) throw new Error('nothing is planned');
+  return action;
+}
+
+describe('the changes of files that an action would bring', () => {
+  it('are none where it keeps or holds', () => {
+    const keep = actionFor(BEFORE);
+    expect(keep.kind).toBe('keep');
+    expect(foreseeChanges(keep, MANIFEST, BEFORE)).toEqual({ differences: [], isComplete: true });
+  });
+
+  it('are the new versions and nothing else where these are pulled one by one', () => {
+    const rows = [row({ path: 'p.xlsx', versionId: 'v2', sizeBytes: 7, sha256: 'new' }), ...BEFORE.slice(1)];
+    const [changed] = rows;
+    const found = foreseeChanges(actionFor(rows), MANIFEST, rows);
+    expect(found).toEqual({
+      differences: [
+        {
+          change: 'changed',
+          path: 'p.xlsx',
+          movedFrom: null,
+          before: { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: version(BEFORE[0] ?? row()) },
+          after: { sizeBytes: 7, sha256: 'new', workbook: version(changed ?? row()) },
+        },
+      ],
+      isComplete: true,
+    });
+    expect(foreseeChanges(actionFor(rows, { content: 'all' }), MANIFEST, rows).isComplete).toBe(false);
+  });
+
+  it('do not say that a workbook is gone that is listed no longer: only the contents tell', () => {
+    const rows = [...BEFORE.slice(1), row({ path: 'a.xlsx' }), row({ path: 'a.xlsx', branch: 'other' })];
+    const { differences, isComplete } = foreseeChanges(actionFor(rows), MANIFEST, rows);
+    expect(differences.map(({ change, path }) => [change, path])).toEqual([['added', 'a.xlsx']]);
+    expect(differences[0]?.after).toMatchObject({ sizeBytes: null, sha256: null });
+    expect(isComplete).toBe(false);
+  });
+
+  it('leave out a version with the same bytes, and all where there is no list', () => {
+    const rows = [row({ path: 'p.xlsx', versionId: 'v2', sha256: 'digest of p.xlsx' }), ...BEFORE.slice(1)];
+    const action = actionFor(rows);
+    expect(foreseeChanges(action, MANIFEST, rows).differences).toEqual([]);
+    expect(foreseeChanges(action, MANIFEST, null)).toEqual({ differences: [], isComplete: false });
+  });
+
+  it('are all files where the tree leaves the mirror', () => {
+    const { kind: _kind, reason: _reason, ...rest } = actionFor(BEFORE);
+    const retire = { ...rest, kind: 'retire', reason: 'branch-gone' } as const;
+    expect(foreseeChanges(retire, MANIFEST, BEFORE)).toEqual({
+      differences: fileDifferences(MANIFEST.files, []),
+      isComplete: true,
+    });
+  });
+});
