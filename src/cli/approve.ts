@@ -5,6 +5,8 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../mirror/plan/guard.ts';
+import { type FileDifference, removedAt } from '../mirror/plan/file-differences.ts';
+import { describeDifferences } from './differences.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { heldSentence } from '../mirror/plan/sentences.ts';
 import { likely } from '../lib/text/nearest.ts';
@@ -15,7 +17,7 @@ import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { linesOf, type Outcome, tell } from './output.ts';
+import { type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
@@ -76,6 +78,8 @@ export interface Approved {
   readonly of: number;
   /** The files that would go, sorted: all of them, where they are known. */
   readonly files: readonly string[];
+  /** The same files, with what the manifest of the published tree says of them. */
+  readonly differences: readonly FileDifference[];
 }
 
 /**
@@ -111,7 +115,10 @@ export async function approve(
     const found: Approved[] = [];
     for (const { name, record } of chosen) {
       const { subject, deletions, of } = record.held;
-      found.push({ target: name, subject, deletions, of, files: await heldPaths(store, name, record) });
+      const files = await heldPaths(store, name, record);
+      const manifest = files.length === 0 ? null : await store.manifest(name);
+      const differences = removedAt(manifest?.files ?? [], files);
+      found.push({ target: name, subject, deletions, of, files, differences });
     }
     if (found.length > 0 && !(await confirm(found))) return null;
     for (const {
@@ -142,18 +149,13 @@ function notHeld(name: string, held: readonly string[]): never {
 /** The deletions that an approval would let through, for a person. */
 function describeHeld(held: readonly Approved[]): TerminalText {
   return joinLines(
-    held.flatMap(({ target, files, ...deletion }) => [
+    held.flatMap(({ target, files: _files, differences, ...deletion }) => [
       `${target}: ${heldSentence({ ...deletion, digest: null })}.`,
-      ...(deletion.subject === 'deselected' ? [] : describeFiles(target, files)),
+      ...(differences.length === 0 ? [] : [describeDifferences(differences, PATHS_SHOWN).prefixed('  ')]),
+      ...(differences.length > PATHS_SHOWN
+        ? [say`  \`${ownCommand('why --json', target)}\` lists all of them`]
+        : []),
     ]),
-  );
-}
-
-function describeFiles(target: string, files: readonly string[]): string[] {
-  const more = files.length - PATHS_SHOWN;
-  return linesOf(
-    files.slice(0, PATHS_SHOWN).map((file) => `  ${file}`),
-    more > 0 && `  and ${more} more: \`${ownCommand('why --json', target)}\` lists all`,
   );
 }
 

@@ -59,14 +59,15 @@ describe('approve', () => {
     const refused = await run(['approve', 'Accounting/main'], settings);
     expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
     expect(refused.stderr).toContain('would delete 120 of its 130 files');
-    expect(refused.stderr).toContain('  sheet-1000.xlsx\n');
-    expect(refused.stderr).toContain('  sheet-1099.xlsx\n  and 20 more');
+    expect(refused.stderr).toMatch(/^ {2}removed {2}sheet-1000\.xlsx {2}1 B {3}\w+ .*$/m);
+    expect(refused.stderr).toMatch(/^ {2}removed {2}sheet-1099\.xlsx .*\n {2}and 20 more\n.*why --json/m);
     expect(refused.stderr).toContain('--yes');
     expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
 
     const approved = await run(['approve', '--all', '--yes', '--json'], settings);
-    const [each] = JSON.parse(approved.stdout) as { files: string[] }[];
+    const [each] = JSON.parse(approved.stdout) as { files: string[]; differences: { path: string }[] }[];
     expect(each?.files).toHaveLength(120);
+    expect(each?.differences.map(({ path }) => path)).toEqual(each?.files);
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     expect(await readdir(join(directory, 'mirror/Accounting/main'))).toHaveLength(10);
     expect(await readdir(join(directory, 'history/Accounting/main'))).toHaveLength(2);
