@@ -45,13 +45,18 @@ export interface TargetOnDisk {
 /** Reads what the disk has of a target: no lock is taken. @throws MirrorError `disk.*` */
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
   // Before the history: a publish meanwhile then only adds a state that is known to be this one.
+  if (!isPlainPath(path)) return { path, published: NOTHING, kept: [] };
   const published = await readPublished(layout, path);
-  const kept = (await readHistory(layout)).filter((entry) => entry.path === path);
+  const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
   return { path, published, kept };
 }
 
+/** Whether a path leads to something below a folder that it is joined to. */
+function isPlainPath(path: string): boolean {
+  return path.split('/').every((segment) => !['', '.', '..'].includes(segment));
+}
+
 async function readPublished(layout: DirectoryLayout, path: string): Promise<TargetState> {
-  if (!(await manifestPaths(layout)).includes(path)) return NOTHING;
   const found = await readStampedManifest(layout, path);
   if (found === null) return NOTHING;
   if (found.manifest !== null) return { place: 'mirror', manifest: found.manifest, left: null };

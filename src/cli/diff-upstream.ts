@@ -118,15 +118,16 @@ async function receiveNow(
   return { target, present };
 }
 
-/** Works in a temporary folder; says where there is no room. */
+/** Works in a temporary folder. What is wrong with a disk there is wrong with that of the folder. */
 async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   try {
     return await onDisk('comparing', () => withTemporaryFolder('diff', work));
   } catch (error) {
-    if (!(error instanceof MirrorError) || error.code !== 'disk.full') throw error;
+    if (!(error instanceof MirrorError) || !error.code.startsWith('disk.')) throw error;
+    const remedy = error.code === 'disk.full' ? 'Make room in' : 'Check the folder';
     throw new MirrorError(error.code, error.message, {
       cause: error,
-      hint: `Make room in ${tmpdir()}, or name a folder elsewhere in the variable TMPDIR.`,
+      hint: `${remedy} ${tmpdir()}, or name another one in the variable TMPDIR.`,
     });
   }
 }

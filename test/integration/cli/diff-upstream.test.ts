@@ -203,6 +203,10 @@ describe('diff --upstream', () => {
       expect(await readdir(temporary)).toEqual([]);
     }
     service.fault = null;
+    vi.stubEnv('TMPDIR', join(temporary, 'missing'));
+    const nowhere = await run(variables(service, mirror));
+    expect(nowhere.exitCode).toBe(2);
+    expect(nowhere.stderr).toContain('name another one in the variable TMPDIR');
     expect(await stamps(mirror)).toEqual(before);
   });
 });

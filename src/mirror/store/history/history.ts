@@ -22,11 +22,14 @@ export interface HistoryEntry extends Kept {
   readonly treePresent: boolean;
 }
 
-/** Finds everything in the history, sorted by target and time. */
-export async function readHistory(layout: DirectoryLayout): Promise<HistoryEntry[]> {
+/**
+ * Finds everything in the history, sorted by target and time.
+ * @param path of a target, as below `mirror/`: looks no further than at what is kept of it, and of targets with longer paths
+ */
+export async function readHistory(layout: DirectoryLayout, path = ''): Promise<HistoryEntry[]> {
   return onDisk('reading the history', async () => {
     const entries: HistoryEntry[] = [];
-    await collect(layout.history, layout.history, entries);
+    await collect(layout.history, join(layout.history, path), entries);
     return entries.sort((a, b) => (a.path === b.path ? a.atMs - b.atMs : a.path < b.path ? -1 : 1));
   });
 }
