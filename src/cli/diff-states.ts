@@ -98,8 +98,8 @@ export async function stateBefore(
   throw new MirrorError('history.not_found', `The history keeps no state of ${path} before this one.`, {
     hint:
       replaced.kind === 'off'
-        ? `The setting history.replaced is off: with 10, or 30d, what a newer version replaces is kept from then on. ${others}`
-        : `The setting history.replaced keeps ${formatRetention(replaced)}: nothing of it was replaced since, or it is pruned. ${others}`,
+        ? `In these settings history.replaced is off: with 10, or 30d, what a newer version replaces is kept from then on. ${others}`
+        : `In these settings history.replaced keeps ${formatRetention(replaced)}: nothing of it was replaced since, or it is pruned. ${others}`,
   });
 }
 
