@@ -5,6 +5,7 @@ import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { withTemporaryFolder } from '../lib/disk/temporary.ts';
 import { abortOnSignal, STOP_SIGNALS } from '../lib/process/signals.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
 import { describeAmount } from '../lib/text/amount.ts';
 import { archiveLimitsOf, policyOf } from '../daemon/start/open-mirror.ts';
 import { connect, recallInstallation } from '../daemon/start/installation.ts';
@@ -102,7 +103,7 @@ async function receiveNow(
     throw new MirrorError(
       'listing.inconsistent',
       `The service's lists do not tell what is at ${path} now: it ${holdSentence(comparison.reason)}.`,
-      { hint: 'Try again when they do; `plan` says how each target stands.' },
+      { hint: `Try again when they do; \`${ownCommand('plan')}\` shows what a pass makes of them.` },
     );
   }
   const { manifest } = target.published;
