@@ -25,10 +25,10 @@ import {
   type TargetState,
 } from './diff-states.ts';
 import { describeDifferences, differenceSummary } from './differences.ts';
-import { parseTime } from './history.ts';
 import type { Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { namedPath } from './targets.ts';
+import { parseTime } from './times.ts';
 
 /** `diff` */
 export async function runDiff(command: Command): Promise<Outcome> {

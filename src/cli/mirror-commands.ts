@@ -188,7 +188,7 @@ function addHistoryCommands(program: Command): void {
       'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
       'it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time.\n\n' +
       'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting',
-    load: async () => (await import('./history.ts')).runHistoryRestore,
+    load: async () => (await import('./history-restore.ts')).runHistoryRestore,
   })
     .argument('<target>', 'a target as below mirror/')
     .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')

@@ -14,7 +14,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../src/cli/approve.ts';
-import { describeHistory, listHistory, parseTime, restoreHistory } from '../../../src/cli/history.ts';
+import { describeHistory, listHistory } from '../../../src/cli/history.ts';
+import { restoreHistory } from '../../../src/cli/history-restore.ts';
 import { type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -239,22 +240,5 @@ describe('the history', () => {
     await mirror.pass();
     expect(await readFile(join(foreign, 'mine.txt'), 'utf8')).toBe('mine');
     expect(await kept(mirror)).toEqual([]);
-  });
-});
-
-describe('a time for --at', () => {
-  it.each([
-    ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000Z'],
-    ['2026-11-21T12:00:00.5+02:00', '2026-11-21T10:00:00.500Z'],
-    ['2026-11-21 10:00', '2026-11-21T10:00:00.000Z'],
-    ['2026-11-21', '2026-11-21T00:00:00.000Z'],
-    ['20261121T100000.000Z', '2026-11-21T10:00:00.000Z'],
-    ['20261121T100000.000Z-replaced', '2026-11-21T10:00:00.000Z'],
-  ])('may be %s', (text, iso) => {
-    expect(new Date(parseTime(text)).toISOString()).toBe(iso);
-  });
-
-  it.each(['', 'yesterday', '10:00', '2026-13-01', '1763719200'])('may not be %j', (text) => {
-    expect(() => parseTime(text)).toThrow('--at takes a time');
   });
 });

@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+
+import { parseTime } from '../../../src/cli/times.ts';
+
+describe('a time for --at', () => {
+  it.each([
+    ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000Z'],
+    ['2026-11-21T12:00:00.5+02:00', '2026-11-21T10:00:00.500Z'],
+    ['2026-11-21 10:00', '2026-11-21T10:00:00.000Z'],
+    ['2026-11-21', '2026-11-21T00:00:00.000Z'],
+    ['20261121T100000.000Z', '2026-11-21T10:00:00.000Z'],
+    ['20261121T100000.000Z-replaced', '2026-11-21T10:00:00.000Z'],
+  ])('may be %s', (text, iso) => {
+    expect(new Date(parseTime(text)).toISOString()).toBe(iso);
+  });
+
+  it.each(['', 'yesterday', '10:00', '2026-13-01', '1763719200'])('may not be %j', (text) => {
+    expect(() => parseTime(text)).toThrow('--at takes a time');
+  });
+});
