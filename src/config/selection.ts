@@ -1,6 +1,5 @@
-import picomatch from 'picomatch';
-
 import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/targets.ts';
+import { anyOf, isEverything, isPattern, type Matches } from './patterns.ts';
 import type { Settings } from './schema.ts';
 
 /** Makes the operator's choice of targets from the settings `repositories`, `branches` and `targets`. */
@@ -39,7 +38,7 @@ function patternsOf(
 ): SelectionPattern[] {
   return Object.entries({ include, exclude }).flatMap(([list, patterns]) =>
     patterns
-      .filter((pattern) => pattern !== EVERYTHING)
+      .filter((pattern) => !isEverything(pattern))
       .map((pattern) => ({
         setting: `${section}.${list}`,
         pattern,
@@ -55,27 +54,22 @@ interface Patterns {
   readonly exclude: readonly string[];
 }
 
-const EVERYTHING = '**';
-
-const OPTIONS: picomatch.PicomatchOptions = { dot: true, nonegate: true };
-
-function filterOf({ include, exclude }: Patterns): (name: string) => boolean {
-  // Patterns never match the parts `.` and `..` of a name, and everything means everything.
-  const included = include.includes(EVERYTHING) ? () => true : picomatch([...include], OPTIONS);
-  const excluded = exclude.length === 0 ? () => false : picomatch([...exclude], OPTIONS);
+function filterOf({ include, exclude }: Patterns): Matches {
+  const included = anyOf(include);
+  const excluded = exclude.length === 0 ? () => false : anyOf(exclude);
   return (name) => included(name) && !excluded(name);
 }
 
 function parseTarget(target: string): {
-  matches: (fullName: string) => boolean;
+  matches: Matches;
   branch: string;
   required: boolean;
 } {
   const slash = target.lastIndexOf('/');
   const pattern = target.slice(0, slash);
   return {
-    matches: picomatch(pattern, OPTIONS),
+    matches: anyOf([pattern]),
     branch: decodeURIComponent(target.slice(slash + 1)),
-    required: !picomatch.scan(pattern).isGlob,
+    required: !isPattern(pattern),
   };
 }
