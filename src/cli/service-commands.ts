@@ -34,6 +34,11 @@ export function addListCommands(program: Command): void {
     .option('--username <user>', 'user name for the Git repository')
     .option('--password-file <file>', 'file that holds the password for it; - for standard input')
     .option('--json', 'print the repository as JSON');
+  addWorkbookCommands(program);
+  addProbeCommand(program);
+}
+
+function addWorkbookCommands(program: Command): void {
   const workbooks = program
     .command('workbooks')
     .summary('workbooks of the service')
@@ -42,14 +47,20 @@ export function addListCommands(program: Command): void {
     name: 'list',
     flags: SERVICE_FLAGS,
     summary: 'list the workbooks of the service',
-    help: 'GET /v1/workbooks, all pages.\n\nExample: workbook-mirror workbooks list --status failure',
+    help:
+      'GET /v1/workbooks, all pages. Those that fit all flags; --name, --author and --message in any letter case.\n\n' +
+      "Example: workbook-mirror workbooks list --name 'budget*' --since 7d",
     load: async () => (await import('./workbooks.ts')).runWorkbooksList,
   })
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
     )
+    .option('--name <name>', 'part of a path, or a pattern for one')
+    .option('--author <text>', 'part of who made the version')
+    .option('--branch <pattern>', 'a branch, or a pattern for some')
+    .option('--since <time>', 'made since this time, or in the last 7d')
+    .option('--message <text>', 'part of its message')
     .option('--json', 'print the list as JSON');
-  addProbeCommand(program);
 }
 
 const DEFAULT_PROBE_REQUESTS = 150;

@@ -5,16 +5,25 @@ import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
+import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import type { WorkbookList } from '../mirror/upstream/workbooks.ts';
 import { type Outcome, table } from './output.ts';
 import { withClient } from './repos.ts';
 import { settingsOf } from './settings-flags.ts';
+import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
+
+interface ListFlags extends WorkbookFlags {
+  readonly status?: WorkbookStatusFilter;
+}
 
 /** `workbooks list` */
 export async function runWorkbooksList(command: Command): Promise<Outcome> {
-  const { status }: { status?: WorkbookStatusFilter } = command.opts();
-  const list = await listWorkbooks(settingsOf(command, ['service']).settings, status);
-  return { data: list.rows, text: () => describeWorkbooks(list) };
+  const flags = command.opts<ListFlags>();
+  const { settings } = settingsOf(command, ['service']);
+  const filter = createWorkbookFilter(flags, Date.now());
+  const { rows, problems } = await listWorkbooks(settings, flags.status);
+  const chosen = rows.filter(filter);
+  return { data: chosen, text: () => describeWorkbooks(chosen, problems) };
 }
 
 /** `GET /v1/workbooks`, all pages. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
@@ -42,7 +51,7 @@ function listWorkbooks(
 }
 
 /** The workbooks for a person. */
-function describeWorkbooks({ rows, problems }: WorkbookList): TerminalText {
+function describeWorkbooks(rows: readonly WorkbookRow[], problems: readonly string[]): TerminalText {
   const lines = rows.map((row) => [
     row.id,
     row.branch,
