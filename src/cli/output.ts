@@ -48,6 +48,27 @@ export function printJson(value: unknown): void {
   printData(jsonText(value));
 }
 
+/**
+ * Prints an array as JSON, some elements at a time, as {@link printJson} would print it whole: for one that is too long to be held.
+ * @returns what takes the next elements, and what ends the array
+ */
+export function beginJsonArray(): {
+  readonly add: (elements: readonly unknown[]) => void;
+  readonly end: () => void;
+} {
+  let isBegun = false;
+  return {
+    add: (elements) => {
+      if (elements.length === 0) return;
+      // Without the brackets: of an array, its elements with their indentation.
+      const text = JSON.stringify(elements, null, 2).slice(1, -2);
+      standardOutput.write(escapedJson(`${isBegun ? ',' : '['}${text}`));
+      isBegun = true;
+    },
+    end: () => printData(isBegun ? say`\n]` : say`[]`),
+  };
+}
+
 /** A value as JSON that people can read, too. */
 export function jsonText(value: unknown): TerminalText {
   return escapedJson(JSON.stringify(value, null, 2));
@@ -90,21 +111,36 @@ export function tableWithNotes(
   rows: readonly (readonly string[])[],
   notes: readonly string[],
 ): TerminalText {
-  const lines = [headings, ...rows].map((cells) => cells.map(escaped));
-  const widths = headings.map((_, column) =>
-    lines.reduce((width, cells) => Math.max(width, cells[column]?.width ?? 0), 0),
-  );
-  const line = (cells: readonly TerminalText[]): TerminalText =>
-    joined(
-      cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))),
-      '  ',
-    ).trimEnd();
-  return joinLines(
-    lines.flatMap((cells, index) => {
-      const note = notes[index - 1] ?? '';
-      return note === '' ? [line(cells)] : [line(cells), `  ${note}`];
+  const [head, ...lines] = columnsOf(headings)([headings, ...rows]);
+  return joinLines([
+    head ?? '',
+    ...lines.flatMap((line, index) => {
+      const note = notes[index] ?? '';
+      return note === '' ? [line] : [line, `  ${note}`];
     }),
-  );
+  ]);
+}
+
+/**
+ * Puts rows into columns, some at a time, where there are too many to be held at once: each column is as wide as all rows so far
+ * need.
+ */
+export function columnsOf(
+  headings: readonly string[],
+): (rows: readonly (readonly string[])[]) => readonly TerminalText[] {
+  const widths = headings.map(() => 0);
+  return (rows) => {
+    const lines = rows.map((cells) => cells.map(escaped));
+    for (const cells of lines)
+      for (const [column, cell] of cells.entries())
+        widths[column] = Math.max(widths[column] ?? 0, cell.width);
+    return lines.map((cells) =>
+      joined(
+        cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))),
+        '  ',
+      ).trimEnd(),
+    );
+  };
 }
 
 /** Emphasises text where the stream that it goes to shows it. */

@@ -6,6 +6,13 @@ import { KEY_KINDS } from '../server/http/keys.ts';
 import { declare, type FlagSet, SERVICE_FLAGS } from './declare.ts';
 import type { Outcome } from './output.ts';
 
+/** The settings of a list that comes from the service or, without it, from the mirror. */
+const LIST_FLAGS: FlagSet = {
+  reads: ['service', 'directory'],
+  needs: [],
+  onLine: [...SERVICE_FLAGS.onLine, 'directory'],
+};
+
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {
   const repositories = program
@@ -45,16 +52,18 @@ function addWorkbookCommands(program: Command): void {
     .description('Workbooks of the service (v1).');
   declare(workbooks, {
     name: 'list',
-    flags: SERVICE_FLAGS,
-    summary: 'list the workbooks of the service',
+    flags: LIST_FLAGS,
+    summary: 'list the workbooks of the service, or of the mirror',
     help:
-      'GET /v1/workbooks, all pages. Those that fit all flags; --name, --author and --message in any letter case.\n\n' +
-      "Example: workbook-mirror workbooks list --name 'budget*' --since 7d",
+      'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
+      'that fit all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
+      "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
     load: async () => (await import('./workbooks.ts')).runWorkbooksList,
   })
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
     )
+    .addOption(new Option('--offline', 'those of the mirror, not of the service').conflicts('status'))
     .option('--name <name>', 'part of a path, or a pattern for one')
     .option('--author <text>', 'part of who made the version')
     .option('--branch <pattern>', 'a branch, or a pattern for some')

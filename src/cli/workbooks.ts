@@ -11,14 +11,21 @@ import { type Outcome, table } from './output.ts';
 import { withClient } from './repos.ts';
 import { settingsOf } from './settings-flags.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
+import { listOffline } from './workbooks-offline.ts';
 
 interface ListFlags extends WorkbookFlags {
+  readonly offline?: true;
   readonly status?: WorkbookStatusFilter;
+  readonly json?: true;
 }
 
 /** `workbooks list` */
 export async function runWorkbooksList(command: Command): Promise<Outcome> {
   const flags = command.opts<ListFlags>();
+  if (flags.offline === true) {
+    const { directory } = settingsOf(command, ['directory']).settings;
+    return { exitCode: await listOffline(directory, flags, flags.json === true) };
+  }
   const { settings } = settingsOf(command, ['service']);
   const filter = createWorkbookFilter(flags, Date.now());
   const { rows, problems } = await listWorkbooks(settings, flags.status);

@@ -161,6 +161,8 @@ describe('what the service says', () => {
             ['why', name.replaceAll('\0', '')],
             ...paths.map((path) => ['diff', path]),
             ['diff', name.replaceAll('\0', ''), '--at', '2999-01-01'],
+            ['workbooks', 'list', '--offline'],
+            ['workbooks', 'list', '--offline', '--name', `${name.replaceAll('\0', '')}*`, '--json'],
             ['verify'],
             ['verify', '--json'],
             ['verify', '--repair'],

@@ -270,7 +270,7 @@ type InventoryFound = Pick<VerifyReport, 'inventory' | 'inventoryProblem' | 'los
  * Reads the inventory, and finds which of its targets are lost. A loss counts only if it is seen twice while no publish is on its way,
  * which takes a manifest away for an instant.
  */
-async function settledInventory(
+export async function settledInventory(
   layout: DirectoryLayout,
   manifests: Inventory,
   signal: AbortSignal,

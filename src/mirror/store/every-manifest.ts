@@ -1,0 +1,49 @@
+import { manifestPaths, createInventory } from './inventory.ts';
+import type { DirectoryLayout } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import { readStampedManifest } from './verify/strays.ts';
+import { settledInventory } from './verify/verify.ts';
+
+/** A target with its manifest. */
+export interface ReadManifest {
+  /** As below `mirror/`. */
+  readonly path: string;
+  readonly manifest: Manifest;
+}
+
+/** Something that keeps a target from being read, or from being missed: a sentence. */
+export interface ManifestProblem {
+  readonly problem: string;
+}
+
+/**
+ * Reads the manifests of a whole directory one after the other, of all instances that share it, also beside a running daemon: a
+ * target whose manifest a publish takes away for an instant is read after that. Of one that cannot be read, or that is lost, it
+ * gives the problem instead. Holds one manifest at a time.
+ * @throws MirrorError `disk.failed`, and the reason of `signal`
+ */
+export async function* everyManifest(
+  layout: DirectoryLayout,
+  signal: AbortSignal,
+): AsyncGenerator<ReadManifest | ManifestProblem, void> {
+  const seen = new Set<string>();
+  async function* unseen(): AsyncGenerator<ReadManifest | ManifestProblem, void> {
+    for (const path of await manifestPaths(layout)) {
+      signal.throwIfAborted();
+      const found = seen.has(path) ? null : await readStampedManifest(layout, path);
+      if (found === null) continue;
+      seen.add(path);
+      const { manifest } = found;
+      if (manifest !== null) yield { path, manifest };
+      else yield { problem: `The manifest of ${path} cannot be used: ${found.problem ?? 'unknown'}.` };
+    }
+  }
+  yield* unseen();
+  const { inventoryProblem, lost } = await settledInventory(layout, createInventory(layout), signal);
+  yield* unseen();
+  for (const { path } of lost)
+    if (!seen.has(path))
+      yield { problem: `${path} is lost: inventory.json names it, and it has no manifest.` };
+  if (inventoryProblem !== null)
+    yield { problem: `inventory.json cannot be used: ${inventoryProblem}; a target may be lost.` };
+}
