@@ -27,8 +27,8 @@ export interface CommandNode {
   readonly path: string;
   readonly summary: string;
   readonly flags: readonly Flag[];
-  /** The kind of its arguments; null where it takes none. */
-  readonly argument: Value | null;
+  /** The kinds of its arguments, in their order; the last is that of all further ones. */
+  readonly arguments: readonly Value[];
   readonly children: readonly CommandNode[];
 }
 
@@ -44,13 +44,12 @@ export function commandTree(command: Command, parents: readonly string[] = []): 
   const names = command.parent === null ? [] : [...parents, command.name()];
   const path = names.join(' ');
   const help = command.createHelp();
-  const argument = command.registeredArguments.at(-1);
   return {
     name: command.name(),
     path,
     summary: command.summary(),
     flags: help.visibleOptions(command).flatMap(flagOf),
-    argument: argument === undefined ? null : argumentValue(argument, path),
+    arguments: command.registeredArguments.map((argument) => argumentValue(argument, path)),
     children: command.commands.map((child) => commandTree(child, names)),
   };
 }

@@ -61,7 +61,7 @@ function withHelpNames(tree: CommandNode): CommandNode {
   const argument = { kind: 'choice', choices: [...new Set(names)] } as const;
   return {
     ...tree,
-    children: tree.children.map((node) => (node.path === 'help' ? { ...node, argument } : node)),
+    children: tree.children.map((node) => (node.path === 'help' ? { ...node, arguments: [argument] } : node)),
   };
 }
 

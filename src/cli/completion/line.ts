@@ -15,6 +15,8 @@ export interface Expected {
 /** Where some words lead to. */
 interface Walked extends Pick<Expected, 'places'> {
   readonly node: CommandNode;
+  /** How many arguments of that command are among them. */
+  readonly count: number;
   readonly waiting: Flag | undefined;
   /** Whether `--` stands among them, behind which nothing is a flag. */
   readonly isBare: boolean;
@@ -27,10 +29,10 @@ interface Walked extends Pick<Expected, 'places'> {
 export function expectedAt(root: CommandNode, words: readonly string[]): Expected {
   const flags = flagsByName(everyNode(root).flatMap((node) => node.flags));
   const current = words.at(-1) ?? '';
-  const { node, waiting, isBare, places } = walk(root, flags, words.slice(0, -1));
+  const { node, count, waiting, isBare, places } = walk(root, flags, words.slice(0, -1));
   const [lead = ''] = waiting === undefined && !isBare ? (/^--[^=]*=/.exec(current) ?? []) : [];
   const flag = waiting ?? flags.get(lead.slice(0, -1));
-  const value = flag?.value ?? (lead === '' ? standingAlone(node, current, isBare) : { kind: 'text' });
+  const value = flag?.value ?? (lead === '' ? standingAlone(node, count, current, isBare) : { kind: 'text' });
   return { value, lead, places };
 }
 
@@ -38,31 +40,35 @@ export function expectedAt(root: CommandNode, words: readonly string[]): Expecte
 function walk(root: CommandNode, flags: ReadonlyMap<string, Flag>, words: readonly string[]): Walked {
   const places: string[] = [];
   let node = root;
+  let count = 0;
   let waiting: Flag | undefined;
-  for (const word of words) {
+  for (const [index, word] of words.entries()) {
     if (waiting !== undefined) {
       if (PLACES.includes(waiting.long)) places.push(`${waiting.long}=${word}`);
       waiting = undefined;
     } else if (word === '--') {
-      return { node, waiting, isBare: true, places };
+      return { node, count: count + words.length - index - 1, waiting, isBare: true, places };
     } else if (word.startsWith('-')) {
       if (PLACES.some((flag) => word.startsWith(`${flag}=`))) places.push(word);
       const flag = flags.get(word);
       waiting = flag?.value === null ? undefined : flag;
     } else {
-      node = node.children.find(({ name }) => name === word) ?? node;
+      const child = node.children.find(({ name }) => name === word);
+      count = child === undefined ? count + 1 : 0;
+      node = child ?? node;
     }
   }
-  return { node, waiting, isBare: false, places };
+  return { node, count, waiting, isBare: false, places };
 }
 
-/** A flag, a command or an argument. */
-function standingAlone({ flags, children, argument }: CommandNode, current: string, isBare: boolean): Value {
+/** A flag, a command or, behind so many others, an argument. */
+function standingAlone(node: CommandNode, count: number, current: string, isBare: boolean): Value {
+  const { flags, children, arguments: values } = node;
   if (current.startsWith('-') && !isBare) {
     const choices = [...flagsByName(flags)].map(([name, { description }]) => `${name}\t${description}`);
     return { kind: 'choice', choices };
   }
-  if (children.length === 0) return argument ?? { kind: 'text' };
+  if (children.length === 0) return values[count] ?? values.at(-1) ?? { kind: 'text' };
   return { kind: 'choice', choices: children.map(({ name, summary }) => `${name}\t${summary}`) };
 }
 

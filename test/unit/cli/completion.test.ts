@@ -29,9 +29,10 @@ describe('the commands as data', () => {
   it('have their paths and what may follow', () => {
     expect(tree.path).toBe('');
     expect(at('history').children.map(({ name }) => name)).toEqual(['list', 'restore']);
-    expect(at('history restore').argument).toEqual({ kind: 'kept' });
-    expect(at('sync').argument).toBeNull();
-    expect(at('completion').argument).toMatchObject({ kind: 'choice' });
+    expect(at('history restore').arguments).toEqual([{ kind: 'kept' }]);
+    expect(at('verify').arguments).toEqual([{ kind: 'target' }]);
+    expect(at('sync').arguments).toEqual([]);
+    expect(at('completion').arguments).toMatchObject([{ kind: 'choice' }]);
   });
 
   it('know what stands behind a flag', () => {
@@ -74,6 +75,7 @@ describe('the words for a line', () => {
     expect(offered('history', '')).toEqual(['list', 'restore']);
     expect(offered('history', 'restore', '')).toBe('kept');
     expect(offered('history', 'restore', '--to', 'one', '')).toBe('kept');
+    expect(offered('verify', 'A/main', 'B/main', '')).toBe('target');
     expect(offered('sync', '')).toBe('text');
   });
 
