@@ -183,14 +183,17 @@ function addHistoryCommands(program: Command): void {
   declare(history, {
     name: 'restore',
     flags: DISK_FLAGS,
-    summary: 'bring a tree back, into the mirror or into another folder',
+    summary: 'bring back a tree, or files of it',
     help:
-      'Into the mirror only while no daemon runs there and the target is not mirrored; it stays there until the service has ' +
-      'it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time.\n\n' +
-      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting',
+      'A tree goes back into the mirror, only while no daemon runs there and the target is not mirrored; it stays there until the ' +
+      'service has it again or `approve` lets it go. With --to it is copied into a folder elsewhere, at any time. Of a tree, files ' +
+      'and folders that are named go into that folder, and without --to one file to standard output.\n\n' +
+      'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
+      '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
     load: async () => (await import('./history-restore.ts')).runHistoryRestore,
   })
     .argument('<target>', 'a target as below mirror/')
+    .argument('[paths...]', 'files of it, or folders; everything if none is named')
     .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
     .option('--to <folder>', 'a folder that does not exist yet')
     .option('--json', 'print what was restored as JSON');

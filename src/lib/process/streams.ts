@@ -106,6 +106,19 @@ export const standardOutput = streamOf('stdout');
 export const standardError = streamOf('stderr');
 
 /**
+ * Writes bytes to standard output as they are, and waits until they are out: what a person asked to have there, and nothing else. Where
+ * that fails the process ends, as {@link endWithOutput} says.
+ */
+export function writeBytes(bytes: Uint8Array): Promise<void> {
+  isOutputBegun = true;
+  return new Promise((resolve) => {
+    process.stdout.write(bytes, (error) => {
+      if (error === null || error === undefined) resolve();
+    });
+  });
+}
+
+/**
  * Ends in order when nobody reads the output any longer, as with `| head -1`: a command that runs on and on is told to stop,
  * any other ends. Output that cannot be written for another reason, such as a full disk, is reported as an error.
  */

@@ -15,7 +15,7 @@ import { describe, expect, it } from 'vitest';
 
 import { approve } from '../../../src/cli/approve.ts';
 import { describeHistory, listHistory } from '../../../src/cli/history.ts';
-import { restoreHistory } from '../../../src/cli/history-restore.ts';
+import { restoreHistory } from '../../../src/cli/restore-tree.ts';
 import { type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -29,7 +29,7 @@ describe('the commands as data', () => {
   it('have their paths and what may follow', () => {
     expect(tree.path).toBe('');
     expect(at('history').children.map(({ name }) => name)).toEqual(['list', 'restore']);
-    expect(at('history restore').arguments).toEqual([{ kind: 'kept' }]);
+    expect(at('history restore').arguments).toEqual([{ kind: 'kept' }, { kind: 'text' }]);
     expect(at('verify').arguments).toEqual([{ kind: 'target' }]);
     expect(at('sync').arguments).toEqual([]);
     expect(at('completion').arguments).toMatchObject([{ kind: 'choice' }]);
@@ -75,6 +75,8 @@ describe('the words for a line', () => {
     expect(offered('history', '')).toEqual(['list', 'restore']);
     expect(offered('history', 'restore', '')).toBe('kept');
     expect(offered('history', 'restore', '--to', 'one', '')).toBe('kept');
+    expect(offered('history', 'restore', 'A/main', '')).toBe('text');
+    expect(offered('history', 'restore', '--to', 'one', 'A/main', '--at', 'x', 'B', '')).toBe('text');
     expect(offered('verify', 'A/main', 'B/main', '')).toBe('target');
     expect(offered('sync', '')).toBe('text');
   });
@@ -94,6 +96,7 @@ describe('the words for a line', () => {
   it('are no flags behind two dashes', () => {
     expect(offered('history', 'restore', '--', '-')).toBe('kept');
     expect(offered('history', 'restore', '--', '--publish=')).toBe('kept');
+    expect(offered('history', 'restore', '--', '-x/main', '-')).toBe('text');
   });
 
   it('come with where the mirror is', () => {

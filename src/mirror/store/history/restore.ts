@@ -19,8 +19,17 @@ import { foldName } from '../../../lib/paths/safe-path.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import type { MirrorStore } from '../store.ts';
 
+/** Files of a kept state that can be copied, as their bytes were found. */
+export interface FoundFiles {
+  /** Where the state is kept, as below the directory. */
+  readonly place: string;
+  readonly files: readonly ManifestFile[];
+  /** Where the bytes of each file are, by its path. */
+  readonly sources: ReadonlyMap<string, { readonly file: string }>;
+}
+
 /** A tree of the history of which every byte is to be had. */
-export interface WholeEntry {
+export interface WholeEntry extends FoundFiles {
   readonly entry: HistoryEntry;
   readonly manifest: Manifest;
   /** Where the bytes of each file are, by its path; where `isLinkable`, with the right time and mode, too. */
@@ -28,22 +37,31 @@ export interface WholeEntry {
 }
 
 /** Receives the bytes of each part that was read or copied, and the bytes of all parts. */
-type OnBytes = (bytes: number, totalBytes: number) => void;
+export type OnBytes = (bytes: number, totalBytes: number) => void;
 
-function sizeOf({ files }: Manifest): number {
+/** The bytes of some files together. */
+export function sizeOf(files: readonly ManifestFile[]): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-function nameOf({ path, name }: HistoryEntry): string {
+/** Where a tree of the history is, as below the directory. */
+export function placeOf({ path, name }: HistoryEntry): string {
   return `history/${path}/${name}`;
 }
 
-/** The inventory of a tree of the history. @throws MirrorError `history.damaged`, `disk.failed` */
+/** The inventory of a tree of the history, whether that is there or not. @throws MirrorError `history.damaged`, `disk.failed` */
 export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
   const manifest = await onDisk('reading a manifest', () => readManifest(entry.manifest));
   if (manifest !== null) return manifest;
   const problem = (await manifestProblem(entry.manifest)) ?? 'it was changed meanwhile';
-  throw unusable(`The manifest of ${nameOf(entry)} cannot be used: ${problem}.`);
+  throw unusable(`The manifest of ${placeOf(entry)} cannot be used: ${problem}.`);
+}
+
+/** As {@link manifestOfEntry}. @throws MirrorError `history.damaged` also where the tree is not there */
+export async function readKeptManifest(entry: HistoryEntry): Promise<Manifest> {
+  const manifest = await manifestOfEntry(entry);
+  if (entry.treePresent) return manifest;
+  throw unusable(`${placeOf(entry)} has no tree.`);
 }
 
 function unusable(message: string): MirrorError {
@@ -63,10 +81,9 @@ export async function checkEntry(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<WholeEntry> {
-  const name = nameOf(entry);
-  const manifest = await manifestOfEntry(entry);
-  if (!entry.treePresent) throw unusable(`${name} has no tree.`);
-  const totalBytes = sizeOf(manifest);
+  const place = placeOf(entry);
+  const manifest = await readKeptManifest(entry);
+  const totalBytes = sizeOf(manifest.files);
   const { differences } = await examineTree(entry.tree, manifest.files, {
     depth: 'bytes',
     signal,
@@ -82,21 +99,31 @@ export async function checkEntry(
     if (file === null) lost.push(path);
     else sources.set(path, { file, isLinkable });
   }
-  const [first] = lost;
-  if (first === undefined) return { entry, manifest, sources };
-  throw new MirrorError(
+  if (lost.length > 0) throw lostBytes(place, lost);
+  return { place, files: manifest.files, entry, manifest, sources };
+}
+
+/** The error for files whose bytes were found nowhere. */
+export function lostBytes(place: string, [first, ...others]: readonly string[]): MirrorError {
+  const count = counted(others.length + 1, 'file');
+  return new MirrorError(
     'history.damaged',
-    `${name} is not what its manifest says: the bytes of ${counted(lost.length, 'file')} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
+    `${place} is not what its manifest says: the bytes of ${count} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
     { hint: 'Someone or the disk changed it. Its other files can be copied by hand.' },
   );
 }
 
 /**
- * Copies a tree into a folder of its own, which appears whole or not at all. Until every copy was checked nobody else can read it.
+ * Copies files into a folder of their own, which appears whole or not at all. Until every copy was checked nobody else can read it.
  * @param folder must not exist, or be empty
- * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`
+ * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`, and the reason of `signal`
  */
-export async function restoreInto(folder: string, whole: WholeEntry, onBytes: OnBytes): Promise<void> {
+export async function restoreInto(
+  folder: string,
+  found: FoundFiles,
+  signal: AbortSignal,
+  onBytes: OnBytes,
+): Promise<void> {
   await onDisk(`restoring into ${folder}`, async () => {
     const present = await unlessMissing(readdir(folder));
     if (present !== null && present.length > 0) {
@@ -109,7 +136,7 @@ export async function restoreInto(folder: string, whole: WholeEntry, onBytes: On
     try {
       await mkdir(partial, { mode: 0o700 });
       const tree = join(partial, 'tree');
-      await copyTree(tree, whole, onBytes);
+      await copyFiles(tree, found, signal, onBytes);
       await rename(tree, folder);
       await syncDirectory(dirname(folder));
     } finally {
@@ -119,21 +146,23 @@ export async function restoreInto(folder: string, whole: WholeEntry, onBytes: On
 }
 
 /**
- * Copies the files of a tree, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
+ * Copies files, sharing their blocks where the file system can, and flushes them. Each copy is read: who owns the
  * history may have put something else into a file's place since it was looked at, a link to what only this user may read above all.
  */
-async function copyTree(
+async function copyFiles(
   to: string,
-  { entry, manifest, sources }: WholeEntry,
+  { place, files, sources }: FoundFiles,
+  signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<void> {
-  const totalBytes = sizeOf(manifest);
+  const totalBytes = sizeOf(files);
   await mkdir(to);
-  for (const { path, sha256, sizeBytes, mtimeMs, mode } of manifest.files) {
+  for (const { path, sha256, sizeBytes, mtimeMs, mode } of files) {
+    signal.throwIfAborted();
     const copy = join(to, path);
     await mkdir(dirname(copy), { recursive: true });
     await copyFile(sources.get(path)?.file ?? '', copy, constants.COPYFILE_FICLONE);
-    if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(entry, path);
+    if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(place, path);
     onBytes(sizeBytes, totalBytes);
     await chmod(copy, mode);
     await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
@@ -146,8 +175,9 @@ async function copyTree(
   }
 }
 
-function changedMeanwhile(entry: HistoryEntry, file: string): MirrorError {
-  const where = JSON.stringify(`${nameOf(entry)}/${file}`);
+/** The error for a file that is not what it was when it was looked at. */
+export function changedMeanwhile(place: string, file: string): MirrorError {
+  const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
     hint: 'Nothing was restored; try again.',
   });

@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { openMirrorStore } from '../../../../src/daemon/start/open-mirror.ts';
-import { restoreHistory } from '../../../../src/cli/history-restore.ts';
+import { restoreHistory } from '../../../../src/cli/restore-tree.ts';
 import { openStateOf } from '../../../../src/daemon/start/open-reader.ts';
 import { repair } from '../../../../src/cli/repair.ts';
 import { verify } from '../../../../src/cli/verify.ts';

@@ -1,0 +1,156 @@
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { likely } from '../lib/text/nearest.ts';
+import { type Chosen, chooseFiles } from '../mirror/store/history/file-choice.ts';
+import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
+import {
+  findFiles,
+  publishedState,
+  stateAt,
+  type TargetState,
+  writeFound,
+} from '../mirror/store/history/kept-files.ts';
+import { restoreInto, sizeOf } from '../mirror/store/history/restore.ts';
+import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
+import { foldersWith, type Manifest, type ManifestFile } from '../mirror/store/manifest.ts';
+import { readManifest } from '../mirror/store/manifest-file.ts';
+import { entriesOf } from './history.ts';
+import { folderOutside, interruptible, notKept, type Restored, type RestoreWork } from './restore-tree.ts';
+import { namedPath } from './targets.ts';
+
+/** Files of one state of a target. */
+export interface FilesRequest {
+  readonly target: string;
+  /** Files, or folders, of its tree; one at least. */
+  readonly paths: readonly string[];
+  /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that the history keeps. */
+  readonly atMs: number | null;
+}
+
+type OnWork = (doing: RestoreWork, bytes: number, totalBytes: number) => void;
+
+/**
+ * Copies files into a folder that does not exist yet, with their own folders; works beside a running daemon.
+ * @throws MirrorError `usage.invalid`, `target.unknown`, `history.*`, `disk.*`, `pass.abandoned`
+ */
+export async function restoreFilesInto(
+  to: string,
+  settings: SettingsFor<'directory'>,
+  request: FilesRequest,
+  onBytes: OnWork,
+): Promise<Restored> {
+  const layout = layoutOf(settings.directory);
+  const folder = await folderOutside(to, layout.root);
+  return interruptible(async (signal) => {
+    const { path, state, chosen } = await lookUp(layout, request);
+    const files = [...new Set(chosen.flatMap((each) => each.files))];
+    const found = await findFiles(layout, path, state, files, signal, (...args) =>
+      onBytes('checking', ...args),
+    );
+    await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
+    return { ...restoredOf(path, state, files), folder };
+  });
+}
+
+/**
+ * Writes the bytes of one file somewhere, and nothing of it where they are not right.
+ * @throws MirrorError as {@link restoreFilesInto}; `usage.invalid` for what is no single file
+ */
+export async function writeFile(
+  settings: SettingsFor<'directory'>,
+  request: FilesRequest,
+  write: (bytes: Uint8Array) => Promise<void>,
+): Promise<Omit<Restored, 'folder'>> {
+  const layout = layoutOf(settings.directory);
+  const { path, state, chosen } = await lookUp(layout, request);
+  const [only] = chosen;
+  if (only?.kind !== 'file') {
+    throw new MirrorError('usage.invalid', `${JSON.stringify(request.paths[0])} is a folder.`, {
+      hint: 'Standard output takes one file. Give a folder for it and all below it: --to FOLDER.',
+    });
+  }
+  // Nothing to be put in order: where a signal ends it, or the reader does, the process ends.
+  const found = await findFiles(layout, path, state, only.files, new AbortController().signal, () => {});
+  await writeFound(found, write);
+  return restoredOf(path, state, only.files);
+}
+
+function restoredOf(
+  target: string,
+  { leftAtMs }: TargetState,
+  files: readonly ManifestFile[],
+): Omit<Restored, 'folder'> {
+  return { target, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
+}
+
+/** A state, and what paths mean in it. */
+interface LookedUp {
+  /** The target, as below `mirror/`. */
+  readonly path: string;
+  readonly state: TargetState;
+  readonly chosen: readonly Chosen[];
+}
+
+async function lookUp(layout: DirectoryLayout, { target, paths, atMs }: FilesRequest): Promise<LookedUp> {
+  const path = namedPath(target, layout.mirror);
+  const history = await readHistory(layout);
+  const entries = history.filter((entry) => entry.path === path);
+  const state = await stateAt(layout, path, entries, atMs, Date.now());
+  if (state === null) {
+    entriesOf(history, target, layout.mirror);
+    return notKept(target, atMs);
+  }
+  const chosen: Chosen[] = [];
+  for (const asked of paths) {
+    const readings = readingsOf(asked, path, layout.mirror);
+    const found = chooseFiles(state.manifest.files, readings);
+    if (found === null) throw await unknownPath(layout, asked, readings, path, state, entries);
+    chosen.push(found);
+  }
+  return { path, state, chosen };
+}
+
+/** The ways to read a path that a person gives: as one within the tree, or as one of the mirror, on disk or below `mirror/`. */
+function readingsOf(asked: string, target: string, mirror: string): string[] {
+  const within = asked.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
+  const named = namedPath(asked, mirror);
+  return named.startsWith(`${target}/`) ? [within, named.slice(target.length + 1)] : [within];
+}
+
+/** The error for a path that a state has not: with the nearest that it has, or with the state that has the path. */
+async function unknownPath(
+  layout: DirectoryLayout,
+  asked: string,
+  readings: readonly string[],
+  path: string,
+  state: TargetState,
+  entries: readonly HistoryEntry[],
+): Promise<MirrorError> {
+  const names = state.manifest.files.map((file) => file.path);
+  const close = likely(readings.at(-1) ?? asked, [...names, ...foldersWith(names)]);
+  const elsewhere = await stateWith(layout, path, readings, entries);
+  const hints = [
+    ...(elsewhere === null ? [] : [elsewhere]),
+    ...(close === undefined ? [] : [`The nearest is ${JSON.stringify(close)}.`]),
+  ];
+  const message = `${state.place} has no file or folder ${JSON.stringify(asked)}.`;
+  return new MirrorError('history.not_found', message, hints.length === 0 ? {} : { hint: hints.join(' ') });
+}
+
+/** Says where else a target has a path: as it is published, or else in the latest state that has it. */
+async function stateWith(
+  layout: DirectoryLayout,
+  path: string,
+  readings: readonly string[],
+  entries: readonly HistoryEntry[],
+): Promise<string | null> {
+  const has = (manifest: Manifest | null | undefined): boolean =>
+    chooseFiles(manifest?.files ?? [], readings) !== null;
+  const published = await publishedState(layout, path);
+  if (has(published?.manifest)) return `The mirror has it now, in mirror/${path}.`;
+  // One after the other: a manifest may be great.
+  for (const { atMs, manifest } of entries.toReversed())
+    if (has(await readManifest(manifest).catch(() => null)))
+      return `It is in the state that left the mirror at ${new Date(atMs).toISOString()}: give that as --at.`;
+  return null;
+}

@@ -1,0 +1,110 @@
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+
+import type { SettingsFor } from '../config/schema.ts';
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { utcTime } from '../lib/text/humanize.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { readHistory } from '../mirror/store/history/history.ts';
+import { keptEntry } from '../mirror/store/history/kept-files.ts';
+import { layoutOf } from '../mirror/store/layout.ts';
+import { checkEntry, restoreInto, restoreToMirror, sizeOf } from '../mirror/store/history/restore.ts';
+import { entriesOf } from './history.ts';
+import { becomeOwnerOf } from '../lib/process/owner.ts';
+import { abortOnSignal } from '../lib/process/signals.ts';
+
+/** A tree to be restored. */
+export interface RestoreRequest {
+  readonly target: string;
+  /** The state that the mirror had then, in milliseconds since the epoch; null for the latest that is kept. */
+  readonly atMs: number | null;
+  /** A folder outside of the mirror's directory; null for the mirror itself. */
+  readonly to: string | null;
+}
+
+/** The step of a restoration: reading the kept tree, or copying it. */
+export type RestoreWork = 'checking' | 'copying';
+
+/** What was restored, and where it is now. */
+export interface Restored {
+  readonly target: string;
+  /** When the state that it is of left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  readonly leftAtMs: number | null;
+  readonly files: number;
+  readonly sizeBytes: number;
+  readonly folder: string;
+}
+
+/**
+ * Restores a tree of the history: into a folder, which works beside a running daemon, or into the mirror, which does not, and where
+ * root goes on as the owner of the directory.
+ * @param onBytes receives the bytes of each part that was read or copied, and the bytes of all parts
+ * @throws MirrorError `target.unknown`, `history.*`, `directory.locked`, `disk.*`
+ */
+export async function restoreHistory(
+  settings: SettingsFor<'directory'>,
+  { target, atMs, to }: RestoreRequest,
+  onBytes: (doing: RestoreWork, bytes: number, totalBytes: number) => void = () => {},
+): Promise<Restored> {
+  const layout = layoutOf(settings.directory);
+  const folder = to === null ? null : await folderOutside(to, layout.root);
+  return interruptible(async (signal) => {
+    const entries = entriesOf(await readHistory(layout), target, layout.mirror);
+    const { entry } = (await keptEntry(entries, atMs)) ?? notKept(target, atMs);
+    const whole = await checkEntry(layout, entry, signal, (...args) => onBytes('checking', ...args));
+    if (folder === null) {
+      await becomeOwnerOf(settings.directory);
+      const { openMirrorStore } = await import('../daemon/start/open-mirror.ts');
+      const store = await openMirrorStore(settings);
+      try {
+        await restoreToMirror(store, whole, Date.now());
+      } finally {
+        await store.close();
+      }
+    } else await restoreInto(folder, whole, signal, (...args) => onBytes('copying', ...args));
+    return {
+      target: entry.path,
+      leftAtMs: entry.atMs,
+      files: whole.files.length,
+      sizeBytes: sizeOf(whole.files),
+      folder: folder ?? `${layout.mirror}/${entry.path}`,
+    };
+  });
+}
+
+/** Does something that a signal ends in order. @throws MirrorError `pass.abandoned` where one did, and what the work throws */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { signal, stopListening } = abortOnSignal();
+  try {
+    return await work(signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new MirrorError('pass.abandoned', 'Interrupted: nothing was restored.', { cause: error });
+  } finally {
+    stopListening();
+  }
+}
+
+/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror */
+export async function folderOutside(to: string, root: string): Promise<string> {
+  const folder = resolve(to);
+  if (!`${await realPath(folder)}/`.startsWith(`${await realPath(root)}/`)) return folder;
+  throw new MirrorError('usage.invalid', `--to ${to} lies in the mirror's own directory.`, {
+    hint: 'Give a folder elsewhere.',
+  });
+}
+
+/** Where a path really leads, as far as it exists. */
+async function realPath(path: string): Promise<string> {
+  const real = await unlessMissing(realpath(path));
+  return real ?? join(await realPath(dirname(path)), basename(path));
+}
+
+/** Refuses a state that the history does not keep. @throws MirrorError `history.not_found` */
+export function notKept(target: string, atMs: number | null): never {
+  const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
+  throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
+    hint: `\`${ownCommand('history list')}\` shows what is kept; the state since then is the mirror itself.`,
+  });
+}

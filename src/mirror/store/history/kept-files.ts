@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+import { withOpen } from '../../../lib/disk/read.ts';
+import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { onDisk } from '../../../lib/errors/disk-errors.ts';
+import { isTargetPath } from '../../../lib/paths/file-name.ts';
+import { keptAt } from '../../plan/retention.ts';
+import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import type { Manifest, ManifestFile } from '../manifest.ts';
+import { readManifest } from '../manifest-file.ts';
+import { publishedTree } from '../published-tree.ts';
+import { digestOf, findCopies, type FindCopy } from './copies.ts';
+import type { HistoryEntry } from './history.ts';
+import {
+  changedMeanwhile,
+  type FoundFiles,
+  lostBytes,
+  type OnBytes,
+  placeOf,
+  readKeptManifest,
+  sizeOf,
+} from './restore.ts';
+
+/** One state of a target. */
+export interface TargetState {
+  /** Where it is, as below the directory. */
+  readonly place: string;
+  /** The folder of its files. */
+  readonly tree: string;
+  readonly manifest: Manifest;
+  /** When it left the mirror, in milliseconds since the epoch; null for the one that is published. */
+  readonly leftAtMs: number | null;
+}
+
+/**
+ * The tree of the history that the mirror had at a time; null where it is not kept.
+ * @param entries those of one target, by time
+ * @param atMs milliseconds since the epoch; null for the latest that is kept
+ * @throws MirrorError `history.damaged`, `disk.failed`
+ */
+export async function keptEntry(
+  entries: readonly HistoryEntry[],
+  atMs: number | null,
+): Promise<{ readonly entry: HistoryEntry; readonly manifest: Manifest } | null> {
+  const entry = atMs === null ? entries.at(-1) : keptAt(entries, atMs);
+  if (entry === undefined || entry === null) return null;
+  const manifest = await readKeptManifest(entry);
+  return atMs !== null && manifest.publishedAtMs > atMs ? null : { entry, manifest };
+}
+
+/**
+ * The state of a target that the mirror had at a time, in the history or, where it did not change since, the one that is published;
+ * null where neither is known to be.
+ * @param atMs as for {@link keptEntry}, which null is left to
+ * @param nowMs milliseconds since the epoch: of the time after it nobody knows
+ * @throws MirrorError as {@link keptEntry}
+ */
+export async function stateAt(
+  layout: DirectoryLayout,
+  path: string,
+  entries: readonly HistoryEntry[],
+  atMs: number | null,
+  nowMs: number,
+): Promise<TargetState | null> {
+  const kept = await keptEntry(entries, atMs);
+  if (kept !== null) {
+    const { entry, manifest } = kept;
+    return { place: placeOf(entry), tree: entry.tree, manifest, leftAtMs: entry.atMs };
+  }
+  const published = atMs === null || atMs > nowMs ? null : await publishedState(layout, path);
+  return published === null || published.manifest.publishedAtMs > (atMs ?? 0) ? null : published;
+}
+
+/** The state of a target that is published; null where it is not mirrored. @throws MirrorError `disk.failed` */
+export async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
+  if (!isTargetPath(path)) return null;
+  return onDisk('reading a manifest', async () => {
+    const manifest = await readManifest(manifestPath(layout, path));
+    if (manifest === null) return null;
+    return { place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
+  });
+}
+
+/**
+ * Finds the bytes of some files of a state, and reads all of them. A file that is not right there is taken from wherever else its
+ * target's bytes are kept.
+ * @param path the target, as below `mirror/`
+ * @throws MirrorError `history.damaged` where some are nowhere, and the reason of `signal`
+ */
+export async function findFiles(
+  layout: DirectoryLayout,
+  path: string,
+  { place, tree }: TargetState,
+  files: readonly ManifestFile[],
+  signal: AbortSignal,
+  onBytes: OnBytes,
+): Promise<FoundFiles> {
+  const totalBytes = sizeOf(files);
+  const sources = new Map<string, { readonly file: string }>();
+  const lost: string[] = [];
+  let findCopy: FindCopy | null = null;
+  for (const { path: name, sha256, sizeBytes } of files) {
+    signal.throwIfAborted();
+    let file: string | null = join(tree, name);
+    if ((await digestOf(file)) !== sha256) {
+      findCopy ??= await findCopies(layout, path);
+      file = await findCopy(sha256);
+    }
+    if (file === null) lost.push(name);
+    else sources.set(name, { file });
+    onBytes(sizeBytes, totalBytes);
+  }
+  if (lost.length > 0) throw lostBytes(place, lost);
+  return { place, files, sources };
+}
+
+/** Bytes that are written at a time. */
+const CHUNK_BYTES = 512 * 1024;
+
+/**
+ * Writes the bytes of a file that was found somewhere, and holds them against its SHA-256 once more.
+ * @param write takes bytes, and may keep them no longer than it takes
+ * @throws MirrorError `history.damaged` where they changed meanwhile: what was written is not the file; `disk.failed`
+ */
+export async function writeFound(
+  { place, files, sources }: FoundFiles,
+  write: (bytes: Uint8Array) => Promise<void>,
+): Promise<void> {
+  for (const { path, sha256, sizeBytes } of files) {
+    const hash = createHash('sha256');
+    let total = 0;
+    await onDisk(`reading ${JSON.stringify(path)}`, () =>
+      withOpen(sources.get(path)?.file ?? '', READ_FLAGS, async (handle) => {
+        const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+        for (;;) {
+          const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+          if (bytesRead === 0) return;
+          total += bytesRead;
+          // A file that grows as fast as it is read has no end.
+          if (total > sizeBytes) throw changedMeanwhile(place, path);
+          const bytes = buffer.subarray(0, bytesRead);
+          hash.update(bytes);
+          await write(bytes);
+        }
+      }),
+    );
+    if (hash.digest('hex') !== sha256) throw changedMeanwhile(place, path);
+  }
+}

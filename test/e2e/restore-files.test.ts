@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { describe, expect, it } from 'vitest';
+
+import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
+import { startEmbedded } from '../support/embedded.ts';
+import { cleanEnvironment, MAIN, run } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+import { hasProgram } from '../support/terminal-shell.ts';
+
+const execute = promisify(execFile);
+
+/** A mirror of which the history keeps one state, and the bytes that a workbook had in it. */
+async function changed(): Promise<{
+  readonly settings: Readonly<Record<string, string>>;
+  readonly target: string;
+  readonly path: string;
+  readonly bytes: Buffer;
+}> {
+  const embedded = await startEmbedded();
+  const settings = { ...embedded.settings, WORKBOOK_MIRROR_HISTORY_REPLACED: '5' };
+  expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
+  for (let tries = 0; tries < 6; tries += 1) {
+    const { repository, branch, paths } = await embedded.writer.edit();
+    const target = `${repositoryPath(repository)}/${encodeSegment(branch)}`;
+    for (const path of paths) {
+      const bytes = await readFile(join(embedded.directory, 'mirror', target, path)).catch(() => null);
+      if (bytes === null || !path.endsWith('.xlsx')) continue;
+      expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
+      return { settings, target, path, bytes };
+    }
+  }
+  throw new Error('no edit changed a workbook');
+}
+
+/** Runs a line of a shell in which `$@` is the program with its first arguments. */
+function inShell(
+  line: string,
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<{ readonly stdout: Buffer; readonly stderr: Buffer }> {
+  return execute('bash', ['-c', line, 'bash', process.execPath, MAIN, ...args], {
+    encoding: 'buffer',
+    env: cleanEnvironment(settings),
+    timeout: 60_000,
+  });
+}
+
+describe('a single file of the history', () => {
+  it('goes to standard output, byte for byte and alone, or into a folder', async () => {
+    const { settings, target, path, bytes } = await changed();
+    const args = ['history', 'restore', target, path];
+    const { stdout, stderr } = await inShell('"$@"', args, settings);
+    expect(createHash('sha256').update(stdout).digest('hex')).toBe(
+      createHash('sha256').update(bytes).digest('hex'),
+    );
+    expect(String(stderr)).toContain(`${target}, as it left the mirror at `);
+    expect(String((await inShell('"$@"', [...args, '-q'], settings)).stderr)).toBe('');
+    const to = join(await temporaryFolder(), 'x');
+    expect((await run([...args, '--to', to], settings)).exitCode).toBe(0);
+    expect(await readFile(join(to, path))).toEqual(bytes);
+  });
+
+  it('ends as other commands do where its reader ends, and says so where its disk is full', async () => {
+    const { settings, target, path } = await changed();
+    const args = ['history', 'restore', target, path];
+    const read = await inShell('"$@" -q | head -c 2; echo " ${PIPESTATUS[0]}"', args, settings);
+    expect(String(read.stdout)).toBe('PK 0\n');
+    const full = await inShell('"$@" -q > /dev/full; echo $?', args, settings);
+    expect(String(full.stdout)).toBe('1\n');
+    expect(String(full.stderr)).toContain('cannot write to standard output: ENOSPC');
+  });
+
+  it('is refused where it would go with others, with JSON or to a terminal', async () => {
+    const { settings, target, path } = await changed();
+    for (const more of [['--json'], [path]]) {
+      const refused = await run(['history', 'restore', target, path, ...more], settings);
+      expect(refused.exitCode).toBe(2);
+      expect(refused.stderr).toContain('--to FOLDER');
+    }
+    if (!hasProgram('script')) return;
+    const line = 'printf -v line "%q " "$@"; script -qec "$line" /dev/null < /dev/null; echo "ended $?"';
+    const typed = String((await inShell(line, ['history', 'restore', target, path], settings)).stdout);
+    expect(typed).toContain('Standard output is a terminal');
+    expect(typed).toContain('ended 2');
+  });
+});
