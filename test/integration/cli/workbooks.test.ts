@@ -1,13 +1,13 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { MirroredRow } from '../../../src/cli/workbooks-offline.ts';
 import type { WorkbookRow } from '../../../src/mirror/upstream/listing.ts';
 import { API_KEY, API_TOKEN, type FakeService } from '../../support/fake-service.ts';
 import { runHere, type Written } from '../../support/in-process.ts';
-import { type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
+import { MirrorHarness, startPair } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 async function mirrored(
@@ -119,6 +119,20 @@ describe('the list of workbooks without the service', () => {
     await rm(join(directory, 'mirror'), { recursive: true });
     expect(await found(directory, '--name', 'bücher')).toEqual(['Org/Plan/main/Q1/Bücher.xlsx']);
     expect(await readFile(join(directory, 'inventory.json'), 'utf8')).toBe(inventory);
+  });
+
+  it('has the targets of all who share a directory', async () => {
+    const { service, mirror } = await startPair({}, { SHARD: '1/2' });
+    for (const name of ['A', 'B', 'C', 'D', 'E', 'F']) service.addRepository(name, { 'plan.xlsx': name });
+    const other = await MirrorHarness.open(service, { SHARD: '2/2' }, mirror.directory);
+    onTestFinished(() => other.stop());
+    await mirror.pass();
+    await other.pass();
+    const list = await runHere(['workbooks', 'list', '--offline', '--json'], {
+      DIRECTORY: mirror.directory,
+      SHARD: '1/2',
+    });
+    expect(JSON.parse(list.stdout)).toHaveLength(6);
   });
 
   it('ends with 1 where nothing is mirrored, and with 2 for what makes no sense', async () => {
