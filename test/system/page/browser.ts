@@ -1,35 +1,10 @@
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/report.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
-
-/** Where Debian has it. */
-const CHROMIUM = '/usr/bin/chromium';
-
-/** Why no page can be opened here; undefined when one can. */
-export function whyNoBrowser(): string | undefined {
-  return existsSync(CHROMIUM) ? undefined : `${CHROMIUM} is missing (package chromium)`;
-}
-
-/** Starts the browser; whoever starts it closes it. */
-export function startBrowser(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--disable-quic',
-      '--no-first-run',
-    ],
-  });
-}
 
 /** The status page in a browser, served by the daemon's own web server from a made report. */
 export interface OpenPage {

@@ -19,7 +19,8 @@ import {
   troubledReport,
 } from '../../support/page-reports.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { aWhile, openPage, startBrowser, whyNoBrowser } from './browser.ts';
+import { aWhile, openPage } from './browser.ts';
+import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { faintTexts } from './contrast.ts';
 
 const missing = whyNoBrowser();

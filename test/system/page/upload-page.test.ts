@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { git, KEY, startUploadService } from '../../support/upload-service.ts';
-import { startBrowser, whyNoBrowser } from './browser.ts';
+import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { faintTexts } from './contrast.ts';
 import { commitElsewhere, drop, inGit, open, openRepository, signIn } from './upload-steps.ts';
 

@@ -5,7 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { KEY, startUploadService } from '../../support/upload-service.ts';
-import { startBrowser, whyNoBrowser } from './browser.ts';
+import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { commitElsewhere, drop, inGit, open, openRepository, signIn } from './upload-steps.ts';
 
 const missing = whyNoBrowser();
