@@ -37,8 +37,9 @@ function blocksOf(tokens: readonly Token[]): Block[] {
   return tokens.flatMap((token) => blockOf(token) ?? []);
 }
 
-/** Null for what is between blocks. */
+/** Null for what is between blocks, and for pictures: the text around them has to say it all. */
 function blockOf(token: Token): Block | null {
+  if (isOf<Tokens.HTML>(token, 'html') && token.text.startsWith('<picture>')) return null;
   if (isOf<Tokens.Heading>(token, 'heading'))
     return { kind: 'heading', level: token.depth, spans: spansOf(token.tokens) };
   if (isOf<Tokens.Code>(token, 'code')) return { kind: 'code', lines: token.text.split('\n') };
@@ -77,6 +78,7 @@ function spansOfToken(token: Token, style: SpanStyle): Span[] {
   if (isOf<Tokens.Strong>(token, 'strong')) return spansOf(token.tokens, 'strong');
   if (isOf<Tokens.Em>(token, 'em')) return spansOf(token.tokens, 'emphasis');
   if (isOf<Tokens.Link>(token, 'link')) return linkSpans(token, style);
+  if (isOf<Tokens.Image>(token, 'image')) return [];
   if (isOf<Tokens.Escape>(token, 'escape')) return [{ text: token.text, style }];
   if (isOf<Tokens.Text>(token, 'text') && token.tokens !== undefined) return spansOf(token.tokens, style);
   return plain(token.raw, style);

@@ -79,6 +79,12 @@ describe('a text on a terminal', () => {
     expect(shown(text, 24)).toBe('service.baseUrl\n  default:\n  `127.0.0.1:9480`\n  meaning: where\n');
   });
 
+  it('leaves out pictures', () => {
+    const both = '<picture>\n  <source srcset="dark.png">\n  <img alt="x" src="light.png">\n</picture>';
+    expect(shown(`a\n\n${both}\n\n![x](x.svg)\n\nb`)).toBe('a\n\nb\n');
+    expect(roff(`a\n\n${both}\n\n![x](x.svg)\n\nb`)).not.toContain('png');
+  });
+
   it('leaves out comments', () => {
     expect(shown('a\n\n<!-- not\nthis -->\nb')).toBe('a\n\nb\n');
   });
