@@ -1,10 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 import { references } from '../../.github/pinning.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const FOLDER = join(import.meta.dirname, '../../.github/workflows');
 
@@ -137,6 +139,30 @@ describe('the release', () => {
     ) as { name: string; publishConfig: unknown };
     expect(text).toContain(`.name == "${name}"`);
     expect(parse(/\.publishConfig == (\{[^}]*\})/.exec(text)?.[1] ?? '')).toEqual(publishConfig);
+  });
+});
+
+describe('the package of a release', () => {
+  it('shows the pictures of its version, wherever its README is read', async () => {
+    const text = await readFile(join(FOLDER, 'release.yml'), 'utf8');
+    const steps = (parse(text) as Workflow).jobs['package']?.steps ?? [];
+    const script = steps.map(({ run = '' }) => run).find((run) => run.includes('README.md')) ?? '';
+    const folder = await temporaryFolder();
+    await cp(join(FOLDER, '../../README.md'), join(folder, 'README.md'));
+    const env = {
+      ...process.env,
+      GITHUB_SERVER_URL: 'https://github.example',
+      GITHUB_REPOSITORY: 'owner/workbook-mirror',
+      GITHUB_REF_NAME: 'v1.2.3',
+    };
+    execFileSync('bash', ['-e', '-c', script], { cwd: folder, env });
+    const readme = await readFile(join(folder, 'README.md'), 'utf8');
+    const addresses = readme.match(/[^\s"(]*\.github\/pictures\/[\w.-]+/g) ?? [];
+    expect(addresses).toHaveLength(3);
+    for (const address of addresses)
+      expect(address).toMatch(
+        /^https:\/\/github\.example\/owner\/workbook-mirror\/raw\/v1\.2\.3\/\.github\/pictures\//,
+      );
   });
 });
 

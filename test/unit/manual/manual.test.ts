@@ -132,7 +132,7 @@ describe('the chapters', () => {
     for (const name of ['../../README', ...CHAPTERS]) {
       const links = textOf(name)
         .replaceAll(/```.*?```/gs, '')
-        .matchAll(/\]\((?!https?:)([^)#]+)/g);
+        .matchAll(/(?:\]\(|src(?:set)?=")(?!https?:)([^)#"]+)/g);
       const from = dirname(join(CHAPTERS_FOLDER, `${name}.md`));
       for (const [, link = ''] of links) expect(existsSync(join(from, link)), `${name}: ${link}`).toBe(true);
     }
