@@ -14,9 +14,9 @@ const COMMIT = /^[0-9a-f]{40}$/;
 /** `uses:` with an action of another repository, and the tag in a comment, as Dependabot reads and writes it. */
 const USES = /^(?<before>\s*(?:- +)?uses: +)(?<name>[\w.-]+\/[\w./-]+)@(?<at>[^\s#]+)(?<comment> +# *\S+)?/;
 
-/** Where an image is named: a stage of a Dockerfile, the builder of a workflow and what lists the contents of its images. */
+/** Where an image is named: a stage of a Dockerfile, and what builds in a workflow, emulates and lists contents. */
 const IMAGE =
-  /^(?<before>FROM +(?:--\S+ +)*|\s*driver-opts: image=|\s*sbom: generator=)(?<name>[^\s:@]+(?::\d+\/[^\s:@]+)?)(?::(?<tag>[\w.-]+))?(?:@(?<pin>sha256:[0-9a-f]{64}))?(?=\s|$)/i;
+  /^(?<before>FROM +(?:--\S+ +)*|\s*driver-opts: image=|\s*sbom: generator=|\s*image: )(?<name>[^\s:@]+(?::\d+\/[^\s:@]+)?)(?::(?<tag>[\w.-]+))?(?:@(?<pin>sha256:[0-9a-f]{64}))?(?=\s|$)/i;
 
 /** The name that a stage of a Dockerfile gives itself. */
 const STAGE = /^FROM .* AS +(?<stage>\S+)/i;

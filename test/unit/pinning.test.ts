@@ -39,11 +39,12 @@ describe('pinning', () => {
       `          driver-opts: image=moby/buildkit:stable@${DIGEST}`,
     ],
     ['          sbom: generator=docker/scan:1', `          sbom: generator=docker/scan:1@${DIGEST}`],
+    ['          image: docker.io/a/qemu:1', `          image: docker.io/a/qemu:1@${DIGEST}`],
   ])('turns %s into %s, and that into itself', (line, pinned) => {
     expect(pinAll(line)).toBe(pinned);
     expect(pinAll(pinned)).toBe(pinned);
     expect(references(pinned)).toEqual([
-      { ...references(line)[0], pin: line.includes('FROM') || line.includes('=') ? DIGEST : COMMIT },
+      { ...references(line)[0], pin: line.includes('uses: ') ? COMMIT : DIGEST },
     ]);
   });
 
