@@ -27,7 +27,7 @@ const packages = packagesOf(await bundle());
 for (const path of globSync(FILES, { cwd: join(ROOT, 'src') }))
   cpSync(join(ROOT, 'src', path), join(folder, path));
 writeFileSync(join(folder, 'third-party.txt'), packages.map(noticeOf).join('\n'));
-writeFileSync(join(folder, 'third-party.cdx.json'), billOf(packages));
+writeFileSync(join(folder, 'third-party.cdx.json'), billOf([...packages, ...installedPackages()]));
 chmodSync(join(folder, 'main.js'), 0o755);
 
 /**
@@ -64,6 +64,13 @@ function packagesOf(chunks: readonly OutputChunk[]): Package[] {
   return [...new Set(folders)].sort().map(packageIn);
 }
 
+/** The packages that are installed beside the program. */
+function installedPackages(): Package[] {
+  const root: unknown = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const { dependencies } = z.object({ dependencies: z.record(z.string(), z.string()) }).parse(root);
+  return Object.keys(dependencies).map((name) => packageIn(join(ROOT, 'node_modules', name)));
+}
+
 function packageIn(path: string): Package {
   const files = readdirSync(path).filter((file) => /^(?:licen[cs]e|notice|copying)/i.test(file));
   return { ...factsIn(path), notices: files.map((file) => readFileSync(join(path, file), 'utf8')) };
@@ -78,7 +85,7 @@ function noticeOf({ name, version, license, notices }: Package): string {
   return [`==== ${name} ${version} (${license})`, ...notices.map((text) => text.trim()), ''].join('\n\n');
 }
 
-/** The list of packages that scanners for known weaknesses read (CycloneDX 1.6). */
+/** The list of all packages that run with the program, which scanners for known weaknesses read (CycloneDX 1.6). */
 function billOf(all: readonly Package[]): string {
   const bill = {
     bomFormat: 'CycloneDX',

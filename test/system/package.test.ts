@@ -131,6 +131,29 @@ describe('the package', () => {
     expect(names.filter((name) => name.endsWith('package.json'))).toEqual(['package.json']);
   });
 
+  it('lists the packages that run with it, and none that only make it', async () => {
+    const { stdout } = await execute('tar', ['-xzOf', tarball, 'package/dist/third-party.cdx.json'], BOUND);
+    const { components } = JSON.parse(stdout) as { components: { name: string; version: string }[] };
+    const listed = new Set(components.map(({ name }) => name));
+    const sources = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) =>
+      name.endsWith('.ts'),
+    );
+    for (const name of sources) {
+      const text = await readFile(join(ROOT, 'src', name), 'utf8');
+      // Types alone come to nothing.
+      const imports = text.matchAll(/^import (?!type )[^;]*? from '(?!node:|\.)((?:@[^/']+\/)?[^/']+)/gm);
+      for (const [, used = ''] of imports) expect(listed, name).toContain(used);
+    }
+    for (const maker of ['typescript', 'vitest', 'rolldown', 'oxlint', 'playwright-core', 'node'])
+      expect(listed).not.toContain(maker);
+    for (const { name, version } of components) {
+      const { version: here } = JSON.parse(
+        await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'),
+      ) as { version: string };
+      expect(version, name).toBe(here);
+    }
+  });
+
   it('runs nothing when it is installed', async () => {
     const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
