@@ -32,8 +32,9 @@ interface Workflow {
   readonly jobs: Readonly<Record<string, Job>>;
 }
 
-/** What a job that may publish uses: GitHub's own, and none that brings code of this repository or of its dependencies. */
-const TRUSTED = /^actions\/(?:setup-node|download-artifact|attest-build-provenance)@/;
+/** What a job that may publish uses: GitHub's own and what signs, and none that brings code of this repository or of its dependencies. */
+const TRUSTED =
+  /^(?:actions\/(?:setup-node|download-artifact|attest-build-provenance)|sigstore\/cosign-installer)@/;
 
 /** Runs what a job downloaded, or what the repository or a dependency brings; npm has one use: to publish. */
 const FOREIGN =
@@ -74,6 +75,8 @@ function ofStep({ uses = '', run = '', with: inputs = {} }: Step): string[] {
   if (uses.startsWith('actions/setup-node@') && inputs['package-manager-cache'] !== false)
     broken.push('may restore a cache');
   if (uses.startsWith('docker/setup-buildx-action@') && inputs['cache-binary'] !== false)
+    broken.push('may restore a cache');
+  if (uses.startsWith('docker/setup-qemu-action@') && inputs['cache-image'] !== false)
     broken.push('may restore a cache');
   if (uses.startsWith('actions/cache')) broken.push('restores a cache');
   return broken;
@@ -127,6 +130,7 @@ describe.each(await readdir(FOLDER))('the workflow %s', async (name) => {
     const images = references(text).filter(({ kind }) => kind === 'image');
     const named = images.map(({ name }) => name);
     if (text.includes('docker/setup-buildx-action')) expect(named).toContain('moby/buildkit');
+    if (text.includes('docker/setup-qemu-action')) expect(named).toContain('docker.io/tonistiigi/binfmt');
     expect(text).not.toMatch(/^ *sbom: true/m);
   });
 });
@@ -230,6 +234,7 @@ jobs:
     const step = (uses: string): string[] => instead('actions/download-artifact@v8', uses);
     expect(step('actions/checkout@v5')).toContain('publish leaves a token behind');
     expect(step('actions/setup-node@v5')).toEqual(['publish may restore a cache']);
+    expect(step('docker/setup-qemu-action@v4')).toContain('publish may restore a cache');
     expect(step('actions/cache@v4')).toContain('publish restores a cache');
   });
 });
