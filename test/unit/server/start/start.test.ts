@@ -165,7 +165,7 @@ describe('the flags of commands', async () => {
   }
 
   it('are those of settings that they read', () => {
-    for (const path of [['repos', 'list'], ['repos', 'create'], ['workbooks', 'list'], ['probe']]) {
+    for (const path of [['repos', 'list'], ['repos', 'create'], ['probe']]) {
       const flags = flagsOf(...path);
       expect(flags.get('--service-base-url')).toMatch(/\(required\)$/);
       for (const other of [
@@ -176,6 +176,12 @@ describe('the flags of commands', async () => {
         '--log-level',
       ])
         expect(flags.has(other)).toBe(false);
+    }
+    // It asks the service, or the mirror with --offline.
+    const workbooks = flagsOf('workbooks', 'list');
+    for (const flag of ['--service-base-url', '--directory']) {
+      expect(workbooks.get(flag)).toBeDefined();
+      expect(workbooks.get(flag)).not.toContain('required');
     }
     const serve = flagsOf('serve');
     for (const flag of ['--serve-directory', '--log-level', '--log-format', '--directory', '--state'])
