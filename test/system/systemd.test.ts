@@ -5,14 +5,17 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { asRoot, shellBlocks } from '../support/manual-commands.ts';
 import { bootMachine, type Machine, whyNoMachine } from './machine.ts';
 
 const SYSTEMD = join(import.meta.dirname, '../../systemd');
-const INSTALLED = '/usr/local/lib/node_modules/workbook-mirror/systemd';
 const UNIT = 'workbook-mirror';
 const KEY = 'the-api-key-of-the-test';
 const TOKEN = 'the-api-token-of-the-test';
 const MIRROR = '/var/lib/workbook-mirror/mirror';
+
+const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
+const [, INSTALL = '', , , CHECK = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
 
 const SETTINGS = `service:
   baseUrl: http://127.0.0.1:9400/api
@@ -39,7 +42,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
 
   beforeAll(async () => {
     machine = await bootMachine();
-    installAsTheManualSays(machine);
+    machine.demand('sh', '-ec', INSTALL);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-key`, KEY);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-token`, TOKEN);
@@ -157,7 +160,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 
   it('has its settings checked by the line of the manual', () => {
-    expect(machine.demand('sh', '-c', checkOfTheManual())).toContain('The settings are good');
+    expect(machine.demand('sh', '-c', CHECK)).toContain('The settings are good');
   });
 
   it('lets a user of the group take a lease once the group may write there', () => {
@@ -228,7 +231,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await expect(restartWith('RestartSec=100ms')).rejects.toThrow();
     expect(state()).toMatchObject({ ActiveState: 'failed', NRestarts: '0', ExecMainStatus: '2' });
     expect(journal(UNIT, '--priority=err..err')).toContain('nonsense');
-    expect(machine.run('sh', '-c', checkOfTheManual()).exitCode).toBe(2);
+    expect(machine.run('sh', '-c', CHECK).exitCode).toBe(2);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
   });
 
@@ -286,37 +289,8 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 });
 
-/** The commands of the manual that make the user and put the units in their place. */
-const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
-
-/** What the manual says how settings are checked, as root has it. */
-function checkOfTheManual(): string {
-  const [, command = ''] = /sudo (systemd-run (?:.*\\\n)*.* config check)/.exec(MANUAL) ?? [];
-  return command;
-}
-
 /** What the manual says how a group may take leases, as root has it. */
 function leaseOfTheManual(): string {
   const [, command = ''] = /`sudo (chmod g\+rw [^`]*publish\.lock)`/.exec(MANUAL) ?? [];
   return command;
-}
-
-function installAsTheManualSays(machine: Machine): void {
-  machine.demand(
-    'install',
-    '-D',
-    '--mode=644',
-    `${INSTALLED}/workbook-mirror.sysusers.conf`,
-    '/etc/sysusers.d/workbook-mirror.conf',
-  );
-  machine.demand('systemd-sysusers', 'workbook-mirror.conf');
-  machine.demand(
-    'install',
-    '--mode=644',
-    `${INSTALLED}/workbook-mirror.service`,
-    `${INSTALLED}/workbook-mirror-sync.service`,
-    `${INSTALLED}/workbook-mirror-sync.timer`,
-    '/etc/systemd/system',
-  );
-  machine.demand('systemctl', 'daemon-reload');
 }

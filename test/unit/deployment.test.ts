@@ -72,6 +72,21 @@ describe('the systemd units', () => {
       all.slice(all.indexOf(begin)).filter((line) => !line.startsWith('WantedBy='));
     expect(walls(ofSync)).toEqual(walls(ofDaemon));
   });
+
+  it.each(['.service', '-sync.service', '-sync.timer'])(
+    'are for an instance what they are for the one daemon, but for what is its own: workbook-mirror%s',
+    async (end) => {
+      const ofOne = await directives(`workbook-mirror${end}`);
+      const ofInstance = ofOne.map((line) =>
+        line
+          .replace(/^(Description=.*)$/, '$1 (%i)')
+          .replace(/^(ExecStart=.*)$/, '$1 --config /etc/workbook-mirror/%i.yaml')
+          .replace(/^(LoadCredential=.*:workbook-mirror)/, '$1@%i')
+          .replace(/^(StateDirectory=.*)$/, '$1-%i'),
+      );
+      expect(await directives(`workbook-mirror${end.replace('.', '@.')}`)).toEqual(ofInstance);
+    },
+  );
 });
 
 describe('the Dockerfile', () => {

@@ -1,0 +1,236 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { asRoot, shellBlocks } from '../support/manual-commands.ts';
+import { bootMachine, type Machine, whyNoMachine } from './machine.ts';
+
+const [, INSTALL = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
+const SECTION = shellBlocks('systemd', 'Several services on one machine').map(asRoot);
+const [TEMPLATES = '', SECRETS = '', SETTINGS = '', CHECK = ''] = SECTION;
+const [ENABLE = ''] = /^systemctl enable .*$/m.exec(SECTION[4] ?? '') ?? [];
+
+/** What each instance mirrors: a service of its own, with keys of its own. */
+const PORTS: ReadonlyMap<string, number> = new Map([
+  ['eu', 9400],
+  ['us', 9401],
+]);
+
+const missing = whyNoMachine();
+
+describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?? 'as root'})`, () => {
+  let machine: Machine;
+
+  beforeAll(async () => {
+    machine = await bootMachine();
+    machine.demand('sh', '-ec', INSTALL);
+    machine.demand('sh', '-ec', TEMPLATES);
+    // Whoever types them ends each; here none is typed, and the files are written below.
+    machine.demand('sh', '-ec', SECRETS);
+    machine.demand('sh', '-ec', SETTINGS);
+    for (const [name, port] of PORTS) {
+      for (const kind of ['key', 'token'])
+        await machine.write(
+          `/etc/credstore/workbook-mirror@${name}.service-api-${kind}`,
+          `the ${kind} of ${name}`,
+        );
+      await serve(name, port);
+      machine.demand(
+        'sed',
+        '-i',
+        `s#https://${name}.workbooks.example.com#http://127.0.0.1:${port}#`,
+        settingsOf(name),
+      );
+    }
+    machine.demand('useradd', '--groups', 'workbook-mirror', 'reader');
+    machine.demand('sh', '-c', CHECK);
+    machine.demand('sh', '-c', ENABLE);
+    for (const name of PORTS.keys()) await mirrored(name);
+  });
+
+  afterAll(async () => {
+    await machine.close();
+  });
+
+  const serve = async (name: string, port: number): Promise<void> => {
+    machine.demand(
+      'systemd-run',
+      `--unit=embedded-${name}`,
+      `--setenv=WORKBOOK_MIRROR_SERVE_API_KEY=the key of ${name}`,
+      `--setenv=WORKBOOK_MIRROR_SERVE_API_TOKEN=the token of ${name}`,
+      '/usr/local/bin/workbook-mirror',
+      'serve',
+      `--serve-directory=/var/lib/embedded-${name}`,
+      `--serve-listen=127.0.0.1:${port}`,
+      '--samples',
+    );
+    await machine.until(`the service of ${name}`, () =>
+      machine.run('journalctl', `--unit=embedded-${name}`).stdout.includes(`http://127.0.0.1:${port}`),
+    );
+  };
+  const settingsOf = (name: string): string => `/etc/workbook-mirror/${name}.yaml`;
+  const unitOf = (name: string): string => `workbook-mirror@${name}.service`;
+  const directoryOf = (name: string): string => `/var/lib/workbook-mirror-${name}`;
+  const isMirrored = (name: string): boolean =>
+    machine.run('workbook-mirror', 'status', '--config', settingsOf(name)).exitCode === 0;
+  const mirrored = (name: string): Promise<void> =>
+    machine.until(`the mirror of ${name}`, () => isMirrored(name));
+  /** Does something in the mount namespace of an instance's daemon. */
+  const within = (name: string, ...argv: readonly string[]) =>
+    machine.run('nsenter', '-t', machine.property(unitOf(name), 'MainPID'), '-m', '--', ...argv);
+  const workbooksOf = (name: string): string[] =>
+    machine
+      .demand('find', `${directoryOf(name)}/mirror`, '-name', '*.xlsx')
+      .trim()
+      .split('\n');
+
+  it.each(['workbook-mirror@eu.service', 'workbook-mirror-sync@eu.service', 'workbook-mirror-sync@eu.timer'])(
+    'have nothing to complain of in %s',
+    (name) => {
+      const outcome = machine.run('systemd-analyze', 'verify', '--man=no', name);
+      expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    },
+  );
+
+  it.each(['workbook-mirror@.service', 'workbook-mirror-sync@.service'])(
+    'are well locked in by %s',
+    (name) => {
+      const path = join(import.meta.dirname, '../../systemd', name);
+      const args = ['security', '--offline=true', '--threshold=20', '--no-pager', path];
+      const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+      expect(status, stdout).toBe(0);
+    },
+  );
+
+  it('work at the same time, each with what is its own', () => {
+    for (const name of PORTS.keys()) {
+      expect(machine.property(unitOf(name), 'SubState')).toBe('running');
+      expect(workbooksOf(name).length).toBeGreaterThan(3);
+      const page = machine.demand('grep', 'listen:', settingsOf(name)).trim().split(' ')[1] ?? '';
+      const fetched = `fetch('http://${page}/readyz').then(({ status }) => console.log(status))`;
+      expect(machine.demand('node', '-e', fetched).trim()).toBe('200');
+    }
+    expect(machine.run('test', '-e', '/var/lib/workbook-mirror').exitCode).toBe(1);
+  });
+
+  it('see no secrets of each other, and write nothing into the directory of each other', () => {
+    const found = within('eu', 'ls', '/run/credentials').stdout.trim();
+    expect(found).toBe('workbook-mirror@eu.service');
+    const key = within('eu', 'cat', `/run/credentials/${unitOf('eu')}/service-api-key`).stdout;
+    expect(key).toBe('the key of eu');
+    expect(within('eu', 'touch', `${directoryOf('eu')}/.workbook-mirror/it`).exitCode).toBe(0);
+    machine.demand('rm', `${directoryOf('eu')}/.workbook-mirror/it`);
+    expect(within('eu', 'touch', `${directoryOf('us')}/.workbook-mirror/it`).stderr).toContain('Read-only');
+  });
+
+  it('are read by the group, or one by a group of its own', async () => {
+    const read = (path: string | undefined) =>
+      machine.run('runuser', '-u', 'reader', '--', 'cat', path ?? '').exitCode;
+    for (const name of PORTS.keys()) expect(read(workbooksOf(name)[0])).toBe(0);
+    machine.demand('groupadd', '--system', 'mirror-eu');
+    await machine.write(
+      '/etc/systemd/system/workbook-mirror@eu.service.d/group.conf',
+      '[Service]\nGroup=mirror-eu\n',
+    );
+    machine.demand('systemctl', 'daemon-reload');
+    machine.demand('systemctl', 'stop', unitOf('eu'));
+    machine.demand('rm', '-r', directoryOf('eu'));
+    machine.demand('systemctl', 'start', unitOf('eu'));
+    await machine.until('the mirror', () => isMirrored('eu'));
+    expect(read(workbooksOf('eu')[0])).not.toBe(0);
+    expect(read(workbooksOf('us')[0])).toBe(0);
+    machine.demand('usermod', '--append', '--groups', 'mirror-eu', 'reader');
+    expect(read(workbooksOf('eu')[0])).toBe(0);
+  });
+
+  it('end without harm to each other, and say what is wrong with the settings of one', async () => {
+    const good = machine.demand('cat', settingsOf('us'));
+    const before = machine.property(unitOf('eu'), 'MainPID');
+    const told = (): string =>
+      machine.demand('journalctl', '--unit', unitOf('us'), '--lines=12', '--output=cat');
+    await machine.write(settingsOf('us'), good.replace('9482', '9481'));
+    machine.demand('systemctl', 'restart', unitOf('us'));
+    await machine.until('the complaint', () => told().includes('http.unusable'));
+    await machine.write(settingsOf('us'), good.replace('mirror-us', 'mirror-eu'));
+    expect(machine.run('systemctl', 'restart', unitOf('us')).exitCode).not.toBe(0);
+    expect(machine.property(unitOf('us'), 'ExecMainStatus')).toBe('2');
+    expect(told()).toContain(directoryOf('eu'));
+    await machine.write(settingsOf('us'), good);
+    machine.demand('systemctl', 'restart', unitOf('us'));
+    expect(machine.property(unitOf('eu'), 'MainPID')).toBe(before);
+    expect(isMirrored('eu')).toBe(true);
+  });
+
+  it('may have any name, which is escaped', async () => {
+    const unit = machine.demand('systemd-escape', '--template=workbook-mirror@.service', 'Nord & Süd').trim();
+    const [, name = ''] = /@(.*)\.service$/.exec(unit) ?? [];
+    const settings = machine.demand('cat', settingsOf('us'));
+    await machine.write(
+      settingsOf(name),
+      settings.replace(directoryOf('us'), directoryOf(name)).replace('9482', '9483'),
+    );
+    machine.demand(
+      'cp',
+      '-a',
+      '/etc/credstore/workbook-mirror@us.service-api-key',
+      `/etc/credstore/workbook-mirror@${name}.service-api-key`,
+    );
+    machine.demand('systemctl', 'start', unit);
+    await machine.until('its mirror', () => isMirrored(name));
+    machine.demand('systemctl', 'stop', unit);
+  });
+
+  it('are restarted together', () => {
+    const pids = () => [...PORTS.keys()].map((name) => machine.property(unitOf(name), 'MainPID'));
+    const before = pids();
+    machine.demand('systemctl', 'restart', 'workbook-mirror@*');
+    for (const [index, pid] of pids().entries()) expect(pid).not.toBe(before[index]);
+  });
+
+  it('have their passes made by a timer of their own in place of the daemon', async () => {
+    machine.demand('systemctl', 'disable', '--now', unitOf('us'));
+    machine.demand('rm', '-r', `${directoryOf('us')}/mirror`, `${directoryOf('us')}/manifests`);
+    await machine.write(
+      '/etc/systemd/system/workbook-mirror-sync@.timer.d/test.conf',
+      '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/5\nRandomizedDelaySec=0\nAccuracySec=100ms\n',
+    );
+    machine.demand('systemctl', 'daemon-reload');
+    machine.demand('systemctl', 'enable', '--now', 'workbook-mirror-sync@us.timer');
+    await machine.until('a pass', () => isMirrored('us'));
+    machine.demand('systemctl', 'disable', '--now', 'workbook-mirror-sync@us.timer');
+    const sync = 'workbook-mirror-sync@us.service';
+    await machine.until('its end', () => machine.property(sync, 'ActiveState') === 'inactive');
+    expect(machine.property(sync, 'Result')).toBe('success');
+  });
+
+  it('may become of the one daemon, with all that it has', async () => {
+    machine.demand(
+      'cp',
+      '-a',
+      '/etc/credstore/workbook-mirror@us.service-api-key',
+      '/etc/credstore/workbook-mirror.service-api-key',
+    );
+    const settings = machine.demand('cat', settingsOf('us')).replace('9482', '9484');
+    await machine.write(
+      settingsOf('config'),
+      settings.replace(directoryOf('us'), '/var/lib/workbook-mirror'),
+    );
+    machine.demand('systemctl', 'enable', '--now', 'workbook-mirror');
+    await mirrored('config');
+    machine.demand('systemctl', 'disable', '--now', 'workbook-mirror');
+    machine.demand('mv', '/var/lib/workbook-mirror', directoryOf('one'));
+    machine.demand('mv', settingsOf('config'), settingsOf('one'));
+    machine.demand('sed', '-i', `s#/var/lib/workbook-mirror#${directoryOf('one')}#`, settingsOf('one'));
+    machine.demand(
+      'mv',
+      '/etc/credstore/workbook-mirror.service-api-key',
+      '/etc/credstore/workbook-mirror@one.service-api-key',
+    );
+    machine.demand('systemctl', 'enable', '--now', unitOf('one'));
+    await mirrored('one');
+    const journal = (): string => machine.demand('journalctl', '--unit', unitOf('one'), '--output=cat');
+    await machine.until('a pass', () => journal().includes('pass.finished'));
+    expect(journal()).not.toContain('target.published');
+  });
+});
