@@ -14,7 +14,7 @@ import { createService } from '../server/http/service.ts';
 import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
 import { serveReplica } from './serve-replica.ts';
-import { settingsOf } from './settings-flags.ts';
+import { settingsOf, settingsOfMirrors } from './settings-flags.ts';
 import { checkAhead, openChecks } from '../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
 import { tellFetch, tellOpening, tellReading } from '../server/start/notices.ts';
@@ -33,13 +33,14 @@ import {
 /** `serve`: runs the embedded service, or a replica, until a signal ends it. @throws MirrorError `settings.invalid`, `directory.*`, `http.unusable` */
 export async function runServe(command: Command): Promise<void> {
   const { samples, fromMirror }: { samples?: true; fromMirror?: true } = command.opts();
-  const replicaSettings = fromMirror === true ? settingsOf(command, ['directory']).settings : null;
-  const settings = replicaSettings ?? settingsOf(command, []).settings;
+  const mirrors = fromMirror === true ? settingsOfMirrors(command).map(({ settings }) => settings) : [];
+  const [first] = mirrors;
+  const settings = first ?? settingsOf(command, []).settings;
   openServeLog(settings.log);
   const stop = listenForStop();
   try {
-    if (replicaSettings === null) await serveRepositories(stop, settings, samples === true);
-    else await serveReplica(stop, replicaSettings);
+    if (first === undefined) await serveRepositories(stop, settings, samples === true);
+    else await serveReplica(stop, settings.serve, mirrors);
     log('Stopped.');
   } finally {
     stop.close();

@@ -135,8 +135,8 @@ export function addServiceCommands(program: Command): void {
       'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log, as ' +
       '`log.level` and `log.format` want it, on standard error. Where there is no key, of `keys create` or in `serve.apiKey`, ' +
       'it makes some that hold until it stops, and prints them.\n\n' +
-      'With --from-mirror it answers from the published mirror of the setting `directory` instead, beside the daemon or without ' +
-      'it; then everything can be read and nothing changed.\n\n' +
+      'With --from-mirror it answers, read-only, from the published mirror in `directory` instead, beside the daemon or without ' +
+      'it; with --directory more than once from all of these.\n\n' +
       'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
       'Example: workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror\n\n' +
       'See also: `help the-embedded-service`, `help kinds-of-keys`, `help a-replica`.',

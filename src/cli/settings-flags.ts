@@ -20,6 +20,11 @@ function describe({ description, defaultText, need }: SettingDescriptor, { needs
   return `${description}${defaultText === 'none' ? '' : value}`.replaceAll('`', '');
 }
 
+/** Keeps every value of a flag: one that is given twice must not have the first value forgotten in silence. */
+function keepAll(value: string, before: string | string[] | undefined): string | string[] {
+  return before === undefined ? value : [before, value].flat();
+}
+
 /** The part of a command's help that its settings stand in. */
 const HEADING = 'Settings (each is also a variable and a key of the settings file):';
 
@@ -32,17 +37,35 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
       `${setting.flag} ${isList ? setting.valueHint.replace('>', '...>') : setting.valueHint}`,
       describe(setting, set),
     );
+    if (!isList) option.argParser(keepAll);
     command.addOption(option.helpGroup(HEADING));
     if (!set.onLine.includes(setting.name)) keepForWhole(command, option);
   }
 }
 
-/** Loads the settings for a command: its flags over the environment over the file. */
+type FlagValues = Readonly<Record<string, unknown>>;
+
+/** Loads the settings for a command: its flags over the environment over the file. @throws SettingsError `settings.invalid` */
 export function settingsOf<const Needs extends readonly Need[]>(
   command: Command,
   needs: Needs,
 ): LoadedSettings<Needs> {
-  const values: Record<string, unknown> = command.optsWithGlobals();
+  return settingsBy(command.optsWithGlobals(), needs);
+}
+
+/**
+ * Loads the settings for a command that may be about several mirrors: once for each `--directory`, in their order.
+ * @throws SettingsError `settings.invalid`
+ */
+export function settingsOfMirrors(command: Command): ReadonlyArray<LoadedSettings<['directory']>> {
+  const values: FlagValues = command.optsWithGlobals();
+  return [values['directory']].flat().map((directory) => settingsBy({ ...values, directory }, ['directory']));
+}
+
+function settingsBy<const Needs extends readonly Need[]>(
+  values: FlagValues,
+  needs: Needs,
+): LoadedSettings<Needs> {
   const flags: Record<string, string | string[]> = {};
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined) continue;

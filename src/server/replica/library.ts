@@ -23,7 +23,7 @@ export interface ReplicaTrouble {
 }
 
 /** A mirror, as the service reads it. */
-export interface ReplicaLibrary extends Library {
+export interface ReplicaLibrary extends Required<Library> {
   /** Counts the mirrored targets, for the command that starts the replica. */
   readonly totals: () => Promise<ReplicaTotals>;
 }
