@@ -19,6 +19,7 @@ export const CHAPTERS = [
   'systemd',
   'container',
   'several-machines',
+  'samba',
   'how-it-works',
   'reliability',
   'security',
