@@ -1,67 +1,9 @@
-import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import {
-  answerPolls,
-  createPollPacer,
-  pauseAfterPassMs,
-  pollAnswerOf,
-  type PollPacer,
-  pollsToAnswer,
-} from '../../../../src/daemon/triggers/polls.ts';
+import { answerPolls, pollAnswerOf, pollsToAnswer } from '../../../../src/daemon/triggers/poll-answers.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
-
-describe('requests for a pass', () => {
-  let made: number;
-  let pacer: PollPacer;
-
-  beforeEach(() => {
-    vi.useFakeTimers();
-    made = 0;
-    pacer = createPollPacer({ monotonic: () => performance.now() });
-    pacer.onDue(() => (made += 1));
-  });
-
-  afterEach(() => {
-    pacer.close();
-    vi.useRealTimers();
-  });
-
-  it('make one pass at once, however many they are', () => {
-    for (let request = 0; request < 50; request += 1) pacer.ask();
-    vi.advanceTimersByTime(1);
-    expect(made).toBe(1);
-  });
-
-  it('wait after a pass for as long as that took', () => {
-    pacer.sink({ name: 'pass.failed', trigger: 'poll', durationMs: 7000, ...FAILURE });
-    pacer.ask();
-    vi.advanceTimersByTime(6999);
-    expect(made).toBe(0);
-    vi.advanceTimersByTime(1);
-    expect(made).toBe(1);
-  });
-
-  it('make no pass once the daemon closes', () => {
-    pacer.ask();
-    pacer.close();
-    vi.advanceTimersByTime(100_000);
-    expect(made).toBe(0);
-  });
-
-  it('never have the service polled for more than half of the time by long passes, nor wait for hours', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 500, max: 60_000 }), (durationMs) => {
-        expect(pauseAfterPassMs(durationMs)).toBe(durationMs);
-      }),
-    );
-    expect([0, 10_000_000].map(pauseAfterPassMs)).toEqual([500, 60_000]);
-  });
-});
-
-const FAILURE = { code: 'service.busy', message: 'busy', hint: null } as const;
+import type { MirrorStore } from '../../../../src/mirror/store/store.ts';
 
 function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: number): PassReport {
   const summary = {

@@ -1,57 +1,8 @@
 import { EXIT_CODES, exitCodeOf, MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure } from '../../mirror/pass/events.ts';
 import type { PassReport } from '../../mirror/pass/pass.ts';
 import type { PollAnswer } from '../../mirror/store/poll-requests.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';
-import type { Clocks } from './ticker.ts';
-
-/** The shortest and the longest pause before a pass that others ask for, in milliseconds. */
-const LEAST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 60_000;
-
-/**
- * How long after a pass the next one may begin that others ask for, in milliseconds: as long as that pass took, within bounds. So the
- * service is polled at most half of the time, however often they ask.
- */
-export function pauseAfterPassMs(durationMs: number): number {
-  return Math.min(Math.max(durationMs, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
-}
-
-/** Has passes made for those who ask for one: many requests one pass, and not too often. */
-export interface PollPacer {
-  readonly ask: () => void;
-  /** Says what is called when a pass is to be made; before that, requests are forgotten, as a daemon begins with a pass. */
-  readonly onDue: (makePass: () => void) => void;
-  /** Takes in how passes ended. */
-  readonly sink: EventSink;
-  readonly close: () => void;
-}
-
-/** Makes a pacer. */
-export function createPollPacer({ monotonic }: Pick<Clocks, 'monotonic'>): PollPacer {
-  let makePass: () => void = () => {};
-  let mayBeginAtMs = monotonic();
-  let timer: NodeJS.Timeout | undefined;
-  return {
-    ask: () => {
-      timer ??= setTimeout(
-        () => {
-          timer = undefined;
-          makePass();
-        },
-        Math.max(0, mayBeginAtMs - monotonic()),
-      );
-    },
-    onDue: (next) => {
-      makePass = next;
-    },
-    sink: (event) => {
-      if (event.name === 'pass.finished' || event.name === 'pass.failed' || event.name === 'pass.abandoned')
-        mayBeginAtMs = monotonic() + pauseAfterPassMs(event.durationMs);
-    },
-    close: () => clearTimeout(timer),
-  };
-}
 
 /** How a pass ended: with its report, or with the reason why it failed as a whole. */
 export type PassEnd =
