@@ -8,7 +8,7 @@ import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { describeEvent } from '../daemon/log/messages.ts';
 import { probeLock, readLockHolder } from '../lib/disk/lock.ts';
 import { diskError, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
-import { type ExitCode, MirrorError } from '../lib/errors/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
@@ -57,12 +57,16 @@ export async function poll(settings: SettingsFor<'directory'>, wait: boolean): P
   const layouts = shard === undefined ? await instancesIn(directory) : [layoutOf(directory, shard)];
   const { signal, stopListening } = abortOnSignal();
   try {
-    return await Promise.all(
+    const asked = await Promise.allSettled(
       layouts.map(async (layout) => ({
         shardIndex: layout.shardIndex,
         answer: await askOne(layout, wait, signal),
       })),
     );
+    return asked.map((each) => {
+      if (each.status === 'rejected') throw each.reason;
+      return each.value;
+    });
   } finally {
     stopListening();
   }
@@ -72,7 +76,8 @@ export async function poll(settings: SettingsFor<'directory'>, wait: boolean): P
 async function instancesIn(directory: string): Promise<DirectoryLayout[]> {
   const whole = layoutOf(directory);
   const shards = await otherInstances(whole);
-  if (shards.length === 0) return [whole];
+  // Those with shares may be gone for long.
+  if (shards.length === 0 || (await readLockHolder(whole.lockFile))?.isAlive === true) return [whole];
   const present: DirectoryLayout[] = [];
   for (const layout of shards) if (await isAtWork(layout)) present.push(layout);
   return present.length === 0 ? [whole] : present;
@@ -120,9 +125,8 @@ async function askOne(
     return wait ? await answered(layout, id, signal) : null;
   } catch (error) {
     if (!signal.aborted) throw error;
-    throw new MirrorError('pass.abandoned', 'Interrupted: nobody waits for the pass any more.', {
-      cause: error,
-    });
+    const what = isTaken ? 'nobody waits for the pass any more' : 'no pass was asked for';
+    throw new MirrorError('pass.abandoned', `Interrupted: ${what}.`, { cause: error });
   } finally {
     // What stays there, as in a folder where only the owner of a file may remove it, goes with old answers.
     if (wait || !isTaken) await withdrawPoll(layout, id).catch(() => {});
@@ -132,7 +136,7 @@ async function askOne(
 async function taken(layout: DirectoryLayout, id: string, signal: AbortSignal): Promise<void> {
   const untilMs = performance.now() + TAKEN_WITHIN_MS;
   while (await isUnnoticed(layout, id)) {
-    if (performance.now() > untilMs) throw absent(layout, 'No daemon takes the request.');
+    if (performance.now() > untilMs) throw await deaf(layout);
     await sleep(LOOK_EVERY_MS, undefined, { signal });
   }
 }
@@ -149,6 +153,15 @@ async function answered(layout: DirectoryLayout, id: string, signal: AbortSignal
   }
 }
 
+/** The error for who works there, and takes no requests. */
+async function deaf(layout: DirectoryLayout): Promise<MirrorError> {
+  const holder = await readLockHolder(layout.lockFile);
+  const who = holder === null ? 'Who works there' : `Process ${holder.pid}, which works there,`;
+  return new MirrorError('daemon.absent', `${who} does not take the request. (${layout.root})`, {
+    hint: `It may be starting or hang, or be no daemon but a \`sync\`; \`${ownCommand('status')}\` says more.`,
+  });
+}
+
 function absent({ shardIndex, root }: DirectoryLayout, what: string): MirrorError {
   const where = shardIndex === null ? root : `${root}, instance ${shardIndex}`;
   return new MirrorError('daemon.absent', `${what} (${where})`, {
@@ -162,12 +175,15 @@ function worse(worst: ExitCode, answer: PollAnswer | null): ExitCode {
 
 /** The passes, for a person. */
 export function describePasses(passes: readonly AskedPass[]): TerminalText {
-  return joinLines(
-    passes.map(({ shardIndex, answer }) => {
-      const who = shardIndex === null ? '' : `${shardIndex}: `;
-      return answer === null ? say`${who}A pass begins now.` : say`${who}${describeAnswer(answer)}`;
-    }),
-  );
+  const lines = passes.map(({ shardIndex, answer }) => {
+    const who = shardIndex === null ? '' : `${shardIndex}: `;
+    return answer === null ? say`${who}The daemon makes a pass.` : say`${who}${describeAnswer(answer)}`;
+  });
+  const isIncomplete = passes.some(({ answer }) => answer?.exitCode === EXIT_CODES.incomplete);
+  return joinLines([
+    ...lines,
+    ...(isIncomplete ? [say`\`${ownCommand('status')}\` says which targets are not done, and why.`] : []),
+  ]);
 }
 
 function describeAnswer({ summary, failure }: PollAnswer): TerminalText {

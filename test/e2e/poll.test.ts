@@ -79,7 +79,7 @@ describe('poll', () => {
     const around = await surroundings();
     const daemon = await startDaemon(around.settings);
     const polled = await run(['poll'], around.settings);
-    expect({ ...polled }).toMatchObject({ exitCode: 0, stdout: 'A pass begins now.\n' });
+    expect({ ...polled }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
     await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
     daemon.child.kill('SIGTERM');
     await daemon.ended;
@@ -124,11 +124,11 @@ describe('poll', () => {
     for (const args of [['poll'], ['poll', '--wait']]) {
       const polled = await run(args, around.settings);
       expect({ ...polled }).toMatchObject({
-        exitCode: 1,
+        exitCode: 2,
         stderr: expect.stringContaining('No daemon runs there.') as string,
       });
     }
-    expect(await readdir(join(around.directory, '.workbook-mirror'))).not.toContain('polls');
+    expect(await left(around)).toEqual([]);
   });
 
   it.skipIf(!canUnshare)('is asked of a daemon in another container, whose process is not seen', async () => {

@@ -29,7 +29,9 @@ export function replyToPoll(
   const token = tokenInForce();
   if (token === null) return refusal(404, 'There is nothing here: http.pollToken is not set.');
   if (method !== 'POST') return refusal(405, 'Only POST is answered here.', { allow: 'POST' });
-  if (isForeignFetch(headers)) return refusal(403, 'Pages of other sites are not answered.');
+  // Not even a form there may be sent, although a browser takes that for a way here.
+  if (isForeignFetch({ ...headers, 'sec-fetch-mode': 'cors' }))
+    return refusal(403, 'Pages of other sites are not answered.');
   if (!hasToken(headers.authorization, token)) {
     return refusal(401, 'This needs the token of http.pollToken, as a bearer token or as a password.', {
       'www-authenticate': 'Bearer realm="workbook-mirror"',

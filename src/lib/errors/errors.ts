@@ -36,7 +36,7 @@ export const ERROR_RULES = {
   'directory.locked': { action: 'exit', exitCode: 4 },
   'directory.taken': { action: 'exit', exitCode: 1 },
   'directory.replaced': { action: 'retry', exitCode: 1 },
-  'daemon.absent': { action: 'exit', exitCode: 1 },
+  'daemon.absent': { action: 'exit', exitCode: 2 },
   'credentials.refused': { action: 'stall', exitCode: 3 },
   'service.unreachable': { action: 'retry', exitCode: 3 },
   'service.timeout': { action: 'retry', exitCode: 3 },

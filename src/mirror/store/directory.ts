@@ -37,12 +37,11 @@ export async function prepareDirectory(layout: DirectoryLayout, isLinking: boole
       polls,
     } = layout;
     // The private folder first: it tells the next start that a mirror was begun here.
-    const folders = [staging, trash, leases, mirror, manifests, history, ...(isLinking ? [trees] : [])];
+    const ofTrees = [mirror, manifests, history, ...(isLinking ? [trees] : [])];
+    const folders = [staging, trash, leases, polls, ...ofTrees];
     await refuseLinks(
       layout,
-      [...folders, trees, approvals, heldFiles, retries, polls].map((folder) =>
-        relative(layout.root, folder),
-      ),
+      [...folders, trees, approvals, heldFiles, retries].map((folder) => relative(layout.root, folder)),
     );
     for (const folder of folders) {
       await ensureFolder(folder);

@@ -90,15 +90,16 @@ export function takePolls(
   layout: DirectoryLayout,
 ): Promise<{ readonly ids: readonly string[]; readonly hasNew: boolean }> {
   return onDisk('taking requests for a pass', async () => {
+    await refuseLinks(layout, [relative(layout.root, layout.polls)]);
     const ids: string[] = [];
     let hasNew = false;
     for (const name of (await unlessMissing(readdir(layout.polls))) ?? []) {
       const [, id, state] = WISH_NAME.exec(name) ?? [];
       if (id === undefined) continue;
       if (state === 'asked') {
-        // Who asked may just have taken it back.
         const taken = rename(join(layout.polls, name), fileOf(layout, id, 'taken')).then(() => true);
-        if ((await unlessMissing(taken)) === null) continue;
+        // Who asked may just have taken it back; and what somebody else put there keeps no other request from being taken.
+        if (!(await taken.catch(() => false))) continue;
         hasNew = true;
       }
       ids.push(id);

@@ -11,6 +11,9 @@ import { lockWithin } from '../publish/gate.ts';
 /** For so long an instance waits for its own lock, in milliseconds: another one may just bring to its end what was left there. */
 const OWN_PATIENCE_MS = 5000;
 
+/** For so long the lock of the whole is waited for, in milliseconds: a program may just try whether somebody has it. */
+const WHOLE_PATIENCE_MS = 500;
+
 const TRY_EVERY_MS = 100;
 
 /**
@@ -22,7 +25,7 @@ export async function lockForWriting(layout: DirectoryLayout, native: NativeCall
   if (layout.shardIndex === null) return lockWhole(layout, native);
   const leaveWhole = await lockDirectoryShared(layout.wholeLock, native);
   try {
-    const own = await lockOwn(layout, native);
+    const own = await lockPatiently(layout.lockFile, native, OWN_PATIENCE_MS);
     return {
       ...own,
       release: async () => {
@@ -38,7 +41,7 @@ export async function lockForWriting(layout: DirectoryLayout, native: NativeCall
 
 async function lockWhole({ wholeLock }: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
   try {
-    return await lockDirectory(wholeLock, native);
+    return await lockPatiently(wholeLock, native, WHOLE_PATIENCE_MS);
   } catch (error) {
     if (!isLocked(error) || !isShared(wholeLock, native)) throw error;
     throw new MirrorError('directory.locked', 'Instances that share this directory work in it.', {
@@ -58,13 +61,17 @@ function isShared(lockFile: string, native: NativeCalls): boolean {
   }
 }
 
-async function lockOwn({ lockFile }: DirectoryLayout, native: NativeCalls): Promise<DirectoryLock> {
+async function lockPatiently(
+  lockFile: string,
+  native: NativeCalls,
+  patienceMs: number,
+): Promise<DirectoryLock> {
   const startedAtMs = performance.now();
   for (;;) {
     try {
       return await lockDirectory(lockFile, native);
     } catch (error) {
-      if (!isLocked(error) || performance.now() - startedAtMs > OWN_PATIENCE_MS) throw error;
+      if (!isLocked(error) || performance.now() - startedAtMs > patienceMs) throw error;
       await sleep(TRY_EVERY_MS);
     }
   }
