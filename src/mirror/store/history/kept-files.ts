@@ -6,10 +6,10 @@ import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../../lib/paths/file-name.ts';
 import { keptAt } from '../../plan/retention.ts';
-import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
-import { readManifest } from '../manifest-file.ts';
 import { publishedTree } from '../published-tree.ts';
+import { readSettledManifest } from '../verify/strays.ts';
 import { digestOf, findCopies, type FindCopy } from './copies.ts';
 import type { HistoryEntry } from './history.ts';
 import {
@@ -76,7 +76,7 @@ export async function stateAt(
 export async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
   if (!isTargetPath(path)) return null;
   return onDisk('reading a manifest', async () => {
-    const manifest = await readManifest(manifestPath(layout, path));
+    const manifest = (await readSettledManifest(layout, path))?.manifest ?? null;
     if (manifest === null) return null;
     return { place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
   });
