@@ -1,3 +1,5 @@
+import { realpath } from 'node:fs/promises';
+
 import { formatListen } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
@@ -41,6 +43,7 @@ export async function serveReplica(
   own: ReplicaSettings['serve'],
   mirrors: readonly ReplicaSettings[],
 ): Promise<void> {
+  await refuseSameTwice(mirrors.map(({ directory }) => directory));
   const parts: OpenMirror[] = [];
   for (const settings of mirrors) parts.push(await openMirror(settings, mirrors.length === 1));
   const library = await libraryOf(parts);
@@ -63,6 +66,20 @@ export async function serveReplica(
     await stop.asked;
   } finally {
     await service.close();
+  }
+}
+
+/** @throws MirrorError `usage.invalid` where two of the directories are one, perhaps by another way */
+async function refuseSameTwice(directories: readonly string[]): Promise<void> {
+  const known = new Map<string, string>();
+  for (const directory of directories) {
+    const real = await realpath(directory).catch(() => directory);
+    const other = known.get(real);
+    if (other !== undefined) {
+      const which = other === directory ? directory : `${other} and ${directory}`;
+      throw new MirrorError('usage.invalid', `--directory names the same mirror twice: ${which}.`);
+    }
+    known.set(real, directory);
   }
 }
 
