@@ -116,6 +116,7 @@ async function receiveNow(
   const about = repositoryFacts(listing, comparison.plan, groups)(comparison.action);
   const inquiry = { ...about, context, policy, comparison, meter, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
+  if (present.manifest === null) await refuseUnknown(layout, asked, target);
   return { target, present };
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, exitCodeOf, toMirrorError } from '../lib/errors/errors.ts';
+import { endUnwrittenWith } from '../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
@@ -34,7 +35,8 @@ import { parseTime } from './times.ts';
 export async function runDiff(command: Command): Promise<Outcome> {
   const [asked = ''] = command.args;
   const { at, upstream }: { at?: string; upstream?: true } = command.opts();
-  const atMs = at === undefined ? null : parseTime(at);
+  const atMs = at === undefined ? null : parseTime(at, Date.now());
+  endUnwrittenWith(EXIT_CODES.usage);
   try {
     const report =
       upstream === true

@@ -26,7 +26,7 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
   const [target = '', ...paths] = command.args;
   const { at, to, json }: RestoreFlags = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const atMs = at === undefined ? null : parseTime(at);
+  const atMs = at === undefined ? null : parseTime(at, Date.now());
   if (paths.length > 0 && to === undefined) {
     refuseOutput(paths, json === true);
     await printFile(settings, { target, paths, atMs });

@@ -53,7 +53,7 @@ export async function restoreFilesInto(
 }
 
 /**
- * Writes the bytes of one file somewhere, and nothing of it where they are not right.
+ * Writes the bytes of one file somewhere, once they were read and found right; where they change after that, it fails amid them.
  * @throws MirrorError as {@link restoreFilesInto}; `usage.invalid` for what is no single file
  */
 export async function writeFile(

@@ -1,4 +1,4 @@
-import { realpath } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import type { SettingsFor } from '../config/schema.ts';
@@ -86,13 +86,26 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
   }
 }
 
-/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror */
+/** The folder to restore into, absolute. @throws MirrorError `usage.invalid` where it lies in the directory of the mirror, or can be none */
 export async function folderOutside(to: string, root: string): Promise<string> {
   const folder = resolve(to);
+  const inTheWay = await fileOnTheWay(folder);
+  if (inTheWay !== null) {
+    throw new MirrorError('usage.invalid', `--to ${to}: ${inTheWay} is no folder.`, {
+      hint: 'Give a folder that does not exist yet.',
+    });
+  }
   if (!`${await realPath(folder)}/`.startsWith(`${await realPath(root)}/`)) return folder;
   throw new MirrorError('usage.invalid', `--to ${to} lies in the mirror's own directory.`, {
     hint: 'Give a folder elsewhere.',
   });
+}
+
+/** What stands at a path, or where a folder above it would have to be, and is no folder; null for nothing. */
+async function fileOnTheWay(path: string): Promise<string | null> {
+  const stats = await unlessMissing(stat(path));
+  if (stats !== null) return stats.isDirectory() ? null : path;
+  return path === dirname(path) ? null : fileOnTheWay(dirname(path));
 }
 
 /** Where a path really leads, as far as it exists. */

@@ -3,9 +3,15 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { parseDuration } from '../lib/text/units.ts';
 import { parseHistoryName } from '../mirror/store/layout.ts';
 
-/** Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC. @throws MirrorError `usage.invalid` */
-export function parseTime(text: string): number {
+/**
+ * Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC.
+ * @param nowMs milliseconds since the epoch: of the time after it nobody knows
+ * @throws MirrorError `usage.invalid`
+ */
+export function parseTime(text: string, nowMs: number): number {
   const timeMs = timeOf(text);
+  if (timeMs !== null && timeMs > nowMs)
+    throw new MirrorError('usage.invalid', `--at ${text} is still to come.`);
   if (timeMs !== null) return timeMs;
   throw new MirrorError(
     'usage.invalid',
@@ -15,7 +21,7 @@ export function parseTime(text: string): number {
 }
 
 /**
- * Reads a time as {@link parseTime} does, or an age such as `7d`.
+ * Reads a time in the same forms, or an age such as `7d`.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `usage.invalid`
  */
@@ -36,7 +42,15 @@ function timeOf(text: string): number | null {
     text,
   );
   const hasZone = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text) && text.includes(':');
+  // Date.parse would take 30 February for 2 March.
+  if (isDate && !isDay(text.slice(0, 10))) return null;
   const timeMs =
     named ?? (isDate ? Date.parse(hasZone || text.length === 10 ? text : `${text}Z`) : Number.NaN);
   return Number.isNaN(timeMs) ? null : timeMs;
+}
+
+/** Whether there is such a day, as in `2026-11-21`. */
+function isDay(text: string): boolean {
+  const timeMs = Date.parse(text);
+  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(text);
 }

@@ -74,6 +74,17 @@ export interface OutputStream {
 
 let isOutputBegun = false;
 
+/** Whether a reader that goes away has not received what was asked for. */
+let isOutputOneWhole = false;
+
+/** The exit code of a command whose output cannot be written. */
+let unwrittenExitCode: number = EXIT_CODES.incomplete;
+
+/** Has a command end with another code where its output cannot be written: 1 is an answer of some. */
+export function endUnwrittenWith(exitCode: number): void {
+  unwrittenExitCode = exitCode;
+}
+
 /** Whether anything was written to standard output since {@link forgetOutput}. */
 export function hasOutput(): boolean {
   return isOutputBegun;
@@ -82,6 +93,8 @@ export function hasOutput(): boolean {
 /** Begins anew, for another command line in the same process. */
 export function forgetOutput(): void {
   isOutputBegun = false;
+  isOutputOneWhole = false;
+  unwrittenExitCode = EXIT_CODES.incomplete;
 }
 
 function streamOf(name: 'stdout' | 'stderr'): OutputStream {
@@ -111,6 +124,7 @@ export const standardError = streamOf('stderr');
  */
 export function writeBytes(bytes: Uint8Array): Promise<void> {
   isOutputBegun = true;
+  isOutputOneWhole = true;
   return new Promise((resolve) => {
     process.stdout.write(bytes, (error) => {
       if (error === null || error === undefined) resolve();
@@ -120,14 +134,15 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 
 /**
  * Ends in order when nobody reads the output any longer, as with `| head -1`: a command that runs on and on is told to stop,
- * any other ends. Output that cannot be written for another reason, such as a full disk, is reported as an error.
+ * any other ends, with 1 where half of a file is of no use. Output that cannot be written for another reason, such as a full disk, is reported as an error.
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') {
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
-      process.exit(EXIT_CODES.incomplete);
+      process.exit(unwrittenExitCode);
     }
+    if (isOutputOneWhole) process.exit(EXIT_CODES.incomplete);
     if (!isStopHeard('SIGTERM')) process.exit(EXIT_CODES.ok);
     process.kill(process.pid, 'SIGTERM');
   });

@@ -179,7 +179,7 @@ async function copyFiles(
 export function changedMeanwhile(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
-    hint: 'Nothing was restored; try again.',
+    hint: 'What was copied so far is of no use; try again.',
   });
 }
 
