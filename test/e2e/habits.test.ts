@@ -91,7 +91,7 @@ describe.skipIf(!hasProgram('bash'))('completion in bash', () => {
       '|',
       'bash|zsh|fish|',
       'exit-codes|',
-      'verify|',
+      'verify|verifying-a-released-image|',
       '',
     ]);
   });
