@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { forkedNode } from '../support/forked-node.ts';
 import { freshNode, type Launcher, type NodeProgram } from '../support/launcher.ts';
+import { forkedNode, lastingNode } from '../support/node-server.ts';
 import { hasStrace, runInjected, traceCalls } from '../support/strace.ts';
 
 const PROGRAM = `
@@ -15,10 +15,9 @@ const folder = process.env.FOLDER;
 if (isMainThread) {
   const tried = await promises.mkdir(folder + '/of-pool').then(() => 'made', (error) => error.code);
   const worker = new Worker(new URL(import.meta.url), { execArgv: [] });
-  worker.once('message', (made) => {
-    process.stderr.write(tried + ' ' + made + ' in ' + process.argv.at(-1));
-    process.exitCode = 3;
-  });
+  const made = await new Promise((resolve) => worker.once('message', resolve));
+  process.stderr.write(tried + ' ' + made + ' in ' + process.argv.at(-1));
+  process.exitCode = 3;
 } else {
   const { parentPort } = await import('node:worker_threads');
   let made = 'made';
@@ -27,16 +26,23 @@ if (isMainThread) {
 }
 `;
 
-const LAUNCHERS = { fresh: () => freshNode, forked: forkedNode };
+const noWarmUp = (): Promise<void> => Promise.resolve();
+
+const LAUNCHERS: Readonly<Record<string, (folder: string) => Promise<Launcher>>> = {
+  fresh: () => Promise.resolve(freshNode),
+  forked: (folder) => forkedNode(folder, noWarmUp),
+  lasting: (folder) => lastingNode(folder, noWarmUp),
+};
 
 it('draws other random names in each fork of a process that has drawn some', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-'));
   const main = join(folder, 'main.mjs');
   writeFileSync(main, "import { randomUUID } from 'node:crypto'; process.stderr.write(randomUUID());");
   const program = { args: [main], env: {}, timeoutMs: 30_000 };
-  const launcher = forkedNode(folder);
+  const launcher = await forkedNode(folder, async (run) => {
+    await run(program);
+  });
   try {
-    await launcher.warmUp(program);
     const names = [await launcher.run(program), await launcher.run(program)].map(({ stderr }) => stderr);
     expect(names[0]).toMatch(/^[0-9a-f-]{36}$/);
     expect(names[0]).not.toBe(names[1]);
@@ -56,10 +62,10 @@ describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is s
   };
   const trace = (): string => join(folder, 'trace');
 
-  beforeAll(() => {
+  beforeAll(async () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-')));
     writeFileSync(join(folder, 'main.mjs'), PROGRAM);
-    launcher = make(folder);
+    launcher = await make(folder);
   });
 
   afterAll(async () => {

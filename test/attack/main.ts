@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { FakeService } from '../support/fake-service.ts';
-import { forkedNode } from '../support/forked-node.ts';
-import { freshNode, type Launcher } from '../support/launcher.ts';
+import type { Launcher } from '../support/launcher.ts';
+import { forkedNode, lastingNode, type WarmUp } from '../support/node-server.ts';
 import { attempt, say, shuffled } from '../support/sweep.ts';
 import { compileOnce, digestOf } from './build.ts';
 import { Journal } from './journal.ts';
@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
 
 /** What scenarios and their points come from. */
 const POINT_SOURCES =
-  'test/{attack/{scenarios,large-files,prepare,copies,points,full,power}.ts,support/{strace,gate,fake-service}.ts}';
+  'test/{attack/{scenarios,large-files,prepare,copies,points,full,power}.ts,support/{strace,gate,orders,node-server,fork-server,lasting-server,fake-service}.ts}';
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;
 /** So many points of a scenario are tried before the next one's turn, so that a short time tries some of each. */
@@ -60,60 +60,70 @@ if (options.point !== undefined) process.exitCode = await tryOne(options.point);
 else {
   const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
   const journal = new Journal(folder, await digestOf(POINT_SOURCES));
-  if (!options.figures) await inBench(warmForks, tryAll(journal));
+  if (!options.figures) await inHall(tryAll(journal));
   journal.refresh();
   process.exitCode = tellFigures(journal);
 }
 
-/** Tries one point by its id, by a Node of its own each time, and says all that it found. */
+/** Tries one point by its id, and says all that it found. */
 async function tryOne(id: string): Promise<number> {
   const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
   if (unit === undefined) throw new Error(`there is no point ${id}`);
-  return inBench(
-    () => Promise.resolve(freshNode),
-    async (bench) => {
-      const attacker = unit.sweep.open(bench.folder, 1);
-      const prepared = await prepare(unit.cell, bench);
-      const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
-      const { isReached, violations } = await attempt(point, LANE);
-      await attacker.close();
-      await prepared.close();
-      say(
-        `${id}: ${isReached ? 'reached' : 'not reached'}, ${violations.length === 0 ? 'holds' : violations.join('\n  ')}`,
-      );
-      return violations.length === 0 ? 0 : 1;
-    },
-  );
+  return inHall(async (hall) => {
+    const attacker = unit.sweep.open(hall.folder, 1);
+    const prepared = await prepare(unit.cell, benchFor(unit.sweep, hall));
+    const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
+    const { isReached, violations } = await attempt(point, LANE);
+    await attacker.close();
+    await prepared.close();
+    say(
+      `${id}: ${isReached ? 'reached' : 'not reached'}, ${violations.length === 0 ? 'holds' : violations.join('\n  ')}`,
+    );
+    return violations.length === 0 ? 0 : 1;
+  });
 }
 
-/** Runs the program in forks of a process that has run it once, on a service with something of each kind. */
-async function warmForks(folder: string): Promise<Launcher> {
-  const launcher = forkedNode(folder);
-  const service = await FakeService.start();
-  WARM_UP.fill(service);
-  const place = await placeAt(join(folder, 'warm-up'));
-  await launcher.warmUp(syncIn(build.main, place, service.baseUrl, WARM_UP.settings));
-  await service.close();
-  await rm(place.root, { recursive: true });
-  return launcher;
+/** Runs the program once, on a service with something of each kind. */
+function warmUpIn(folder: string): WarmUp {
+  return async (run) => {
+    const service = await FakeService.start();
+    WARM_UP.fill(service);
+    const place = await placeAt(join(folder, 'warm-up'));
+    await run(syncIn(build.main, place, service.baseUrl, WARM_UP.settings));
+    await service.close();
+    await rm(place.root, { recursive: true });
+  };
 }
 
-async function inBench<T>(
-  launcherIn: (folder: string) => Promise<Launcher>,
-  work: (bench: Bench) => Promise<T>,
-): Promise<T> {
+/** Where the points of all sweeps can be tried. */
+interface Hall {
+  readonly folder: string;
+  /** Runs each in a process of its own. */
+  readonly forked: Launcher;
+  /** Runs all in the same process. */
+  readonly lasting: Launcher;
+}
+
+function benchFor({ isDeadly }: Sweep, { folder, forked, lasting }: Hall): Bench {
+  return { main: build.main, attacked: isDeadly ? forked : lasting, launcher: lasting, folder };
+}
+
+async function inHall<T>(work: (hall: Hall) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-  const launcher = await launcherIn(folder);
+  const warmUp = warmUpIn(folder);
+  const forked = await forkedNode(folder, warmUp);
+  const lasting = await lastingNode(folder, warmUp);
   try {
-    return await work({ main: build.main, launcher, folder });
+    return await work({ folder, forked, lasting });
   } finally {
-    await launcher.close();
+    await forked.close();
+    await lasting.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function tryAll(journal: Journal): (bench: Bench) => Promise<void> {
-  return async (bench) => {
+function tryAll(journal: Journal): (hall: Hall) => Promise<void> {
+  return async (hall) => {
     let waiting = shuffled(units, Math.random);
     while (waiting.length > 0) {
       const left: Unit[] = [];
@@ -122,7 +132,7 @@ function tryAll(journal: Journal): (bench: Bench) => Promise<void> {
         if (!journal.claim(unit.begin)) continue;
         journal.refresh();
         try {
-          if (await tryUnit(unit, journal, bench)) left.push(unit);
+          if (await tryUnit(unit, journal, hall)) left.push(unit);
         } catch (error) {
           tellUntried(unit, journal, error);
         } finally {
@@ -143,13 +153,13 @@ function tellUntried({ begin }: Unit, journal: Journal, error: unknown): void {
 }
 
 /** Tries some points of a unit. @returns whether some are left */
-async function tryUnit(unit: Unit, journal: Journal, bench: Bench): Promise<boolean> {
+async function tryUnit(unit: Unit, journal: Journal, hall: Hall): Promise<boolean> {
   const { sweep, cell, begin } = unit;
   const names = journal.names(begin);
   if (names?.some((name) => isLeft(unit, journal, name)) === false || !sweep.isPossible()) return false;
-  const prepared = await prepare(cell, bench);
+  const prepared = await prepare(cell, benchFor(sweep, hall));
   try {
-    const attacker = sweep.open(bench.folder, 1);
+    const attacker = sweep.open(hall.folder, 1);
     try {
       // What could not be tried without an attack may have other points now.
       if (names === null || names.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));

@@ -58,6 +58,9 @@ const CALLS = [
 export interface Bench {
   /** The compiled program's main file. */
   readonly main: string;
+  /** Runs the program where it is attacked. */
+  readonly attacked: Launcher;
+  /** Runs it before and after. */
   readonly launcher: Launcher;
   /** Holds what is made for the attacks. */
   readonly folder: string;
@@ -113,7 +116,7 @@ export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
 async function prepareOn(
   service: FakeService,
   cell: Cell,
-  { main, launcher, folder }: Bench,
+  { main, attacked, launcher, folder }: Bench,
 ): Promise<Omit<Prepared, 'close'>> {
   const { scenario, mode } = cell;
   scenario.fill(service);
@@ -146,7 +149,7 @@ async function prepareOn(
     }
     return faults;
   };
-  const trial = { launcher, root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
+  const trial = { attacked, root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
   const interruptedTrial = { ...trial, program: (place: Place) => programOf(place, shards?.other) };
   const first = await watch(scenario.isInterrupted ? interruptedTrial : trial, restoreOld);
   const restore = scenario.isInterrupted
@@ -172,7 +175,7 @@ async function prepareOn(
     run: (place) => launcher.run(program(place)),
     runOther,
     runInjected: (place, injection, traceFile) =>
-      runInjected(launcher, program(place), injection, place.directory, traceFile),
+      runInjected(attacked, program(place), injection, place.directory, traceFile),
     endFaults,
   };
 }
@@ -195,7 +198,7 @@ type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
 
 /** What it takes to watch a run. */
 interface Trial {
-  readonly launcher: Launcher;
+  readonly attacked: Launcher;
   readonly root: string;
   readonly program: (place: Place) => NodeProgram;
   readonly runOther: Prepared['runOther'];
@@ -204,15 +207,19 @@ interface Trial {
 
 /** Runs the program without an attack, and the other instance after it. */
 async function watch(
-  { launcher, root, program, runOther, endFaults }: Trial,
+  { attacked, root, program, runOther, endFaults }: Trial,
   restore: (place: Place) => Promise<void>,
 ): Promise<Watched> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
+  // What a process does once only, such as loading code, is done when the calls are counted.
+  const first = await placeAt(join(root, 'first'));
+  await restore(first);
+  await attacked.run(program(first));
   const place = await placeAt(join(root, 'place'));
   await restore(place);
   const trace = join(root, 'trace');
-  const { ended, traced } = await traceCalls(launcher, program(place), CALLS, place.directory, trace);
+  const { ended, traced } = await traceCalls(attacked, program(place), CALLS, place.directory, trace);
   const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
   if (runOther !== null) expectOk(await runOther(place), 'running the other instance');
   const flaws = [...ending, ...(await endFaults(place))];
@@ -239,14 +246,14 @@ const INTERRUPTIONS = 5;
 async function restoreKilled(
   root: string,
   restore: (place: Place) => Promise<void>,
-  { launcher, program }: Pick<Trial, 'launcher' | 'program'>,
+  { attacked, program }: Pick<Trial, 'attacked' | 'program'>,
   injection: Injection,
 ): Promise<(place: Place) => Promise<void>> {
   for (let tried = 1; tried <= INTERRUPTIONS; tried += 1) {
     const place = await placeAt(join(root, String(tried)));
     await restore(place);
     const trace = join(place.root, 'trace');
-    const { isReached } = await runInjected(launcher, program(place), injection, place.directory, trace);
+    const { isReached } = await runInjected(attacked, program(place), injection, place.directory, trace);
     if (isReached) return (other) => copyKilled(place.directory, other.directory);
   }
   throw new Error('the run that was to be interrupted was not');

@@ -21,7 +21,7 @@ const MOUNTED_SAMPLE = { cells: 3, points: 12 };
 const withBench = async <T>(work: (bench: Bench) => Promise<T>): Promise<T> => {
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
   try {
-    return await work({ main: inject('attackedProgram'), launcher: freshNode, folder });
+    return await work({ main: inject('attackedProgram'), attacked: freshNode, launcher: freshNode, folder });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -39,7 +39,7 @@ for (const each of SWEEPS) {
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-      const bench = { main: inject('attackedProgram'), launcher: freshNode, folder };
+      const bench = { main: inject('attackedProgram'), attacked: freshNode, launcher: freshNode, folder };
       attacker = each.open(folder, LANES);
       prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
     });

@@ -13,6 +13,8 @@ export interface Sweep {
   readonly name: string;
   readonly cells: readonly Cell[];
   readonly open: Opening;
+  /** Whether it ends processes: then each attacked run needs one of its own. */
+  readonly isDeadly: boolean;
   readonly isPossible: () => boolean;
 }
 
@@ -33,14 +35,21 @@ const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep 
   name: `power-${kind}`,
   cells: CELLS.filter(({ scenario }) => POWER_SCENARIOS.has(scenario.name)),
   open: cuttingPower(kind),
+  isDeadly: true,
   isPossible: () => hasStrace && canCutPower(kind),
 }));
 
 /** All sweeps. */
 export const SWEEPS: readonly Sweep[] = [
-  { name: 'kills', cells: CELLS, open: striking(killsOf), isPossible: () => hasStrace },
-  { name: 'errors', cells: CELLS, open: striking(errorsOf), isPossible: () => hasStrace },
-  { name: 'full', cells: FROM_REST, open: filling, isPossible: () => hasStrace && canMount },
+  { name: 'kills', cells: CELLS, open: striking(killsOf), isDeadly: true, isPossible: () => hasStrace },
+  { name: 'errors', cells: CELLS, open: striking(errorsOf), isDeadly: false, isPossible: () => hasStrace },
+  {
+    name: 'full',
+    cells: FROM_REST,
+    open: filling,
+    isDeadly: false,
+    isPossible: () => hasStrace && canMount,
+  },
   ...powerCuts,
 ];
 

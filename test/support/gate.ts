@@ -34,6 +34,11 @@ export function useOneThread(): void {
 /** Starts libuv's thread and waits until the tracer is attached; threads that come later wait each for itself. */
 export async function passGate(run: number): Promise<void> {
   gateThreads(run);
+  await waitAtGate(run);
+}
+
+/** Starts libuv's thread and waits until the tracer is attached. */
+export async function waitAtGate(run: number): Promise<void> {
   await promises.stat('/');
   const here: AtGate = { run, name: 'main', pid: process.pid, threadId: process.pid };
   writeSync(GATE_FD, `${JSON.stringify(here)}\n`);
@@ -54,7 +59,8 @@ function gateThreads(run: number): void {
   syncBuiltinESMExports();
 }
 
-function gatedThread(run: number, name: string, program: string): URL {
+/** A program for a thread that waits at its gate before it runs another one. */
+export function gatedThread(run: number, name: string, program: string): URL {
   const here: Omit<AtGate, 'threadId'> = { run, name, pid: process.pid };
   return new URL(
     `data:text/javascript,${encodeURIComponent(`

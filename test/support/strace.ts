@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -138,14 +138,18 @@ async function runTraced(
   program: NodeProgram,
   optionsFor: (here: AtGate) => Promise<readonly string[] | null>,
 ): Promise<RunEnded> {
+  let tracer: ChildProcess | null = null;
   let tracerClosed: Promise<unknown> = Promise.resolve();
   const ended = await launcher.run(program, async (here) => {
     const options = await optionsFor(here);
     if (options === null) return;
-    const tracer = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
-    tracerClosed = once(tracer, 'close');
-    await attached(tracer.stderr);
+    const started = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
+    tracer = started;
+    tracerClosed = once(started, 'close');
+    await attached(started.stderr);
   });
+  // A process that outlives the run keeps its tracer.
+  (tracer as ChildProcess | null)?.kill('SIGINT');
   await tracerClosed;
   return ended;
 }

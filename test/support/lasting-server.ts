@@ -1,0 +1,88 @@
+import { closeSync, openSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import workerThreads, { type Worker, type WorkerOptions } from 'node:worker_threads';
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { gatedThread, useOneThread, waitAtGate } from './gate.ts';
+import { dup2, exitNow, type Order, readOrder, runHere, takeEnvironment, tell } from './orders.ts';
+
+/**
+ * Runs a program in this process itself, one run after another, which spares them also what a fork has to do anew: its memory, its
+ * compiled code, its threads. What kills a run ends the server.
+ */
+
+/** Names threads by their order, and keeps those that the program ends for its next runs. */
+function keepThreads(): void {
+  const { Worker } = workerThreads;
+  const kept: { readonly worker: Worker; readonly program: string }[] = [];
+  const names = new Set<string>();
+  const start = (program: string, options: WorkerOptions | undefined): Worker => {
+    let number = 1;
+    while (names.has(`thread-${number}`)) number += 1;
+    const name = `thread-${number}`;
+    names.add(name);
+    const worker = new Worker(gatedThread(0, name, program), options);
+    worker.once('exit', () => {
+      names.delete(name);
+    });
+    worker.terminate = () => {
+      kept.push({ worker: worker.removeAllListeners(), program });
+      return Promise.resolve(0);
+    };
+    return worker;
+  };
+  const again = (program: string): Worker | undefined => {
+    const place = kept.findIndex((each) => each.program === program);
+    return place === -1 ? undefined : kept.splice(place, 1)[0]?.worker;
+  };
+  Object.assign(workerThreads, {
+    Worker: new Proxy(Worker, {
+      construct: (_, [program, options]: [string | URL, WorkerOptions?]) =>
+        again(String(program)) ?? start(String(program), options),
+    }),
+  });
+  syncBuiltinESMExports();
+}
+
+type Listeners = ReadonlyMap<string | symbol, number>;
+
+function listenersNow(): Listeners {
+  return new Map(process.eventNames().map((name) => [name, process.listenerCount(name)]));
+}
+
+/** Takes off what the program has put on that would be gone with its process. */
+function forgetRun(before: Listeners): void {
+  process.exitCode = undefined;
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error');
+  for (const name of process.eventNames()) {
+    for (const listener of process.rawListeners(name).slice(before.get(name) ?? 0))
+      process.off(name, listener as () => void);
+  }
+}
+
+async function runOnce(order: Order): Promise<number> {
+  const before = listenersNow();
+  const stderr = openSync(order.stderrFile, 'w');
+  dup2(stderr, 2);
+  closeSync(stderr);
+  takeEnvironment(order);
+  if (order.isGated) await waitAtGate(order.run);
+  await runHere(order);
+  // What the program has begun to end is at its end when everything that is due was done.
+  for (let turns = 0; turns < 3; turns += 1) await turn();
+  const exitCode = Number(process.exitCode ?? 0);
+  forgetRun(before);
+  return exitCode;
+}
+
+useOneThread();
+keepThreads();
+
+for (let order = readOrder(); order !== null; order = readOrder()) {
+  const { run } = order;
+  tell({ kind: 'started', run, pid: process.pid });
+  const exitCode = await runOnce(order);
+  tell({ kind: 'ended', run, signal: 0, exitCode });
+}
+// Node's own end would wait for threads, which may wait at their gates.
+exitNow(0);
