@@ -10,6 +10,7 @@ import {
 import { join } from 'node:path';
 
 import type { Attacked } from '../support/sweep.ts';
+import type { WholeScenarios } from './whole.ts';
 
 /** The result of a point, a line of JSON in a journal. */
 interface Result extends Attacked {
@@ -34,11 +35,16 @@ export class Journal {
   /** Lists of points are of these scenarios. */
   readonly #edition: string;
   readonly #results = new Map<string, Result>();
+  readonly #whole: WholeScenarios;
 
-  /** @param edition differs when points may have changed: lists are made anew then, results stay */
-  constructor(folder: string, edition: string) {
+  /**
+   * @param edition differs when points may have changed: lists are made anew then, results stay
+   * @param whole what was tried elsewhere
+   */
+  constructor(folder: string, edition: string, whole: WholeScenarios) {
     this.folder = folder;
     this.#edition = edition;
+    this.#whole = whole;
     for (const name of ['results', 'points', 'claims']) mkdirSync(join(folder, name), { recursive: true });
     this.refresh();
   }
@@ -96,8 +102,16 @@ export class Journal {
     rmSync(join(this.folder, 'claims', fileNameOf(begin)), { force: true });
   }
 
-  /** Adds up the points whose ids begin so. */
+  /** Whether all points whose ids begin so were tried elsewhere and held. */
+  isWhole(begin: string): boolean {
+    return this.#whole.has(begin);
+  }
+
+  /** Adds up the points whose ids begin so; null where nobody has found them yet. */
   figures(begin: string): Figures | null {
+    const whole = this.#whole.get(begin);
+    if (whole !== undefined)
+      return { exist: whole.points, tried: whole.points, reached: whole.reached, violated: [] };
     const names = this.names(begin);
     if (names === null) return null;
     const results = names.flatMap((name) => this.#results.get(`${begin}${name}`) ?? []);
@@ -107,6 +121,17 @@ export class Journal {
       reached: results.filter(({ isReached }) => isReached).length,
       violated: results.filter(({ violations }) => violations.length > 0),
     };
+  }
+
+  /** Those of which all points were tried and held, here or elsewhere. @param begins what the ids of their points begin with */
+  whole(begins: readonly string[]): WholeScenarios {
+    return new Map(
+      begins.flatMap((begin) => {
+        const figures = this.figures(begin);
+        if (figures === null || figures.tried < figures.exist || figures.violated.length > 0) return [];
+        return [[begin, { points: figures.exist, reached: figures.reached }]];
+      }),
+    );
   }
 }
 

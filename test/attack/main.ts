@@ -14,6 +14,7 @@ import { type Bench, prepare, type Prepared } from './prepare.ts';
 import { placeAt, syncIn } from './program.ts';
 import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
 import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
+import { readWhole, writeWhole } from './whole.ts';
 
 /** Tries every point of every sweep once, in pieces: test/attack/README.md. */
 const { values: options } = parseArgs({
@@ -25,6 +26,7 @@ const { values: options } = parseArgs({
     again: { type: 'boolean', default: false },
     figures: { type: 'boolean', default: false },
     journal: { type: 'string' },
+    keep: { type: 'boolean', default: false },
   },
 });
 
@@ -33,8 +35,8 @@ const POINT_SOURCES =
   'test/{attack/{scenarios,large-files,prepare,copies,points,full,power}.ts,support/{strace,gate,orders,node-server,fork-server,lasting-server,fake-service}.ts}';
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;
-/** So many points of a scenario are tried before the next one's turn, so that a short time tries some of each. */
-const POINTS_AT_A_TIME = 25;
+/** Names the scenarios that were tried whole, so that a sweep goes on on another machine. */
+const WHOLE = join(import.meta.dirname, 'whole.json');
 
 interface Unit {
   readonly sweep: Sweep;
@@ -59,9 +61,12 @@ const isOver = (): boolean => isStopped || Date.now() >= deadlineMs;
 if (options.point !== undefined) process.exitCode = await tryOne(options.point);
 else {
   const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
-  const journal = new Journal(folder, await digestOf(POINT_SOURCES));
-  if (!options.figures) await inHall(tryAll(journal));
+  const edition = await digestOf(POINT_SOURCES);
+  const version = `${build.digest}-${edition}`;
+  const journal = new Journal(folder, edition, readWhole(WHOLE, version));
+  if (!options.figures && !options.keep) await inHall(tryAll(journal));
   journal.refresh();
+  if (options.keep) writeWhole(WHOLE, version, journal.whole(ALL_UNITS.map(({ begin }) => begin)));
   process.exitCode = tellFigures(journal);
 }
 
@@ -124,22 +129,17 @@ async function inHall<T>(work: (hall: Hall) => Promise<T>): Promise<T> {
 
 function tryAll(journal: Journal): (hall: Hall) => Promise<void> {
   return async (hall) => {
-    let waiting = shuffled(units, Math.random);
-    while (waiting.length > 0) {
-      const left: Unit[] = [];
-      for (const unit of waiting) {
-        if (isOver()) return;
-        if (!journal.claim(unit.begin)) continue;
-        journal.refresh();
-        try {
-          if (await tryUnit(unit, journal, hall)) left.push(unit);
-        } catch (error) {
-          tellUntried(unit, journal, error);
-        } finally {
-          journal.release(unit.begin);
-        }
+    for (const unit of shuffled(units, Math.random)) {
+      if (isOver()) return;
+      if (!journal.claim(unit.begin)) continue;
+      journal.refresh();
+      try {
+        await tryUnit(unit, journal, hall);
+      } catch (error) {
+        tellUntried(unit, journal, error);
+      } finally {
+        journal.release(unit.begin);
       }
-      waiting = left;
     }
   };
 }
@@ -152,18 +152,19 @@ function tellUntried({ begin }: Unit, journal: Journal, error: unknown): void {
   journal.record(`${begin}${NO_ATTACK}`, { isReached: true, violations: [text] });
 }
 
-/** Tries some points of a unit. @returns whether some are left */
-async function tryUnit(unit: Unit, journal: Journal, hall: Hall): Promise<boolean> {
+/** Tries the points of a unit that are left. */
+async function tryUnit(unit: Unit, journal: Journal, hall: Hall): Promise<void> {
   const { sweep, cell, begin } = unit;
   const names = journal.names(begin);
-  if (names?.some((name) => isLeft(unit, journal, name)) === false || !sweep.isPossible()) return false;
+  const isDone = names?.some((name) => isLeft(unit, journal, name)) === false;
+  if (isDone || journal.isWhole(begin) || !sweep.isPossible()) return;
   const prepared = await prepare(cell, benchFor(sweep, hall));
   try {
     const attacker = sweep.open(hall.folder, 1);
     try {
       // What could not be tried without an attack may have other points now.
       if (names === null || names.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));
-      return await trySome(unit, attacker, prepared, journal);
+      await tryLeft(unit, attacker, prepared, journal);
     } finally {
       await attacker.close();
     }
@@ -178,22 +179,16 @@ function isLeft({ begin }: Unit, journal: Journal, name: string): boolean {
   return result === undefined || (options.again && result.violations.length > 0);
 }
 
-async function trySome(
-  unit: Unit,
-  attacker: Attacker,
-  prepared: Prepared,
-  journal: Journal,
-): Promise<boolean> {
-  const names = (journal.names(unit.begin) ?? []).filter((name) => isLeft(unit, journal, name));
-  for (const name of shuffled(names, Math.random).slice(0, POINTS_AT_A_TIME)) {
-    if (isOver()) return true;
+async function tryLeft(unit: Unit, attacker: Attacker, prepared: Prepared, journal: Journal): Promise<void> {
+  for (const name of journal.names(unit.begin) ?? []) {
+    if (isOver()) return;
+    if (!isLeft(unit, journal, name)) continue;
     const point = pointOf(unit.sweep, attacker, prepared, name);
     const attacked = await attempt(point, LANE);
     journal.record(point.id, attacked);
     if (attacked.violations.length > 0)
       say(`violated: ${point.id}\n    ${attacked.violations.join('\n    ')}`);
   }
-  return names.length > POINTS_AT_A_TIME;
 }
 
 /** Says how much was tried of this build. @returns the exit code: 1 where something was violated */
