@@ -52,6 +52,28 @@ it('draws other random names in each fork of a process that has drawn some', asy
   }
 });
 
+it('tells what a run has left open in a process that lasts, and takes off what it listens to', async () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-')));
+  const main = join(folder, 'main.mjs');
+  writeFileSync(
+    main,
+    `import { openSync } from 'node:fs';
+     if (process.listenerCount('uncaughtException') > 0) process.exitCode = 1;
+     process.on('uncaughtException', () => {});
+     if (process.env.OPEN) openSync(process.env.OPEN, 'w');`,
+  );
+  const programWith = (env: NodeJS.ProcessEnv): NodeProgram => ({ args: [main], env, timeoutMs: 30_000 });
+  const launcher = await lastingNode(folder, noWarmUp);
+  try {
+    const left = join(folder, 'left');
+    expect(await launcher.run(programWith({ OPEN: left }))).toMatchObject({ exitCode: 0, openFiles: [left] });
+    expect(await launcher.run(programWith({}))).toMatchObject({ exitCode: 0, openFiles: [] });
+  } finally {
+    await launcher.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is started %s', (_name, make) => {
   let folder = '';
   let launcher: Launcher = freshNode;
@@ -76,7 +98,13 @@ describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is s
   it('ends as it says, with its own environment and arguments', async () => {
     for (const name of ['one', 'other']) {
       const ended = await launcher.run(programIn(name));
-      expect(ended).toEqual({ exitCode: 3, signal: null, stderr: `made made in ${name}`, isHung: false });
+      expect(ended).toEqual({
+        exitCode: 3,
+        signal: null,
+        stderr: `made made in ${name}`,
+        isHung: false,
+        openFiles: [],
+      });
     }
   });
 

@@ -134,9 +134,10 @@ export async function momentFaults({ expectation }: Prepared, { directory }: Pla
 export async function endingFaults(
   { promised }: Prepared,
   place: Place,
-  { exitCode, signal, stderr, isHung }: RunEnded,
+  { exitCode, signal, stderr, isHung, openFiles }: RunEnded,
 ): Promise<string[]> {
   if (isHung) return ['it hangs'];
+  if (openFiles.length > 0) return [`it leaves open: ${openFiles.join(', ')}`];
   if (exitCode === 0) {
     const faults: string[] = [];
     for (const [target, tree] of promised) {

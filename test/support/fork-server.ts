@@ -119,7 +119,7 @@ const unread = Buffer.alloc(64);
 for (let order = readOrder(); order !== null; order = readOrder()) {
   if (order.isWarmUp) {
     await warmUp(order);
-    tell({ kind: 'ended', run: order.run, signal: 0, exitCode: 0 });
+    tell({ kind: 'ended', run: order.run, signal: 0, exitCode: 0, openFiles: [] });
     continue;
   }
   while (recv(GATE_FD, unread, unread.length, MSG_DONTWAIT) > 0);
@@ -133,5 +133,5 @@ for (let order = readOrder(); order !== null; order = readOrder()) {
   waitpid(pid, status, 0);
   const [ended = 0] = status;
   const signal = ended & 0x7f;
-  tell({ kind: 'ended', run: order.run, signal, exitCode: signal === 0 ? ended >> 8 : null });
+  tell({ kind: 'ended', run: order.run, signal, exitCode: signal === 0 ? ended >> 8 : null, openFiles: [] });
 }

@@ -1,10 +1,10 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import workerThreads, { type Worker, type WorkerOptions } from 'node:worker_threads';
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { gatedThread, useOneThread, waitAtGate } from './gate.ts';
-import { dup2, exitNow, type Order, readOrder, runHere, takeEnvironment, tell } from './orders.ts';
+import { dup2, exitNow, type Order, readOrder, runHere, takeEnvironment, tell, type Told } from './orders.ts';
 
 /**
  * Runs a program in this process itself, one run after another, which spares them also what a fork has to do anew: its memory, its
@@ -60,7 +60,24 @@ function forgetRun(before: Listeners): void {
   }
 }
 
-async function runOnce(order: Order): Promise<number> {
+/** The files that a process has open, by its descriptors. */
+function openFilesNow(): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      if (path.startsWith('/') && !path.startsWith('/proc/')) found.set(fd, path);
+    } catch {
+      // The one that lists them is closed again.
+    }
+  }
+  return found;
+}
+
+type Ending = Pick<Extract<Told, { kind: 'ended' }>, 'exitCode' | 'openFiles'>;
+
+async function runOnce(order: Order): Promise<Ending> {
+  const filesBefore = openFilesNow();
   const before = listenersNow();
   const stderr = openSync(order.stderrFile, 'w');
   dup2(stderr, 2);
@@ -72,7 +89,8 @@ async function runOnce(order: Order): Promise<number> {
   for (let turns = 0; turns < 3; turns += 1) await turn();
   const exitCode = Number(process.exitCode ?? 0);
   forgetRun(before);
-  return exitCode;
+  const openFiles = [...openFilesNow()].filter(([fd]) => Number(fd) > 2 && !filesBefore.has(fd));
+  return { exitCode, openFiles: openFiles.map(([, path]) => path) };
 }
 
 useOneThread();
@@ -81,8 +99,8 @@ keepThreads();
 for (let order = readOrder(); order !== null; order = readOrder()) {
   const { run } = order;
   tell({ kind: 'started', run, pid: process.pid });
-  const exitCode = await runOnce(order);
-  tell({ kind: 'ended', run, signal: 0, exitCode });
+  const ending = await runOnce(order);
+  tell({ kind: 'ended', run, signal: 0, ...ending });
 }
 // Node's own end would wait for threads, which may wait at their gates.
 exitNow(0);

@@ -19,6 +19,8 @@ export interface RunEnded {
   readonly signal: NodeJS.Signals | null;
   readonly stderr: string;
   readonly isHung: boolean;
+  /** What it left open, where its process goes on. */
+  readonly openFiles: readonly string[];
 }
 
 /** Called for each thread of a program that comes to its gate; it goes on once this is done. */
@@ -52,7 +54,7 @@ export const freshNode: Launcher = {
     await once(child, 'close');
     clearTimeout(timer);
     await gates?.idle();
-    return { exitCode: child.exitCode, signal: child.signalCode, stderr, isHung };
+    return { exitCode: child.exitCode, signal: child.signalCode, stderr, isHung, openFiles: [] };
   },
   close: () => Promise.resolve(),
 };

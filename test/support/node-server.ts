@@ -37,7 +37,7 @@ interface Running {
   readonly onTold: (told: Told) => void;
 }
 
-type Ended = Pick<RunEnded, 'exitCode' | 'signal'>;
+type Ended = Pick<RunEnded, 'exitCode' | 'signal' | 'openFiles'>;
 
 /** Numbers runs over all servers, so that nothing of an earlier run is taken for a later one's. */
 let runs = 0;
@@ -64,6 +64,7 @@ function startServer(
   const closed: Promise<Ended> = once(server, 'close').then(([exitCode, signal]) => ({
     exitCode: exitCode as number | null,
     signal: signal as NodeJS.Signals | null,
+    openFiles: [],
   }));
 
   return {
@@ -76,7 +77,7 @@ function startServer(
       let timer: NodeJS.Timeout | undefined;
       let isHung = false;
       const onTold = (told: Told): void => {
-        if (told.kind === 'ended') over.resolve({ exitCode: told.exitCode, signal: signalOf(told.signal) });
+        if (told.kind === 'ended') over.resolve({ ...told, signal: signalOf(told.signal) });
         else
           timer = setTimeout(() => {
             isHung = true;
@@ -87,11 +88,11 @@ function startServer(
       const order: Order = { run, args, env, stderrFile, isGated: onGate !== null, isWarmUp };
       orders.write(`${JSON.stringify(order)}\n`);
       try {
-        const ended = await Promise.race([over.promise, closed]);
+        const { exitCode, signal, openFiles } = await Promise.race([over.promise, closed]);
         await gates.idle();
         const stderr = await readFile(stderrFile, 'utf8');
         await rm(stderrFile);
-        return { ...ended, stderr, isHung };
+        return { exitCode, signal, stderr, isHung, openFiles };
       } finally {
         clearTimeout(timer);
         running = null;

@@ -28,6 +28,7 @@ export type Told =
       readonly run: number;
       readonly exitCode: number | null;
       readonly signal: number;
+      readonly openFiles: readonly string[];
     };
 
 /** Beside the standard descriptors, which the program's modules may have opened. */
