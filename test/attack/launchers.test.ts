@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -68,6 +69,32 @@ it('tells what a run has left open in a process that lasts, and takes off what i
     const left = join(folder, 'left');
     expect(await launcher.run(programWith({ OPEN: left }))).toMatchObject({ exitCode: 0, openFiles: [left] });
     expect(await launcher.run(programWith({}))).toMatchObject({ exitCode: 0, openFiles: [] });
+  } finally {
+    await launcher.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it('gives a thread that a program has ended to the next run, in a process that lasts', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-'));
+  const main = join(folder, 'main.mjs');
+  writeFileSync(
+    main,
+    `import { isMainThread, parentPort, threadId, Worker } from 'node:worker_threads';
+     if (isMainThread) {
+       const worker = new Worker(new URL(process.env.THREAD), { execArgv: [] });
+       const asked = new Promise((resolve) => worker.once('message', resolve));
+       worker.postMessage('who');
+       process.stderr.write(String(await asked));
+       worker.unref();
+       await worker.terminate();
+     } else parentPort.on('message', () => parentPort.postMessage(threadId));`,
+  );
+  const program = { args: [main], env: { THREAD: pathToFileURL(main).href }, timeoutMs: 10_000 };
+  const launcher = await lastingNode(folder, noWarmUp);
+  try {
+    const threads = [await launcher.run(program), await launcher.run(program), await launcher.run(program)];
+    expect(threads.map(({ stderr }) => stderr)).toEqual(['1', '1', '1']);
   } finally {
     await launcher.close();
     rmSync(folder, { recursive: true });

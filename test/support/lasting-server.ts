@@ -22,14 +22,14 @@ function keepThreads(): void {
     const name = `thread-${number}`;
     names.add(name);
     const worker = new Worker(gatedThread(0, name, program), options);
-    worker.once('exit', () => {
-      names.delete(name);
-    });
+    const watch = (): Worker => worker.once('exit', () => names.delete(name));
     worker.terminate = () => {
-      kept.push({ worker: worker.removeAllListeners(), program });
+      // Node itself listens, too, to what is put on and taken off.
+      for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event);
+      kept.push({ worker: watch(), program });
       return Promise.resolve(0);
     };
-    return worker;
+    return watch();
   };
   const again = (program: string): Worker | undefined => {
     const place = kept.findIndex((each) => each.program === program);
