@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import workerThreads, { type Worker, type WorkerOptions } from 'node:worker_threads';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { gatedThread, useOneThread, waitAtGate } from './gate.ts';
 import { dup2, exitNow, type Order, readOrder, runHere, takeEnvironment, tell, type Told } from './orders.ts';
@@ -74,6 +74,18 @@ function openFilesNow(): ReadonlyMap<string, string> {
   return found;
 }
 
+/** More turns of the event loop than any request for a file takes that was on its way when a run ended. */
+const MOST_TURNS = 2000;
+
+/** Waits for what a process would end for, too: what the program has asked of the system and has not waited for. */
+async function endOfRequests(): Promise<void> {
+  let turns = 0;
+  do {
+    turns += 1;
+    await sleep(turns < 10 ? 0 : 1);
+  } while (turns < MOST_TURNS && process.getActiveResourcesInfo().some((name) => name.includes('Req')));
+}
+
 type Ending = Pick<Extract<Told, { kind: 'ended' }>, 'exitCode' | 'openFiles'>;
 
 async function runOnce(order: Order): Promise<Ending> {
@@ -85,8 +97,7 @@ async function runOnce(order: Order): Promise<Ending> {
   takeEnvironment(order);
   if (order.isGated) await waitAtGate(order.run);
   await runHere(order);
-  // What the program has begun to end is at its end when everything that is due was done.
-  for (let turns = 0; turns < 3; turns += 1) await turn();
+  await endOfRequests();
   const exitCode = Number(process.exitCode ?? 0);
   forgetRun(before);
   const openFiles = [...openFilesNow()].filter(([fd]) => Number(fd) > 2 && !filesBefore.has(fd));
