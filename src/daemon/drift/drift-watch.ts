@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { relative } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
@@ -79,7 +79,7 @@ export async function startDriftWatch(
 
 /** Watches all trees, as far as that can be done. */
 function startWatching(
-  { root, trees }: DirectoryLayout,
+  { root, mirror, trees }: DirectoryLayout,
   onHint: (path: string) => void,
   onUnseen: (error: unknown) => void,
 ): { readonly isComplete: () => boolean; readonly close: () => Promise<void> } {
@@ -91,7 +91,7 @@ function startWatching(
   };
   const start = async (): Promise<TreeWatch | null> => {
     try {
-      const folders = ['mirror', ...(existsSync(trees) ? ['trees'] : [])];
+      const folders = [mirror, trees].map((path) => relative(root, path));
       return await watchTrees(root, folders, onHint, onUnwatched);
     } catch (error) {
       onUnwatched(error);

@@ -1,9 +1,8 @@
-import { basename, join, relative } from 'node:path';
-
-import { watch } from 'chokidar';
+import { relative } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { WatchedFolders } from './watched-folders.ts';
 
 /** A watch on published trees. */
 export interface TreeWatch {
@@ -15,9 +14,9 @@ export interface TreeWatch {
  * of what happened, a burst of changes may lose some (inotify(7), IN_Q_OVERFLOW), and a file that is changed through another
  * hard link or through mapped memory gives none. So the receiver of a hint examines the tree.
  *
- * One watch a folder tells of its files too, so files are left out: chokidar would keep each in memory and look at it anew for
- * every event. What happens to them comes as raw events of their folder.
- * @param folders their names in the directory
+ * One watch a folder tells of its files too, so no file is looked at. A new folder is hinted at once it is watched: who looks then sees
+ * what happened in it before, and what happens later is an event.
+ * @param folders their names in the directory; one that is not there is watched when it appears
  * @param onHint receives paths below the directory, with slashes
  * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
  *   given back, and no further hint comes
@@ -29,56 +28,20 @@ export async function watchTrees(
   onHint: (path: string) => void,
   onError: (error: MirrorError) => void,
 ): Promise<TreeWatch> {
-  const { promise: ready, resolve: setReady } = Promise.withResolvers<void>();
-  const { promise: exhausted, resolve: setExhausted } = Promise.withResolvers<void>();
-  let isReady = false;
   let hasFailed = false;
-  let isOver = false;
-  const hint = (path: string): void => {
-    const below = relative(directory, path);
-    if (!isOver && below !== '..' && !below.startsWith('../')) onHint(below);
-  };
-  const watched = folders.map((folder) => join(directory, folder));
-  const watcher = watch(watched, {
-    // Asked about every file that is come across in a new folder: it may have been made before the folder was watched.
-    ignored: (path, stats) => {
-      if (stats === undefined || stats.isDirectory()) return false;
-      if (isReady) hint(path);
-      return true;
+  const watched = new WatchedFolders(
+    directory,
+    folders,
+    (path) => onHint(relative(directory, path)),
+    (error) => {
+      const failure = watchFailure(error);
+      if (!hasFailed || failure.isOver) onError(failure.error);
+      hasFailed = true;
+      if (failure.isOver) watched.leave();
     },
-    ignoreInitial: true,
-    followSymlinks: false,
-    atomic: false,
-    backend: 'native',
-  });
-  watcher.on('raw', (_event, name: unknown, details: unknown) => {
-    const folder = watchedPathOf(details);
-    if (folder === null) return;
-    // A folder reports itself by its own name, as it would a child of that name.
-    const isItself = typeof name !== 'string' || name === basename(folder);
-    hint(isItself ? folder : join(folder, name));
-  });
-  watcher.on('all', (_event, path) => hint(path));
-  watcher.on('error', (error) => {
-    if (isOver) return;
-    const failure = watchFailure(error);
-    isOver = failure.isOver;
-    if (!hasFailed || isOver) onError(failure.error);
-    hasFailed = true;
-    if (isOver) setExhausted();
-  });
-  watcher.on('ready', () => {
-    isReady = true;
-    setReady();
-  });
-  await Promise.race([ready, exhausted.then(() => watcher.close())]);
-  return { close: () => watcher.close() };
-}
-
-/** The path that chokidar says a raw event belongs to; its form is not promised. */
-function watchedPathOf(details: unknown): string | null {
-  if (typeof details !== 'object' || details === null || !('watchedPath' in details)) return null;
-  return typeof details.watchedPath === 'string' ? details.watchedPath : null;
+  );
+  await watched.begin();
+  return watched;
 }
 
 const LIMITS: Readonly<Record<string, { readonly what: string; readonly setting: string }>> = {

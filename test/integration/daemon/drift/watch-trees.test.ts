@@ -12,7 +12,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -42,9 +42,9 @@ async function watched(): Promise<Watched> {
   const hints = new Set<string>();
   const errors: MirrorError[] = [];
   const watch = await watchTrees(
-    root,
-    ['.'],
-    (path) => hints.add(path),
+    directory,
+    ['mirror'],
+    (path) => hints.add(relative('mirror', path)),
     (error) => errors.push(error),
   );
   onTestFinished(() => watch.close());
@@ -143,14 +143,14 @@ describe('the watch on published trees', () => {
     },
   );
 
-  it('hints at every file that appears in a folder before the folder can be watched', async () => {
+  it('hints at every folder that appears, as files may be in it before it can be watched', async () => {
     const { root, hints } = await watched();
     for (let i = 0; i < 50; i += 1) {
       const folder = join(root, `Accounting/main/new ${i}`);
       await mkdir(folder);
       await writeFile(join(folder, 'f'), '');
     }
-    const expected = Array.from({ length: 50 }, (_, i) => `Accounting/main/new ${i}/f`);
+    const expected = Array.from({ length: 50 }, (_, i) => `Accounting/main/new ${i}`);
     await vi.waitFor(() => expect(expected.filter((each) => !hints.has(each))).toStrictEqual([]));
   });
 
@@ -204,17 +204,46 @@ describe('the watch on published trees', () => {
     }
   });
 
+  it('leaves out what else is in the directory, and watches a folder that appears there or is replaced', async () => {
+    const { root, hinted, calm, hints } = await watched();
+    await plant(join(root, '../other/main'));
+    await pause(200);
+    expect([...hints]).toStrictEqual([]);
+    for (let round = 0; round < 2; round += 1) {
+      await rename(root, join(root, `../before ${round}`));
+      await plant(join(root, 'Planning/main'));
+      await hinted('Planning/main');
+      await calm();
+      await overwriteByte(join(root, 'Planning/main/deep/er/c~'));
+      await hinted('Planning/main/deep/er/c~');
+    }
+    await overwriteByte(join(root, '../before 0/Accounting/main/a.xlsx'));
+    await pause(200);
+    expect([...hints]).toStrictEqual([]);
+  });
+
+  it('does not follow a link to a folder', async () => {
+    const { root, calm, hints } = await watched();
+    await plant(join(root, '../other'));
+    await symlink('../../other', join(root, 'Accounting/link'));
+    await calm();
+    await overwriteByte(join(root, '../other/a.xlsx'));
+    await pause(200);
+    expect([...hints]).toStrictEqual([]);
+  });
+
   it('tells nothing after it was closed', async () => {
     const root = await temporaryFolder();
     const hints: string[] = [];
+    await mkdir(join(root, 'mirror'));
     const watch = await watchTrees(
       root,
-      ['.'],
+      ['mirror'],
       (path) => hints.push(path),
       () => {},
     );
     await watch.close();
-    await writeFile(join(root, 'late'), '');
+    await writeFile(join(root, 'mirror/late'), '');
     await pause(200);
     expect(hints).toStrictEqual([]);
   });
@@ -225,8 +254,8 @@ function watchWithin(limits: { watches: number; instances: number }, root: strin
   const script =
     `const { watchTrees } = await import(${JSON.stringify(WATCH_SOURCE)});` +
     `const errors = []; const hints = [];` +
-    `const watch = await watchTrees(${JSON.stringify(root)}, ['.'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
-    `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'probe'))}, '');` +
+    `const watch = await watchTrees(${JSON.stringify(root)}, ['mirror'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'mirror/probe'))}, '');` +
     `setTimeout(async () => { await watch.close(); console.log(JSON.stringify({ errors, hints })); }, 300);`;
   const { stdout } = spawnSync(
     'unshare',
@@ -258,7 +287,7 @@ describe.runIf(canLimit)('the watch where the system has no more to give', () =>
     { name: 'instances', limits: { watches: 1000, instances: 0 }, said: 'fs.inotify.max_user_instances' },
   ])('says once that it has no $name, and ends', async ({ limits, said }) => {
     const root = await temporaryFolder();
-    for (let i = 0; i < 40; i += 1) await mkdir(join(root, `r${i}/main/deep`), { recursive: true });
+    for (let i = 0; i < 40; i += 1) await mkdir(join(root, `mirror/r${i}/main/deep`), { recursive: true });
     const { errors, hints } = JSON.parse(watchWithin(limits, root)) as {
       errors: MirrorError[];
       hints: string[];

@@ -1,0 +1,145 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import { unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+
+/** A folder that is watched. */
+interface Folder {
+  readonly path: string;
+  readonly watcher: FSWatcher;
+  readonly children: Map<string, Folder>;
+  /** Whether it is watched no more. */
+  isLeft: boolean;
+}
+
+/** A name in a watched folder. */
+interface Place {
+  readonly folder: Folder;
+  readonly name: string;
+}
+
+/**
+ * Watches on all folders below some names in a directory, whatever comes and goes there; links are not followed. A folder is watched
+ * before it is listed, and its parent before it: so there is an event of everything that the list may have missed.
+ */
+export class WatchedFolders {
+  readonly #directory: string;
+  readonly #names: readonly string[];
+  readonly #onChange: (path: string) => void;
+  readonly #onError: (error: unknown) => void;
+  #root: Folder | null = null;
+  /** Where something else may stand by now than what is watched, by path. */
+  readonly #places = new Map<string, Place>();
+  readonly #looks = createBackgroundWork(
+    () => this.#lookAtPlaces(),
+    (error) => this.#fail(error),
+  );
+  #isReady = false;
+  #isOver = false;
+
+  /**
+   * @param names in the directory; one that is not there is watched when it appears
+   * @param onChange receives paths at which something may have changed, and each folder that appears, once it is watched
+   * @param onError receives why a folder cannot be watched or listed; the others are
+   */
+  constructor(
+    directory: string,
+    names: readonly string[],
+    onChange: (path: string) => void,
+    onError: (error: unknown) => void,
+  ) {
+    this.#directory = directory;
+    this.#names = names;
+    this.#onChange = onChange;
+    this.#onError = onError;
+  }
+
+  /** Waits until everything that is there is watched, or cannot be. */
+  async begin(): Promise<void> {
+    const root = this.#watch(this.#directory);
+    if (root === null) return;
+    this.#root = root;
+    for (const name of this.#names) this.#places.set(join(root.path, name), { folder: root, name });
+    this.#looks.wake();
+    await this.#looks.idle();
+    this.#isReady = true;
+  }
+
+  /** Gives all watches back: nothing is told any more. */
+  leave(): void {
+    this.#isOver = true;
+    this.#places.clear();
+    if (this.#root !== null) unwatch(this.#root);
+  }
+
+  async close(): Promise<void> {
+    this.leave();
+    await this.#looks.close(0);
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#isOver) this.#onError(error);
+  }
+
+  #onEvent(folder: Folder, event: string, name: string): void {
+    if (folder === this.#root && !this.#names.includes(name)) return;
+    const path = join(folder.path, name);
+    this.#onChange(path);
+    if (event !== 'rename') return;
+    this.#places.set(path, { folder, name });
+    this.#looks.wake();
+  }
+
+  /** One place after the other, so that the last look at a place comes after its last event. */
+  async #lookAtPlaces(): Promise<void> {
+    for (const [path, place] of this.#places) {
+      this.#places.delete(path);
+      await this.#lookAt(place, path).catch((error: unknown) => this.#fail(error));
+    }
+  }
+
+  /** What stands at a place is watched anew: by its path nobody sees whether it is still the same. */
+  async #lookAt({ folder, name }: Place, path: string): Promise<void> {
+    const before = folder.children.get(name);
+    if (before !== undefined) unwatch(before);
+    folder.children.delete(name);
+    const found = await unlessMissing(lstat(path));
+    if (found?.isDirectory() === true) await this.#enter(folder, name);
+  }
+
+  async #enter(parent: Folder, name: string): Promise<void> {
+    if (parent.isLeft) return;
+    const folder = this.#watch(join(parent.path, name));
+    if (folder === null) return;
+    parent.children.set(name, folder);
+    if (this.#isReady) this.#onChange(folder.path);
+    const entries = await unlessMissing(readdir(folder.path, { withFileTypes: true }));
+    for (const entry of entries ?? []) if (entry.isDirectory()) await this.#enter(folder, entry.name);
+  }
+
+  /** Watches a folder alone; null if it is not there any more, or cannot be watched. */
+  #watch(path: string): Folder | null {
+    try {
+      const watcher = unlessMissingNow(() => watch(path));
+      if (watcher === null) return null;
+      const folder = { path, watcher, children: new Map<string, Folder>(), isLeft: false };
+      // An event of the folder itself has its own name, as one of a child of that name would have.
+      watcher.on('change', (event, name) => this.#onEvent(folder, event, String(name)));
+      watcher.on('error', (error) => this.#fail(error));
+      return folder;
+    } catch (error) {
+      this.#fail(error);
+      return null;
+    }
+  }
+}
+
+/** Gives back the watches of a folder and of all below it. */
+function unwatch(folder: Folder): void {
+  folder.isLeft = true;
+  folder.watcher.close();
+  for (const child of folder.children.values()) unwatch(child);
+  folder.children.clear();
+}
