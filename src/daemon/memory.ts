@@ -1,6 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+import { bindTrim } from '../lib/native/allocator.ts';
+
 /** Gives back what the passes have left over. */
 export interface MemoryRelease {
   /** Work ended: once there was none for a while, memory is given back where that is worth its time. */
@@ -8,8 +10,8 @@ export interface MemoryRelease {
   readonly close: () => void;
 }
 
-/** Work that follows at once would only ask for the memory again. */
-const REST_MS = 2000;
+/** Work that follows at once would only ask for the memory again, and threads that have nothing to do free theirs as they end, after 10 s. */
+const REST_MS = 12_000;
 /** Less than this is not worth a collection, which stops everything else for two to four milliseconds a megabyte in use. */
 const LEAST_BYTES = 32 * 1024 * 1024;
 /** The memory in use may grow by this share before the next collection, so that a big heap is not collected at every pass. */
@@ -31,16 +33,20 @@ export function isWorthReleasing(heapBytes: number, usedBytes: number): boolean 
  * @param letGo lets go of memory beside the heap that is kept for the next work; gives its bytes
  */
 export function createMemoryRelease(isWorking: () => boolean, letGo: () => number): MemoryRelease {
+  const trim = bindTrim();
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
   let garbageBytes = 0;
   const release = (): void => {
     if (isWorking()) return;
     garbageBytes += letGo();
-    if (!isWorthReleasing(process.memoryUsage().heapTotal + garbageBytes, usedBytes)) return;
-    collect();
-    garbageBytes = 0;
-    usedBytes = process.memoryUsage().heapUsed;
+    if (isWorthReleasing(process.memoryUsage().heapTotal + garbageBytes, usedBytes)) {
+      collect();
+      garbageBytes = 0;
+      usedBytes = process.memoryUsage().heapUsed;
+    }
+    // The collection gives back none of what lies beside the heap.
+    trim();
   };
   return {
     atRest: () => {

@@ -26,7 +26,7 @@ const SLACK_SHARE = 0.2;
 const SLACK_COUNT = 3;
 
 /** Memory is judged as it is at rest: under way it is what happens not to have been collected yet. */
-const REST_MS = 5000;
+const REST_MS = 15_000;
 
 /** What was looked at, by the name of its row. */
 type Reading = Readonly<Record<string, number>>;

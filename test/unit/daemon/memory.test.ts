@@ -39,7 +39,7 @@ describe('createMemoryRelease', () => {
     const before = litter();
     memory.atRest();
     expect(process.memoryUsage().heapTotal).toBeGreaterThan(before - 32 * MB);
-    vi.advanceTimersByTime(2000);
+    vi.advanceTimersByTime(12_000);
     expect(process.memoryUsage().heapTotal).toBeLessThan(before - 32 * MB);
   });
 
@@ -51,11 +51,11 @@ describe('createMemoryRelease', () => {
     );
     const used = vi.spyOn(process, 'memoryUsage');
     memory.atRest();
-    vi.advanceTimersByTime(2000);
+    vi.advanceTimersByTime(12_000);
     isWorking = false;
     memory.atRest();
     memory.close();
-    vi.advanceTimersByTime(2000);
+    vi.advanceTimersByTime(12_000);
     expect(used).not.toHaveBeenCalled();
     used.mockRestore();
   });
