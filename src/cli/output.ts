@@ -6,13 +6,13 @@ import {
   emphasised,
   escaped,
   escapedJson,
-  joined,
   joinLines,
   say,
   type Shown,
   type TerminalText,
   written,
 } from '../lib/text/terminal-text.ts';
+import { printable } from '../lib/text/humanize.ts';
 import type { LogLevel } from '../lib/process/streams.ts';
 import type { LiveLineOptions } from './live-line.ts';
 import { describeEvent } from '../daemon/log/messages.ts';
@@ -130,15 +130,17 @@ export function columnsOf(
 ): (rows: readonly (readonly string[])[]) => readonly TerminalText[] {
   const widths = headings.map(() => 0);
   return (rows) => {
-    const lines = rows.map((cells) => cells.map(escaped));
+    const lines = rows.map((cells) => cells.map(printable));
     for (const cells of lines)
       for (const [column, cell] of cells.entries())
-        widths[column] = Math.max(widths[column] ?? 0, cell.width);
+        widths[column] = Math.max(widths[column] ?? 0, cell.length);
     return lines.map((cells) =>
-      joined(
-        cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))),
-        '  ',
-      ).trimEnd(),
+      escaped(
+        cells
+          .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+          .join('  ')
+          .trimEnd(),
+      ),
     );
   };
 }

@@ -53,12 +53,16 @@ export function sentence(text) {
 export const UNFIT_FOR_TERMINAL =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{FFF9}-\u{FFFB}]--[\u{200C}\u{200D}\p{Variation_Selector}]]/gv;
 
+/** What is not of visible ASCII and spaces. Most texts have nothing of it, and this is found out in a tenth of the time. */
+const UNUSUAL = /[^ -~]/;
+
 /**
  * Makes text of anybody's fit to be shown: what could hide or reorder text becomes visible. A text that is fit stays as it is.
  * @param {string} text
  * @returns {string}
  */
 export function printable(text) {
+  if (!UNUSUAL.test(text)) return text;
   return text.replaceAll(UNFIT_FOR_TERMINAL, (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16);
     return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;

@@ -98,8 +98,12 @@ export function escapedLines(text: string): TerminalText {
   return joinLines(text.split('\n'));
 }
 
+/** As of {@link printable}, in many lines. */
+const UNUSUAL_IN_LINES = /[^\n -~]/;
+
 /** A text in JSON: its value stays, and what a terminal would not show as text stands there as JSON escapes it (RFC 8259, section 7). */
 export function escapedJson(json: string): TerminalText {
+  if (!UNUSUAL_IN_LINES.test(json)) return make(json);
   const lines = json.split('\n').map((line) => line.replaceAll(UNFIT_FOR_TERMINAL, jsonEscape));
   return make(lines.join('\n'));
 }
