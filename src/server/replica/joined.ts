@@ -72,11 +72,11 @@ export function joinLibraries(
   });
   let told = '';
   const joined = (lists: ReadonlyArray<readonly Repository[]>): Joined => {
-    const { meetings } = join(lists);
-    const found = meetings.map(describeMeeting).join('\n');
-    if (found !== told) onMeetings(meetings);
+    const all = join(lists);
+    const found = all.meetings.map(describeMeeting).join('\n');
+    if (found !== told) onMeetings(all.meetings);
     told = found;
-    return join(lists);
+    return all;
   };
   const readers = parts.map(({ library }) => patient(library.knownRepositories));
   const known = async (): Promise<Joined> => joined(await Promise.all(readers.map((read) => read())));
@@ -168,7 +168,10 @@ function rememberLast<Input, Made>(
   };
 }
 
-/** Gives what was read last where nothing can be read now: a mirror whose disk fails keeps nothing of the others back. */
+/**
+ * Gives what was read last where nothing can be read now: a mirror whose disk fails keeps nothing of the others back. Before a first
+ * reading it fails, as it would tell of nothing where there may be something.
+ */
 function patient<T>(read: () => Promise<T>): () => Promise<T> {
   let last: { readonly value: T } | null = null;
   return async () => {
