@@ -69,54 +69,69 @@ export interface StoreOptions {
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory, options.shard);
   const native = bindNativeCalls();
-  const onBytes = options.onProgress ?? (() => {});
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
   await prepareDirectory(layout, options.publish === 'link');
   const lock = await usable(layout.root, () => lockForWriting(layout, native));
   try {
     const context = await publishContext(options, layout, native, lock);
-    const recovered = await recover(context);
-    const chooseOwn = ownTreesIn(layout, options.shard ?? null);
-    const inventory = createInventory(layout, { linked: context.linked, chooseOwn });
-    const { id, drifted } = await withCommonLock(layout, native, async () => {
-      const identity = await identify(context, inventory, options.onScanned);
-      await usable(layout.root, () => listTargetsOnce(context, inventory, chooseOwn));
-      return identity;
-    });
-    return {
-      layout,
-      shard: options.shard ?? null,
-      id,
-      drifted,
-      canExchange: context.canExchange,
-      publishesWhole: publishesWhole(context),
-      recovered,
-      recover: (signal) => recover(context, signal),
-      published: async () => (await inventory.read()).published,
-      inventory: () => readForPass(lock, inventory),
-      recall: inventory.recall,
-      treeToRemember: inventory.note,
-      manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
-      examine: (path, manifest, depth, signal) =>
-        examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
-      ...driftOf(context, inventory),
-      stage: (currentPath) => stageFor(context, currentPath, onBytes),
-      show: (...args) => showStage(context.gate, ...args),
-      ...changesOf(context),
-      sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
-      leases: () =>
-        onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
-      ...targetsOf(context, inventory, chooseOwn),
-      ...notesOf(layout, lock),
-      close: async () => {
-        context.locks.close();
-        await lock.release();
-      },
-    };
+    try {
+      return await storeIn(context, options, lock);
+    } catch (error) {
+      context.locks.close();
+      throw error;
+    }
   } catch (error) {
     await lock.release();
     throw error;
   }
+}
+
+/** Recovers from what a crash left in a directory that is locked, and gives the store that is there then. */
+async function storeIn(
+  context: PublishContext,
+  options: StoreOptions,
+  lock: DirectoryLock,
+): Promise<MirrorStore> {
+  const { layout, native } = context;
+  const onBytes = options.onProgress ?? (() => {});
+  const recovered = await recover(context);
+  const chooseOwn = ownTreesIn(layout, options.shard ?? null);
+  const inventory = createInventory(layout, { linked: context.linked, chooseOwn });
+  const { id, drifted } = await withCommonLock(layout, native, async () => {
+    const identity = await identify(context, inventory, options.onScanned);
+    await usable(layout.root, () => listTargetsOnce(context, inventory, chooseOwn));
+    return identity;
+  });
+  return {
+    layout,
+    shard: options.shard ?? null,
+    id,
+    drifted,
+    canExchange: context.canExchange,
+    publishesWhole: publishesWhole(context),
+    recovered,
+    recover: (signal) => recover(context, signal),
+    published: async () => (await inventory.read()).published,
+    inventory: () => readForPass(lock, inventory),
+    recall: inventory.recall,
+    treeToRemember: inventory.note,
+    manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
+    examine: (path, manifest, depth, signal) =>
+      examineAgainst(layout, path, manifest, { depth, signal, onBytes }),
+    ...driftOf(context, inventory),
+    stage: (currentPath) => stageFor(context, currentPath, onBytes),
+    show: (...args) => showStage(context.gate, ...args),
+    ...changesOf(context),
+    sweep: (historyNowMs, signal) => sweep(context, options, historyNowMs, signal),
+    leases: () =>
+      onDisk('reading the leases', async () => surelyInForce(await readLeases(layout, options.now()))),
+    ...targetsOf(context, inventory, chooseOwn),
+    ...notesOf(layout, lock),
+    close: async () => {
+      context.locks.close();
+      await lock.release();
+    },
+  };
 }
 
 async function stageFor(

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import type { Shard } from '../../../../src/mirror/plan/shard.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../src/mirror/store/publish/publishing.ts';
 import { openStore } from '../../../../src/mirror/store/open-store.ts';
@@ -32,9 +33,11 @@ async function opened(
   directory: string,
   publish: PublishMode = 'auto',
   now = Date.now,
+  shard?: Shard,
 ): Promise<MirrorStore> {
   const store = await openStore({
     directory,
+    ...(shard === undefined ? {} : { shard }),
     publish,
     readerGraceMs: 60_000,
     retention: { retired: { kind: 'forever' }, replaced: { kind: 'off' } },
@@ -42,6 +45,19 @@ async function opened(
   });
   onTestFinished(() => store.close().catch(() => {}));
   return store;
+}
+
+/** The files below a folder that this process has open. */
+function filesOpenBelow(folder: string): string[] {
+  return readdirSync('/proc/self/fd')
+    .flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/self/fd/${fd}`)];
+      } catch {
+        return [];
+      }
+    })
+    .filter((path) => path.startsWith(folder));
 }
 
 function manifestOf(files: readonly ManifestFile[], repositoryId = 'id-1'): Manifest {
@@ -431,6 +447,17 @@ describe('the directory', () => {
     await expect(opened(directory)).rejects.toMatchObject({ code: 'directory.locked' });
     await store.close();
     await (await opened(directory)).close();
+  });
+
+  it('leaves no file of a shared directory open where it cannot be opened', async () => {
+    const directory = await temporaryFolder();
+    const open = (): Promise<MirrorStore> => opened(directory, 'auto', Date.now, { index: 1, count: 2 });
+    await (await open()).close();
+    const commonLock = join(directory, '.workbook-mirror/common.lock');
+    await rm(commonLock);
+    await mkdir(commonLock);
+    await expect(open()).rejects.toThrow();
+    expect(filesOpenBelow(directory)).toEqual([]);
   });
 
   it('counts a manifest that cannot be understood as none, and sees a tree that is gone', async () => {
