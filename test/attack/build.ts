@@ -41,7 +41,7 @@ async function compileProgram(folder: string): Promise<string> {
 /** A compiled program, and what tells it from others. */
 export interface Build {
   readonly main: string;
-  /** A digest of the sources that `sync` consists of. */
+  /** A digest of its sources, its packages and the version of Node. */
   readonly digest: string;
 }
 
@@ -57,12 +57,13 @@ export async function compileOnce(): Promise<Build> {
   return { main: join(folder, 'dist/main.js'), digest };
 }
 
-const SOURCES = 'src/{main.ts,{lib,config,mirror,cli}/**/*.ts}';
+/** All that the program is built of: commands share much, and a list of what `sync` needs would lag behind. */
+const SOURCES = ['src/**/*.{ts,js}', 'package-lock.json', '.ci/build.ts'];
 
-/** A digest of files of the project, in a few characters. @param pattern as `glob` takes it */
-export async function digestOf(pattern: string): Promise<string> {
-  const digest = createHash('sha256');
-  for (const file of globSync(pattern, { cwd: ROOT }).sort()) {
+/** A digest of files of the project and of the version of Node, in a few characters. @param patterns as `glob` takes them */
+export async function digestOf(patterns: readonly string[]): Promise<string> {
+  const digest = createHash('sha256').update(process.version);
+  for (const file of globSync(patterns, { cwd: ROOT }).sort()) {
     digest.update(`${file}\0`).update(await readFile(join(ROOT, file)));
   }
   return digest.digest('hex').slice(0, 10);

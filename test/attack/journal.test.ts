@@ -44,6 +44,14 @@ describe('the journal of the sweeps', () => {
     expect(new Journal(folder, 'another', new Map()).figures('kills/first/auto/')).toBeNull();
   });
 
+  it('counts nothing that other attacks found', () => {
+    new Journal(folder, 'e', new Map()).record('kills/first/auto/1', HELD);
+    const another = new Journal(folder, 'another', new Map());
+    expect(another.result('kills/first/auto/1')).toBeUndefined();
+    another.keepNames('kills/first/auto/', ['1']);
+    expect(another.figures('kills/first/auto/')).toMatchObject({ exist: 1, tried: 0 });
+  });
+
   it('names the scenarios that were tried whole, here or elsewhere', () => {
     const elsewhere = new Map([['kills/move/auto/', { points: 9, reached: 8 }]]);
     const journal = new Journal(folder, 'e', elsewhere);

@@ -15,6 +15,7 @@ import type { WholeScenarios } from './whole.ts';
 /** The result of a point, a line of JSON in a journal. */
 interface Result extends Attacked {
   readonly id: string;
+  readonly edition: string;
   readonly atMs: number;
 }
 
@@ -32,13 +33,13 @@ export interface Figures {
  */
 export class Journal {
   readonly folder: string;
-  /** Lists of points are of these scenarios. */
+  /** Lists of points and their results are of this. */
   readonly #edition: string;
   readonly #results = new Map<string, Result>();
   readonly #whole: WholeScenarios;
 
   /**
-   * @param edition differs when points may have changed: lists are made anew then, results stay
+   * @param edition tells the attacks from those of other versions: what these found counts no more
    * @param whole what was tried elsewhere
    */
   constructor(folder: string, edition: string, whole: WholeScenarios) {
@@ -59,6 +60,7 @@ export class Journal {
   }
 
   #take(result: Result): void {
+    if (result.edition !== this.#edition) return;
     if ((this.#results.get(result.id)?.atMs ?? 0) <= result.atMs) this.#results.set(result.id, result);
   }
 
@@ -67,7 +69,7 @@ export class Journal {
   }
 
   record(id: string, attacked: Attacked): void {
-    const result: Result = { id, atMs: Date.now(), ...attacked };
+    const result: Result = { id, edition: this.#edition, atMs: Date.now(), ...attacked };
     appendFileSync(join(this.folder, `results/${process.pid}.jsonl`), `${JSON.stringify(result)}\n`);
     this.#take(result);
   }

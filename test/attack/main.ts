@@ -30,9 +30,11 @@ const { values: options } = parseArgs({
   },
 });
 
-/** What scenarios and their points come from. */
-const POINT_SOURCES =
-  'test/{attack/{scenarios,large-files,prepare,copies,points,full,power}.ts,support/{strace,gate,orders,node-server,fork-server,lasting-server,fake-service}.ts}';
+/** What finds points, tries them and judges what became of them. */
+const ATTACK_SOURCES = [
+  'test/attack/{build,copies,full,invariants,large-files,mounts,points,power,prepare,program,scenarios,sweeps,trees}.ts',
+  'test/support/{fake-service,gate,lasting-server,fork-server,launcher,node-server,orders,strace,sweep}.ts',
+];
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;
 /** Names the scenarios that were tried whole, so that a sweep goes on on another machine. */
@@ -61,7 +63,7 @@ const isOver = (): boolean => isStopped || Date.now() >= deadlineMs;
 if (options.point !== undefined) process.exitCode = await tryOne(options.point);
 else {
   const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
-  const edition = await digestOf(POINT_SOURCES);
+  const edition = await digestOf(ATTACK_SOURCES);
   const version = `${build.digest}-${edition}`;
   const journal = new Journal(folder, edition, readWhole(WHOLE, version));
   if (!options.figures && !options.keep) await inHall(tryAll(journal));

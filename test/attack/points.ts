@@ -99,7 +99,7 @@ async function strike(prepared: Prepared, injection: Injection, root: string): P
   return { isReached: false, violations: [] };
 }
 
-/** @returns null where another call was struck instead */
+/** @returns null where another call was struck instead, and all held */
 async function strikeOnce(prepared: Prepared, injection: Injection, root: string): Promise<Attacked | null> {
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
@@ -110,12 +110,12 @@ async function strikeOnce(prepared: Prepared, injection: Injection, root: string
   try {
     const trace = join(root, `trace-${injection.call}`);
     const { ended, isReached, isStray } = await prepared.runInjected(place, injection, trace);
-    if (isStray) return null;
     if (!isReached || injection.fault !== 'KILL')
       violations.push(...(await endingFaults(prepared, place, ended)));
     violations.push(...(await momentFaults(prepared, place)), ...(await recoveryFaults(prepared, place)));
     if (violations.length > 0) violations.push(`it said: ${ended.stderr.trim()}`);
-    return { isReached, violations: [...violations, ...(await reader.stop())] };
+    violations.push(...(await reader.stop()));
+    return isStray && violations.length === 0 ? null : { isReached, violations };
   } finally {
     await reader.stop();
   }
@@ -130,14 +130,21 @@ export async function momentFaults({ expectation }: Prepared, { directory }: Pla
   ];
 }
 
+/** What does not end with a run. */
+function openFaults({ isHung, openFiles }: RunEnded): string[] {
+  if (isHung) return ['it hangs'];
+  return openFiles.length > 0 ? [`it leaves open: ${openFiles.join(', ')}`] : [];
+}
+
 /** What is wrong with how a run ended whose calls failed: codes as documented, and a reason. */
 export async function endingFaults(
   { promised }: Prepared,
   place: Place,
-  { exitCode, signal, stderr, isHung, openFiles }: RunEnded,
+  ended: RunEnded,
 ): Promise<string[]> {
-  if (isHung) return ['it hangs'];
-  if (openFiles.length > 0) return [`it leaves open: ${openFiles.join(', ')}`];
+  const { exitCode, signal, stderr } = ended;
+  const left = openFaults(ended);
+  if (left.length > 0) return left;
   if (exitCode === 0) {
     const faults: string[] = [];
     for (const [target, tree] of promised) {
@@ -161,16 +168,24 @@ export async function recoveryFaults(prepared: Prepared, place: Place): Promise<
     ? []
     : [`the next run ends with ${ended.exitCode ?? String(ended.signal)}: ${ended.stderr}`];
   const reset = /damaged|defect/.test(ended.stderr) ? [`the next run says: ${ended.stderr}`] : [];
-  return [...other, ...exit, ...reset, ...faults.map((fault) => `after the next run: ${fault}`)];
+  return [
+    ...other,
+    ...exit,
+    ...reset,
+    ...openFaults(ended).map((fault) => `the next run: ${fault}`),
+    ...faults.map((fault) => `after the next run: ${fault}`),
+  ];
 }
 
 /** What is wrong with a run of the other instance that shares the directory, which completes or takes back what the attacked one left. */
 async function otherFaults(prepared: Prepared, place: Place): Promise<string[]> {
   if (prepared.runOther === null) return [];
-  const { exitCode, signal, stderr } = await prepared.runOther(place);
+  const ended = await prepared.runOther(place);
+  const { exitCode, signal, stderr } = ended;
   const faults = [...(await momentFaults(prepared, place)), ...(await stagesLeft(place.directory))];
   return [
     ...(exitCode === 0 ? [] : [`the other instance ends with ${exitCode ?? String(signal)}: ${stderr}`]),
+    ...openFaults(ended).map((fault) => `the other instance: ${fault}`),
     ...faults.map((fault) => `after the other instance: ${fault}`),
   ];
 }

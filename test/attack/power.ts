@@ -29,7 +29,7 @@ async function cutOff(
       ? { ended: await prepared.run(place), isReached: true }
       : await prepared.runInjected(place, ending, trace);
   mounted.cutPower(cut);
-  const violations: string[] = [];
+  const violations = ended.isHung ? ['it hangs'] : [];
   for (const [target, tree] of prepared.expected) {
     const isReported = ended.exitCode === 0 || ended.stderr.includes(`✓ ${target}: published`);
     const found = await readTree(join(place.directory, 'mirror', target));

@@ -220,6 +220,7 @@ async function watch(
   await restore(place);
   const trace = join(root, 'trace');
   const { ended, traced } = await traceCalls(attacked, program(place), CALLS, place.directory, trace);
+  if (traced.length === 0) throw new Error('the trace of the run is empty');
   const ending = ended.exitCode === 0 ? [] : [`exit code ${ended.exitCode}: ${ended.stderr}`];
   if (runOther !== null) expectOk(await runOther(place), 'running the other instance');
   const flaws = [...ending, ...(await endFaults(place))];

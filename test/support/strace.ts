@@ -75,7 +75,9 @@ export async function runInjected(
       : null;
   });
   const text = await takeTrace(traceFile);
-  if (fault === 'KILL') return { ended, isReached: ended.signal === 'SIGKILL', isStray: false };
+  // A run that hangs is killed, too.
+  if (fault === 'KILL')
+    return { ended, isReached: ended.signal === 'SIGKILL' && !ended.isHung, isStray: false };
   const struck = text.split('\n').find((line) => line.includes('INJECTED'));
   const isReached = struck?.includes(path) === true;
   return { ended, isReached, isStray: struck !== undefined && !isReached };
@@ -140,18 +142,20 @@ async function runTraced(
 ): Promise<RunEnded> {
   let tracer: ChildProcess | null = null;
   let tracerClosed: Promise<unknown> = Promise.resolve();
-  const ended = await launcher.run(program, async (here) => {
-    const options = await optionsFor(here);
-    if (options === null) return;
-    const started = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
-    tracer = started;
-    tracerClosed = once(started, 'close');
-    await attached(started.stderr);
-  });
-  // A process that outlives the run keeps its tracer.
-  (tracer as ChildProcess | null)?.kill('SIGINT');
-  await tracerClosed;
-  return ended;
+  try {
+    return await launcher.run(program, async (here) => {
+      const options = await optionsFor(here);
+      if (options === null) return;
+      const started = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
+      tracer = started;
+      tracerClosed = once(started, 'close');
+      await attached(started.stderr);
+    });
+  } finally {
+    // A process that outlives the run keeps its tracer.
+    (tracer as ChildProcess | null)?.kill('SIGINT');
+    await tracerClosed;
+  }
 }
 
 async function poolOf(pid: number): Promise<number> {
