@@ -137,11 +137,7 @@ function openFaults({ isHung, openFiles }: RunEnded): string[] {
 }
 
 /** What is wrong with how a run ended whose calls failed: codes as documented, and a reason. */
-export async function endingFaults(
-  { promised }: Prepared,
-  place: Place,
-  ended: RunEnded,
-): Promise<string[]> {
+export async function endingFaults({ promised }: Prepared, place: Place, ended: RunEnded): Promise<string[]> {
   const { exitCode, signal, stderr } = ended;
   const left = openFaults(ended);
   if (left.length > 0) return left;
