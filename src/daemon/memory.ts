@@ -5,7 +5,7 @@ import { bindTrim } from '../lib/native/allocator.ts';
 
 /** Gives back what the passes have left over. */
 export interface MemoryRelease {
-  /** Work ended: once there was none for a while, memory is given back where that is worth its time. */
+  /** Work ended: memory is given back a while later, unless there is work again just then. */
   readonly atRest: () => void;
   readonly close: () => void;
 }
@@ -38,6 +38,7 @@ export function createMemoryRelease(isWorking: () => boolean, letGo: () => numbe
   let usedBytes = 0;
   let garbageBytes = 0;
   const release = (): void => {
+    timer = undefined;
     if (isWorking()) return;
     garbageBytes += letGo();
     if (isWorthReleasing(process.memoryUsage().heapTotal + garbageBytes, usedBytes)) {
@@ -50,8 +51,8 @@ export function createMemoryRelease(isWorking: () => boolean, letGo: () => numbe
   };
   return {
     atRest: () => {
-      clearTimeout(timer);
-      timer = setTimeout(release, REST_MS).unref();
+      // Not put off by later work: a daemon that has some every few seconds would never give anything back.
+      timer ??= setTimeout(release, REST_MS).unref();
     },
     close: () => clearTimeout(timer),
   };

@@ -43,6 +43,17 @@ describe('createMemoryRelease', () => {
     expect(process.memoryUsage().heapTotal).toBeLessThan(before - 32 * MB);
   });
 
+  it('gives it back where work ends again and again', () => {
+    const released = vi.fn(() => 0);
+    const memory = createMemoryRelease(() => false, released);
+    for (let seconds = 0; seconds < 30; seconds += 5) {
+      memory.atRest();
+      vi.advanceTimersByTime(5_000);
+    }
+    expect(released).toHaveBeenCalledTimes(2);
+    memory.close();
+  });
+
   it('leaves it while something is, and after the end', () => {
     let isWorking = true;
     const memory = createMemoryRelease(
