@@ -9,7 +9,7 @@ import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
-import { type TreeWatch, watchTrees } from './watch-trees.ts';
+import { watchTrees } from './watch-trees.ts';
 
 /** The watch on what others do to the published trees. */
 export interface DriftWatch {
@@ -89,25 +89,10 @@ function startWatching(
     hasFailed = true;
     onUnseen(error);
   };
-  const start = async (): Promise<TreeWatch | null> => {
-    try {
-      const folders = [mirror, trees].map((path) => relative(root, path));
-      return await watchTrees(root, folders, onHint, onUnwatched);
-    } catch (error) {
-      onUnwatched(error);
-      return null;
-    } finally {
-      isReady = true;
-    }
-  };
-  const watching = start();
-  return {
-    isComplete: () => isReady && !hasFailed,
-    close: async () => {
-      const watch = await watching;
-      await watch?.close();
-    },
-  };
+  const folders = [mirror, trees].map((path) => relative(root, path));
+  const watch = watchTrees(root, folders, onHint, onUnwatched);
+  void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
+  return { isComplete: () => isReady && !hasFailed, close: watch.close };
 }
 
 /** Reports drift, notes it for `status`, and requests its repair if that is wanted. */

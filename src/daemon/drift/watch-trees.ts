@@ -6,6 +6,8 @@ import { WatchedFolders } from './watched-folders.ts';
 
 /** A watch on published trees. */
 export interface TreeWatch {
+  /** Resolves when everything that is there is watched, or cannot be, and when the watch is closed. */
+  readonly ready: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -20,14 +22,13 @@ export interface TreeWatch {
  * @param onHint receives paths below the directory, with slashes
  * @param onError called once when some folder cannot be watched, and once when the system has no watches left: then all are
  *   given back, and no further hint comes
- * @returns when everything that is there is watched, or cannot be
  */
-export async function watchTrees(
+export function watchTrees(
   directory: string,
   folders: readonly string[],
   onHint: (path: string) => void,
   onError: (error: MirrorError) => void,
-): Promise<TreeWatch> {
+): TreeWatch {
   let hasFailed = false;
   const watched = new WatchedFolders(
     directory,
@@ -40,8 +41,7 @@ export async function watchTrees(
       if (failure.isOver) watched.leave();
     },
   );
-  await watched.begin();
-  return watched;
+  return { ready: watched.begin(), close: () => watched.close() };
 }
 
 const LIMITS: Readonly<Record<string, { readonly what: string; readonly setting: string }>> = {

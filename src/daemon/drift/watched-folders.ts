@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
-import { unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { isMissing, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 
 /** A folder that is watched. */
 interface Folder {
@@ -59,7 +59,10 @@ export class WatchedFolders {
   /** Waits until everything that is there is watched, or cannot be. */
   async begin(): Promise<void> {
     const root = this.#watch(this.#directory);
-    if (root === null) return;
+    if (root === null) {
+      this.#fail(new Error(`the folder ${this.#directory} is not there`));
+      return;
+    }
     this.#root = root;
     for (const name of this.#names) this.#places.set(join(root.path, name), { folder: root, name });
     this.#looks.wake();
@@ -115,8 +118,21 @@ export class WatchedFolders {
     if (folder === null) return;
     parent.children.set(name, folder);
     if (this.#isReady) this.#onChange(folder.path);
-    const entries = await unlessMissing(readdir(folder.path, { withFileTypes: true }));
-    for (const entry of entries ?? []) if (entry.isDirectory()) await this.#enter(folder, entry.name);
+    for (const child of await this.#foldersIn({ folder: parent, name }, folder.path))
+      await this.#enter(folder, child);
+  }
+
+  /** The folders in one that was just watched; none where it cannot be listed. */
+  async #foldersIn(place: Place, path: string): Promise<readonly string[]> {
+    try {
+      const entries = await readdir(path, { withFileTypes: true });
+      return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+    } catch (error) {
+      // The folder is gone, or what was in it, where the file system does not tell folders from files in its lists.
+      if (isMissing(error)) this.#places.set(path, place);
+      else this.#fail(error);
+      return [];
+    }
   }
 
   /** Watches a folder alone; null if it is not there any more, or cannot be watched. */

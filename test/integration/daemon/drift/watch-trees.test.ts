@@ -41,13 +41,14 @@ async function watched(): Promise<Watched> {
   await plant(join(root, 'Accounting/main'));
   const hints = new Set<string>();
   const errors: MirrorError[] = [];
-  const watch = await watchTrees(
+  const watch = watchTrees(
     directory,
     ['mirror'],
     (path) => hints.add(relative('mirror', path)),
     (error) => errors.push(error),
   );
   onTestFinished(() => watch.close());
+  await watch.ready;
   return {
     root,
     errors,
@@ -236,16 +237,49 @@ describe('the watch on published trees', () => {
     const root = await temporaryFolder();
     const hints: string[] = [];
     await mkdir(join(root, 'mirror'));
-    const watch = await watchTrees(
+    const watch = watchTrees(
       root,
       ['mirror'],
       (path) => hints.push(path),
       () => {},
     );
+    await watch.ready;
     await watch.close();
     await writeFile(join(root, 'mirror/late'), '');
     await pause(200);
     expect(hints).toStrictEqual([]);
+  });
+
+  it('is closed before everything is watched', async () => {
+    const root = await temporaryFolder();
+    for (let i = 0; i < 500; i += 1) await mkdir(join(root, `mirror/r${i}/main`), { recursive: true });
+    const errors: MirrorError[] = [];
+    const watch = watchTrees(
+      root,
+      ['mirror'],
+      () => {},
+      (error) => errors.push(error),
+    );
+    await watch.close();
+    await watch.ready;
+    expect(errors).toStrictEqual([]);
+  });
+
+  it('says that nothing is watched where the directory is gone', async () => {
+    const errors: MirrorError[] = [];
+    const watch = watchTrees(
+      join(await temporaryFolder(), 'gone'),
+      ['mirror'],
+      () => {},
+      (error) => errors.push(error),
+    );
+    await watch.ready;
+    expect(errors.map(({ message }) => message)).toStrictEqual([
+      expect.stringMatching(
+        /^Changes of some published trees are not watched: the folder .*gone is not there\.$/,
+      ),
+    ]);
+    await watch.close();
   });
 });
 
@@ -254,7 +288,8 @@ function watchWithin(limits: { watches: number; instances: number }, root: strin
   const script =
     `const { watchTrees } = await import(${JSON.stringify(WATCH_SOURCE)});` +
     `const errors = []; const hints = [];` +
-    `const watch = await watchTrees(${JSON.stringify(root)}, ['mirror'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `const watch = watchTrees(${JSON.stringify(root)}, ['mirror'], (path) => hints.push(path), ({ code, message, hint }) => errors.push({ code, message, hint }));` +
+    `await watch.ready;` +
     `(await import('node:fs')).writeFileSync(${JSON.stringify(join(root, 'mirror/probe'))}, '');` +
     `setTimeout(async () => { await watch.close(); console.log(JSON.stringify({ errors, hints })); }, 300);`;
   const { stdout } = spawnSync(
