@@ -53,7 +53,7 @@ it('draws other random names in each fork of a process that has drawn some', asy
   }
 });
 
-it('tells what a run has left open in a process that lasts, and takes off what it listens to', async () => {
+it('tells what a run has left open or going in a process that lasts, and takes off what it listens to', async () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'workbook-mirror-launcher-')));
   const main = join(folder, 'main.mjs');
   writeFileSync(
@@ -61,7 +61,8 @@ it('tells what a run has left open in a process that lasts, and takes off what i
     `import { openSync } from 'node:fs';
      if (process.listenerCount('uncaughtException') > 0) process.exitCode = 1;
      process.on('uncaughtException', () => {});
-     if (process.env.OPEN) openSync(process.env.OPEN, 'w');`,
+     if (process.env.OPEN) openSync(process.env.OPEN, 'w');
+     if (process.env.WAIT) setInterval(() => {}, 1000);`,
   );
   const programWith = (env: NodeJS.ProcessEnv): NodeProgram => ({ args: [main], env, timeoutMs: 30_000 });
   const launcher = await lastingNode(folder, noWarmUp);
@@ -69,6 +70,7 @@ it('tells what a run has left open in a process that lasts, and takes off what i
     const left = join(folder, 'left');
     expect(await launcher.run(programWith({ OPEN: left }))).toMatchObject({ exitCode: 0, openFiles: [left] });
     expect(await launcher.run(programWith({}))).toMatchObject({ exitCode: 0, openFiles: [] });
+    expect(await launcher.run(programWith({ WAIT: '1' }))).toMatchObject({ openFiles: ['Timeout'] });
   } finally {
     await launcher.close();
     rmSync(folder, { recursive: true });

@@ -86,10 +86,19 @@ async function endOfRequests(): Promise<void> {
   } while (turns < MOST_TURNS && process.getActiveResourcesInfo().some((name) => name.includes('Req')));
 }
 
+/** What keeps a process from its end, by kind; threads are kept for the next run. */
+function holdersNow(): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of process.getActiveResourcesInfo())
+    if (name !== 'MessagePort' && name !== 'Worker') counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
 type Ending = Pick<Extract<Told, { kind: 'ended' }>, 'exitCode' | 'openFiles'>;
 
 async function runOnce(order: Order): Promise<Ending> {
   const filesBefore = openFilesNow();
+  const holdersBefore = holdersNow();
   const before = listenersNow();
   const stderr = openSync(order.stderrFile, 'w');
   dup2(stderr, 2);
@@ -101,7 +110,8 @@ async function runOnce(order: Order): Promise<Ending> {
   const exitCode = Number(process.exitCode ?? 0);
   forgetRun(before);
   const openFiles = [...openFilesNow()].filter(([fd]) => Number(fd) > 2 && !filesBefore.has(fd));
-  return { exitCode, openFiles: openFiles.map(([, path]) => path) };
+  const holders = [...holdersNow()].filter(([name, count]) => count > (holdersBefore.get(name) ?? 0));
+  return { exitCode, openFiles: [...openFiles.map(([, path]) => path), ...holders.map(([name]) => name)] };
 }
 
 useOneThread();

@@ -19,7 +19,7 @@ export interface RunEnded {
   readonly signal: NodeJS.Signals | null;
   readonly stderr: string;
   readonly isHung: boolean;
-  /** What it left open, where its process goes on. */
+  /** What it left open or going, where its process goes on: files by their paths, all else by its kind. */
   readonly openFiles: readonly string[];
 }
 
