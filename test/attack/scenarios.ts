@@ -34,11 +34,14 @@ export interface Scenario {
   readonly room: { readonly blocks: number; readonly blockStep: number; readonly inodes: number };
 }
 
-/** The setting `publish`: `rename` is what file systems without exchange get. */
-const MODES = ['auto', 'exchange', 'rename', 'link'] as const;
+/** A value of the setting `publish`. */
+export type Mode = 'auto' | 'exchange' | 'rename' | 'link';
 
-/** One of {@link MODES}. */
-export type Mode = (typeof MODES)[number];
+/** What there is beside `auto`, which is `exchange` where more than one file of a target changes, and `rename` on file systems without. */
+const MODES: readonly Mode[] = ['exchange', 'rename', 'link'];
+
+/** Of scenarios in which a single file of a target changes. */
+const ALL_MODES: readonly Mode[] = ['auto', ...MODES];
 
 const QUIET: Omit<Scenario, 'name'> = {
   settings: {},
@@ -125,7 +128,7 @@ function fillWithCompany(service: FakeService): void {
 
 /** Changes of every kind. */
 export const MIXED: Scenario = { ...QUIET, name: 'mixed', change: changeMuch };
-const ONE_FILE: Scenario = { ...QUIET, name: 'one-file', change: changeOne };
+const ONE_FILE: Scenario = { ...QUIET, name: 'one-file', change: changeOne, modes: ALL_MODES };
 const FIRST: Scenario = { ...QUIET, name: 'first', startsEmpty: true };
 const RETIRE: Scenario = {
   ...QUIET,
@@ -172,7 +175,7 @@ function changeMany(service: FakeService): void {
 
 const MANY: Scenario = { ...QUIET, name: 'many', settings: { CONCURRENCY: '4' }, fill: fillMany };
 const MANY_FIRST: Scenario = { ...MANY, name: 'many-first', startsEmpty: true };
-const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany };
+const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany, modes: ALL_MODES };
 
 const SHARE = { index: 1, count: 2 };
 
@@ -197,6 +200,7 @@ const SHARES = { first: formatShard(SHARE), second: formatShard({ ...SHARE, inde
 const SHARED: Scenario = {
   ...QUIET,
   name: 'shared',
+  modes: ALL_MODES,
   fill: fillMany,
   change: (service) => {
     changeShare(service);
