@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { freshNode, type Launcher, type NodeProgram } from '../support/launcher.ts';
 import { forkedNode, lastingNode } from '../support/node-server.ts';
-import { hasStrace, runInjected, traceCalls } from '../support/strace.ts';
+import { canStrike, runInjected, traceCalls } from '../support/strace.ts';
 
 const PROGRAM = `
 import { mkdirSync, promises, writeSync } from 'node:fs';
@@ -103,7 +103,7 @@ it('gives a thread that a program has ended to the next run, in a process that l
   }
 });
 
-describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is started %s', (_name, make) => {
+describe.skipIf(!canStrike).each(Object.entries(LAUNCHERS))('a program that is started %s', (_name, make) => {
   let folder = '';
   let launcher: Launcher = freshNode;
   const programIn = (name: string): NodeProgram => {
@@ -145,6 +145,27 @@ describe.skipIf(!hasStrace).each(Object.entries(LAUNCHERS))('a program that is s
     };
     expect(await traced('traced')).toEqual(['pool/mkdir/1', 'thread-1/mkdir/1']);
     expect(await traced('again')).toEqual(await traced('once-more'));
+  });
+
+  it('counts no call by which threads wake each other', async () => {
+    const main = join(folder, 'writes.mjs');
+    writeFileSync(
+      main,
+      `import { open } from 'node:fs/promises';
+       const file = await open(process.env.FOLDER + '/file', 'w');
+       for (let part = 0; part < 10; part += 1) await file.write('12345678');
+       await file.close();`,
+    );
+    const { env, timeoutMs } = programIn('writes');
+    const { traced } = await traceCalls(
+      launcher,
+      { args: [main], env, timeoutMs },
+      ['write'],
+      folder,
+      trace(),
+    );
+    const writes = traced.filter(({ thread }) => thread === 'pool').map(({ ordinal }) => ordinal);
+    expect(writes).toEqual(Array.from({ length: 10 }, (_, index) => index + 1));
   });
 
   it('is struck at the one call that is meant, in whichever thread', async () => {

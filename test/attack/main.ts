@@ -33,7 +33,7 @@ const { values: options } = parseArgs({
 /** What finds points, tries them and judges what became of them. */
 const ATTACK_SOURCES = [
   'test/attack/{build,copies,full,invariants,large-files,mounts,points,power,prepare,program,scenarios,sweeps,trees}.ts',
-  'test/support/{fake-service,gate,lasting-server,fork-server,launcher,node-server,orders,strace,sweep}.ts',
+  'test/support/{fake-service,gate,lasting-server,fork-server,launcher,node-server,orders,strace,sweep,wake-ups}.{ts,c}',
 ];
 const ROOT = join(import.meta.dirname, '../..');
 const LANE = 0;

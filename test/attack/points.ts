@@ -110,7 +110,7 @@ async function strikeOnce(prepared: Prepared, injection: Injection, root: string
   try {
     const trace = join(root, `trace-${injection.call}`);
     const { ended, isReached, isStray } = await prepared.runInjected(place, injection, trace);
-    // Threads wake each other by calls that no disk makes fail, and which end the process if they do.
+    // What is struck instead may be a call that no disk makes fail, and which ends the process if it does.
     if (!isStray && (!isReached || injection.fault !== 'KILL'))
       violations.push(...(await endingFaults(prepared, place, ended)));
     violations.push(...(await momentFaults(prepared, place)), ...(await recoveryFaults(prepared, place)));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 
 import { freshNode } from '../support/launcher.ts';
-import { hasStrace } from '../support/strace.ts';
+import { canStrike } from '../support/strace.ts';
 import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
 import { canMount, mountLimited } from './mounts.ts';
 import { type Attacker, recoveryFaults } from './points.ts';
@@ -61,7 +61,7 @@ for (const each of SWEEPS) {
   });
 }
 
-describe.skipIf(!hasStrace || !canMount)('a file system that is mounted read-only', () => {
+describe.skipIf(!canStrike || !canMount)('a file system that is mounted read-only', () => {
   it('is refused by its name', async () => {
     const mounted = mountLimited();
     try {

@@ -1,4 +1,4 @@
-import { hasStrace } from '../support/strace.ts';
+import { canStrike } from '../support/strace.ts';
 import type { AttackPoint } from '../support/sweep.ts';
 import { filling } from './full.ts';
 import { canCutPower, canMount, JOURNALED, type JournaledKind } from './mounts.ts';
@@ -36,19 +36,19 @@ const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep 
   cells: CELLS.filter(({ scenario }) => POWER_SCENARIOS.has(scenario.name)),
   open: cuttingPower(kind),
   isDeadly: true,
-  isPossible: () => hasStrace && canCutPower(kind),
+  isPossible: () => canStrike && canCutPower(kind),
 }));
 
 /** All sweeps. */
 export const SWEEPS: readonly Sweep[] = [
-  { name: 'kills', cells: CELLS, open: striking(killsOf), isDeadly: true, isPossible: () => hasStrace },
-  { name: 'errors', cells: CELLS, open: striking(errorsOf), isDeadly: false, isPossible: () => hasStrace },
+  { name: 'kills', cells: CELLS, open: striking(killsOf), isDeadly: true, isPossible: () => canStrike },
+  { name: 'errors', cells: CELLS, open: striking(errorsOf), isDeadly: false, isPossible: () => canStrike },
   {
     name: 'full',
     cells: FROM_REST,
     open: filling,
     isDeadly: false,
-    isPossible: () => hasStrace && canMount,
+    isPossible: () => canStrike && canMount,
   },
   ...powerCuts,
 ];

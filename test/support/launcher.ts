@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 
 import type { AtGate } from './gate.ts';
+import { quietWakeUps } from './wake-ups.ts';
 
 /** A program for Node. */
 export interface NodeProgram {
@@ -40,7 +41,7 @@ export const freshNode: Launcher = {
   run: async (program, onGate) => {
     const loaded = onGate === undefined ? [] : ['--import', GATED];
     const child = spawn(process.execPath, [...loaded, ...program.args], {
-      env: { ...program.env, UV_THREADPOOL_SIZE: '1' },
+      env: { ...program.env, ...quietWakeUps, UV_THREADPOOL_SIZE: '1' },
       stdio: ['ignore', 'ignore', 'pipe', onGate === undefined ? 'ignore' : 'pipe'],
     });
     let stderr = '';

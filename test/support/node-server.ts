@@ -18,6 +18,7 @@ import {
   type RunEnded,
 } from './launcher.ts';
 import type { Order, Told } from './orders.ts';
+import { quietWakeUps } from './wake-ups.ts';
 
 /** Runs a program so that its code is there in later runs. */
 export type WarmUp = (run: (program: NodeProgram) => Promise<unknown>) => Promise<void>;
@@ -51,7 +52,10 @@ function startServer(
   const server = spawn(
     process.execPath,
     ['--single-threaded', '--no-flush-bytecode', join(import.meta.dirname, program)],
-    { env: { PATH: process.env['PATH'] }, stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe', 'pipe'] },
+    {
+      env: { PATH: process.env['PATH'], ...quietWakeUps },
+      stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe', 'pipe'],
+    },
   );
   const [gateChannel, orders, told] = server.stdio.slice(3) as Duplex[];
   if (gateChannel === undefined || orders === undefined || told === undefined)

@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 
 import { type AtGate, GATE_MARK } from './gate.ts';
 import type { Launcher, NodeProgram, RunEnded } from './launcher.ts';
+import { quietWakeUps } from './wake-ups.ts';
 
 /**
  * Which of the program's threads makes a call: `main` runs JavaScript and SQLite, `pool` is libuv's, which has the files,
@@ -31,17 +32,18 @@ export interface Injection {
   readonly fault: string;
 }
 
-/** Whether this machine lets programs be traced. */
-export const hasStrace =
+/** Whether this machine lets programs be traced, and their calls be told apart: that takes strace and a compiler for C. */
+export const canStrike =
+  quietWakeUps !== null &&
   spawnSync('strace', ['-qq', '-o', '/dev/null', '-e', 'inject=getuid:when=1:error=EPERM', 'true']).status ===
-  0;
+    0;
 
 /** A run that was meddled with. */
 export interface InjectedRun {
   readonly ended: RunEnded;
   /** Whether the call that was meant was struck. */
   readonly isReached: boolean;
-  /** Whether another call failed instead: threads also write to wake each other, how often varies. */
+  /** Whether another call failed instead: a run may make some more calls than another one. */
   readonly isStray: boolean;
 }
 
