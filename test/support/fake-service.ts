@@ -208,6 +208,7 @@ export class FakeService {
   /** Grows with every change; part of what the list says of a version. */
   sequence = 0;
   private readonly server: Server;
+  readonly #archives = new Archives();
 
   private constructor(knobs: Partial<FakeKnobs>) {
     this.knobs = { ...defaultKnobs(), ...knobs };
@@ -507,7 +508,7 @@ export class FakeService {
     if (tag !== null && this.knobs.conditional && headers['if-none-match'] === tag) {
       return { status: 304, headers: { etag: tag }, body: Buffer.alloc(0) };
     }
-    const reply = encoded(this.knobs, 'application/zip', await zipOf(files, this.knobs));
+    const reply = encoded(this.knobs, 'application/zip', await this.#archives.archiveOf(files, this.knobs));
     return tag === null ? reply : { ...reply, headers: { ...reply.headers, etag: tag } };
   }
 
@@ -791,6 +792,33 @@ function flipped(body: Buffer, at: number, mask: number): Buffer {
   const bytes = Buffer.from(body);
   bytes[at] = (bytes[at] ?? 0) ^ mask;
   return bytes;
+}
+
+/** Archives that were made last: those who ask again and again get what was made before. */
+class Archives {
+  readonly #made: { files: ReadonlyMap<string, Buffer>; knobs: string; archive: Promise<Buffer> }[] = [];
+
+  /** @param files their bytes are taken to be the same where the buffers are */
+  archiveOf(files: ReadonlyMap<string, Buffer>, all: ArchiveKnobs): Promise<Buffer> {
+    const { leadingFolder, compression, folderEntries, zip64, dataDescriptors } = all;
+    const knobs = JSON.stringify({ leadingFolder, compression, folderEntries, zip64, dataDescriptors });
+    const found = this.#made.find((made) => made.knobs === knobs && isSame(made.files, files));
+    if (found !== undefined) return found.archive;
+    const archive = zipOf(files, all);
+    this.#made.unshift({ files, knobs, archive });
+    this.#made.splice(MOST_ARCHIVES);
+    return archive;
+  }
+}
+
+const MOST_ARCHIVES = 16;
+
+function isSame(one: ReadonlyMap<string, Buffer>, other: ReadonlyMap<string, Buffer>): boolean {
+  const [left, right] = [[...one], [...other]];
+  return (
+    left.length === right.length &&
+    left.every(([path, bytes], index) => right[index]?.[0] === path && right[index][1] === bytes)
+  );
 }
 
 /** A zip archive as a service makes it. */

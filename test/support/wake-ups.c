@@ -4,32 +4,35 @@
  * that the numbers of all writes and reads after it would vary; and libuv ends the process where such a call fails.
  */
 #define _GNU_SOURCE
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What libuv asks for at once: the size of the counter, or as much as it reads from a pipe. */
-static int may_be_wake_up(size_t size) { return size == sizeof(uint64_t) || size == 1024; }
+/* By their descriptors. One that is given to a file later stays here: what is written to that file in just such a size is not struck. */
+static atomic_bool eventfds[65536];
 
-static int is_eventfd(int fd) {
-  char link[32], target[32];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, target, sizeof target);
-  static const char name[] = "anon_inode:[eventfd]";
-  return length == sizeof name - 1 && memcmp(target, name, sizeof name - 1) == 0;
+int eventfd(unsigned int count, int flags) {
+  int fd = syscall(SYS_eventfd2, count, flags);
+  if (fd >= 0 && fd < (int)sizeof eventfds) atomic_store(&eventfds[fd], 1);
+  return fd;
+}
+
+/* Libuv asks for the size of the counter, or for as much as it reads from a pipe. Asking the system would cost more than the call. */
+static int is_wake_up(int fd, size_t size) {
+  return (size == sizeof(uint64_t) || size == 1024) && fd >= 0 && fd < (int)sizeof eventfds && atomic_load(&eventfds[fd]);
 }
 
 ssize_t write(int fd, const void *from, size_t size) {
-  if (!may_be_wake_up(size) || !is_eventfd(fd)) return syscall(SYS_write, fd, from, size);
+  if (!is_wake_up(fd, size)) return syscall(SYS_write, fd, from, size);
   struct iovec part = {(void *)from, size};
   return syscall(SYS_pwritev2, fd, &part, 1, -1L, -1L, 0);
 }
 
 ssize_t read(int fd, void *into, size_t size) {
-  if (!may_be_wake_up(size) || !is_eventfd(fd)) return syscall(SYS_read, fd, into, size);
+  if (!is_wake_up(fd, size)) return syscall(SYS_read, fd, into, size);
   struct iovec part = {into, size};
   return syscall(SYS_preadv2, fd, &part, 1, -1L, -1L, 0);
 }
