@@ -8,6 +8,9 @@ const SETUP = [
   'support/poison-pieces.ts',
 ].map((file) => join(import.meta.dirname, file));
 
+/** A report for machines has the message of a failure alone: what was found must be in it. 0 shortens nothing. */
+const CHAI = { truncateThreshold: 0 };
+
 /** The attacks are bounded run by run; all of them together take hours. */
 const ATTACK_TIMEOUT_MS = 12 * 3_600_000;
 
@@ -15,6 +18,7 @@ export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
+    chaiConfig: CHAI,
     reporters: ['default', join(import.meta.dirname, 'support/skipped-reporter.ts')],
     projects: [
       { test: { name: 'unit', include: ['unit/**/*.test.ts'], setupFiles: SETUP } },
