@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it } from 'vitest';
 
+import { makeFolders } from '../../src/lib/disk/durable.ts';
 import { ChangingService, expectLatest, passes, startReader } from '../support/changing-service.ts';
 import { hasGluster, startVolume } from '../support/gluster.ts';
 import { run, start } from '../support/program.ts';
@@ -13,6 +14,18 @@ const TITLE = hasGluster
   : 'on two machines with a GlusterFS volume (skipped: needs root, namespaces, FUSE and glusterfs-server)';
 
 describe.skipIf(!hasGluster)(TITLE, () => {
+  it('has a folder made for both that make it at one moment', async () => {
+    const [one, other] = await startVolume();
+    // About one of 300 times both are told that it is there, and it is not.
+    const names = Array.from({ length: 3000 }, (_, index) => `team-${String(index).padStart(4, '0')}`);
+    for (let at = 0; at < names.length; at += 8) {
+      const some = names.slice(at, at + 8);
+      const paths = some.flatMap((name) => [join(one.folder, name), join(other.folder, name)]);
+      await Promise.all(paths.map(makeFolders));
+    }
+    for (const { folder } of [one, other]) expect((await readdir(folder)).sort()).toEqual(names);
+  });
+
   it('has readers on both see whole trees alone, while one publishes links', async () => {
     const [one, other] = await startVolume();
     const changing = await ChangingService.start();

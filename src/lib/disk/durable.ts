@@ -46,12 +46,13 @@ export async function ensureFolder(path: string): Promise<void> {
   for (const folder of await makeFolders(path)) await syncDirectory(dirname(folder));
 }
 
-/** So often a folder is made whose parent other processes make, and remove while it is empty. */
+/** So often a folder is made that other processes make as well, or whose parent they make, and remove while it is empty. */
 const MOST_TRIES = 5;
 
 /**
  * Makes a folder with its parents and gives those that are new; flushes nothing. Node's own recursive mkdir never returns where a parent
- * exists and still says that it does not, as `/proc` does.
+ * exists and still says that it does not, as `/proc` does. GlusterFS now and then tells all who make a folder at one moment that it is
+ * there, and has none: once more makes it.
  */
 export async function makeFolders(path: string): Promise<string[]> {
   const made: string[] = [];
@@ -62,9 +63,13 @@ export async function makeFolders(path: string): Promise<string[]> {
     } catch (error) {
       const code = systemCode(error);
       const parent = dirname(path);
-      if (code === 'EEXIST' && (await unlessMissing(stat(path)))?.isDirectory() === true) return made;
-      if (code !== 'ENOENT' || parent === path || tries === MOST_TRIES) throw error;
-      if ((await unlessMissing(stat(parent))) === null) made.push(...(await makeFolders(parent)));
+      const found = code === 'EEXIST' ? await unlessMissing(stat(path)) : null;
+      if (found?.isDirectory() === true) return made;
+      const isGone = code === 'EEXIST' && found === null;
+      const lacksParent = code === 'ENOENT' && parent !== path;
+      if (!(isGone || lacksParent) || tries === MOST_TRIES) throw error;
+      if (lacksParent && (await unlessMissing(stat(parent))) === null)
+        made.push(...(await makeFolders(parent)));
     }
   }
 }
