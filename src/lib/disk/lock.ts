@@ -57,7 +57,7 @@ export async function lockDirectory(lockFile: string, native: NativeCalls): Prom
         if (found !== text) throw taken(lockFile, found ?? '');
       }),
     fd: handle.fd,
-    release: () => handle.close(),
+    release: () => closeLock(handle),
   };
 }
 
@@ -99,7 +99,12 @@ export async function lockDirectoryShared(
     await handle.close();
     throw error;
   }
-  return () => handle.close();
+  return () => closeLock(handle);
+}
+
+/** Gives a lock back; also where the file server is away, which does not know the file any more then. */
+async function closeLock(handle: FileHandle): Promise<void> {
+  await handle.close().catch(() => {});
 }
 
 function replaced(lockFile: string, isThere: boolean): MirrorError {

@@ -27,11 +27,16 @@ export function readNow(path: string): Buffer {
   try {
     return readFileSync(fd);
   } finally {
-    try {
-      closeSync(fd);
-    } catch {
-      // As above.
-    }
+    closeAnyway(fd);
+  }
+}
+
+/** Closes a file that was read or locked, whatever that says: it is closed then, and its locks are gone (close(2)). */
+export function closeAnyway(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // A file server that was away does not know it any more.
   }
 }
 

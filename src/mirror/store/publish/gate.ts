@@ -1,6 +1,7 @@
-import { closeSync, constants, openSync } from 'node:fs';
+import { constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError, onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { lastLease, LeasedError } from '../leases/lease.ts';
@@ -71,7 +72,7 @@ export function createGate(
         await refuseLeased();
         return await step();
       } finally {
-        closeSync(fd);
+        closeAnyway(fd);
       }
     },
   };

@@ -1,7 +1,8 @@
-import { closeSync, constants, openSync } from 'node:fs';
+import { constants, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLock, isLocked, lockDirectory, lockDirectoryShared } from '../../../lib/disk/lock.ts';
+import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError, onDisk, systemCode } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -57,7 +58,7 @@ function isShared(lockFile: string, native: NativeCalls): boolean {
   try {
     return native.tryLockShared(fd);
   } finally {
-    closeSync(fd);
+    closeAnyway(fd);
   }
 }
 
@@ -103,7 +104,7 @@ export async function withCommonLock<T>(
       );
     return await work();
   } finally {
-    closeSync(fd);
+    closeAnyway(fd);
   }
 }
 
@@ -125,7 +126,7 @@ export async function inPlaceOf<T>(
       ? { done: await work() }
       : null;
   } finally {
-    closeSync(fd);
+    closeAnyway(fd);
   }
 }
 

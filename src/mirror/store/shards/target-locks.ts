@@ -1,6 +1,6 @@
-import { closeSync } from 'node:fs';
 import { hash } from 'node:crypto';
 
+import { closeAnyway } from '../../../lib/disk/read.ts';
 import { diskError } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
@@ -25,7 +25,7 @@ export interface TargetLocks {
    * @throws MirrorError `disk.*`, and {@link TargetBusyError}
    */
   readonly take: (names: readonly string[]) => () => void;
-  /** Gives back the locks of what was at no end when they were to be given back, and is now. */
+  /** Gives back the locks of what was at no end when they were to be given back, and is now; and those that could not be given back. */
   readonly settle: () => void;
   /** Gives all back. */
   readonly close: () => void;
@@ -50,11 +50,21 @@ export function createTargetLocks(
   /** How often this process has each. */
   const held = new Map<number, number>();
   let kept: readonly { readonly names: readonly string[]; readonly offsets: readonly number[] }[] = [];
+  /** Those that could not be given back, as where the file server is away: what was done under them is done. */
+  const stuck = new Set<number>();
+  const unlock = (offset: number): void => {
+    try {
+      native.unlockByte(fd, offset);
+      stuck.delete(offset);
+    } catch {
+      stuck.add(offset);
+    }
+  };
   const giveBack = (offsets: readonly number[]): void => {
     for (const offset of offsets) {
       const holders = (held.get(offset) ?? 0) - 1;
       if (holders > 0) held.set(offset, holders);
-      else if (held.delete(offset)) native.unlockByte(fd, offset);
+      else if (held.delete(offset)) unlock(offset);
     }
   };
   return {
@@ -64,6 +74,7 @@ export function createTargetLocks(
         for (const [offset, name] of offsetsOf(names)) {
           // Also where it is had already: a file server that does not hear of a machine for a while gives its locks to others.
           if (!tryLock(native, fd, offset)) throw new TargetBusyError(name);
+          stuck.delete(offset);
           held.set(offset, (held.get(offset) ?? 0) + 1);
           taken.push(offset);
         }
@@ -83,8 +94,9 @@ export function createTargetLocks(
       const finished = kept.filter(({ names }) => !names.some(isUnfinished));
       kept = kept.filter((each) => !finished.includes(each));
       for (const { offsets } of finished) giveBack(offsets);
+      for (const offset of stuck) unlock(offset);
     },
-    close: () => closeSync(fd),
+    close: () => closeAnyway(fd),
   };
 }
 
