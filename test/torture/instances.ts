@@ -140,7 +140,8 @@ export class Instance {
         startedAtMs: this.passStartedAtMs,
         isIdle: ['pulled', 'failed', 'held', 'pulling'].every((count) => line[count] === 0),
       };
-    if ((line.level === 'error' || line.level === 'fatal') && !isExcused && !this.isTaken(line))
+    const isError = line.level === 'error' || line.level === 'fatal';
+    if (isError && (isDefect(line) || (!isExcused && !this.isTaken(line))))
       this.surroundings.violate(`an error: ${text}`);
   }
 
@@ -156,4 +157,9 @@ export class Instance {
   private violate(what: string): void {
     this.surroundings.violate(`${what}: ${this.said}`);
   }
+}
+
+/** Whether a line tells of a defect, for which nothing is an excuse. */
+function isDefect({ code }: LogLine): boolean {
+  return code === 'internal.defect';
 }
