@@ -29,6 +29,14 @@ export function diskError(error: unknown, doing: string): unknown {
   });
 }
 
+/**
+ * As {@link diskError} for a system call that failed where nobody said what it was for; other errors are given back as they are. A disk
+ * may fail any call on it, as one does whose server is away: that is no defect of this program.
+ */
+export function callError(error: unknown, doing: string): unknown {
+  return error instanceof Error && 'syscall' in error ? diskError(error, doing) : error;
+}
+
 /** Runs a file operation; what fails in it is thrown as an error of ours. */
 export async function onDisk<T>(doing: string, operation: () => Promise<T>): Promise<T> {
   try {

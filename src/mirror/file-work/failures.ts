@@ -1,4 +1,4 @@
-import { diskError } from '../../lib/errors/disk-errors.ts';
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 
 /** An entry of an archive is not what its directory says. */
@@ -39,8 +39,7 @@ export function toWire(error: unknown, doing: string): WireFailure {
   if (error instanceof StoppedError) return { kind: 'stopped' };
   if (error instanceof DamagedEntryError) return { kind: 'damaged', index: error.index, fault: error.fault };
   if (error instanceof DoingError) return toWire(error.cause, error.doing);
-  const isOfSystem = error instanceof Error && 'syscall' in error;
-  const { code, message, hint } = toMirrorError(isOfSystem ? diskError(error, doing) : error);
+  const { code, message, hint } = toMirrorError(callError(error, doing));
   return {
     kind: 'failed',
     code,

@@ -1,3 +1,4 @@
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
@@ -157,7 +158,7 @@ export function failed(
   action: Action,
   error: unknown,
 ): EndedResult {
-  const mirrorError = toMirrorError(error);
+  const mirrorError = toMirrorError(callError(error, `mirroring ${action.path}`));
   if (work.signal.aborted)
     throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: error });
   if (ENDS_PASS.has(mirrorError.code)) throw mirrorError;

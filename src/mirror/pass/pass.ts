@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
@@ -68,7 +69,8 @@ export async function runPass(
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection });
     context.emit({ name: 'pass.finished', ...summary });
     return { results, summary, exitCode: exitCodeOfPass(results, selection) };
-  } catch (error) {
+  } catch (thrown) {
+    const error = callError(thrown, 'making a pass');
     await reportFailure(context, error, trigger, startedAtMs, signal);
     throw error;
   }

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+
+import { startPair } from '../../../support/mirror-harness.ts';
+
+/** What a call gives on a file system whose server is away. */
+function away(): Promise<never> {
+  const message = "ENOTCONN: socket is not connected, lstat 'somewhere'";
+  return Promise.reject(
+    Object.assign(new Error(message), { code: 'ENOTCONN', errno: -107, syscall: 'lstat' }),
+  );
+}
+
+it('counts a call that failed in a pull as a failed disk, which is tried again soon', async () => {
+  const { service, mirror } = await startPair();
+  service.addRepository('team/book', { 'a.txt': 'a' });
+  const { store } = mirror.context;
+  const parts = { store: { ...store, stage: away } };
+  expect(Object.values(await mirror.results({ parts }))).toMatchObject([
+    { outcome: 'failed', code: 'disk.failed', errorAction: 'retry' },
+  ]);
+  expect(Object.values(await mirror.results())).toMatchObject([{ outcome: 'pulled' }]);
+});
+
+it('counts a call that failed beside the pulls as a failed disk, which ends the pass and not the daemon', async () => {
+  const { mirror } = await startPair();
+  const { store } = mirror.context;
+  const { code, action } = await mirror.failure({ parts: { store: { ...store, recover: away } } });
+  expect({ code, action }).toEqual({ code: 'disk.failed', action: 'retry' });
+  expect(mirror.eventsOf('pass.failed')).toMatchObject([{ code: 'disk.failed' }]);
+  expect((await mirror.pass()).exitCode).toBe(0);
+});
