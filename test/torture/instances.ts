@@ -112,15 +112,20 @@ export class Instance {
     this.child.kill('SIGTERM');
     await this.ended;
     const { exitCode, signalCode } = this.child;
-    // It may still have waited for the lock of one that was killed, which a file server under load frees late.
-    const isRight =
-      exitCode === 0 || exitCode === EXIT_CODES.locked || (!this.hasStarted && signalCode === 'SIGTERM');
+    const isRight = exitCode === 0 || this.foundLocked || (!this.hasStarted && signalCode === 'SIGTERM');
     if (!isRight) this.violate(`ended with ${exitCode ?? signalCode} when it was told to`);
   }
 
   private async watch(): Promise<void> {
     await once(this.child, 'close');
-    if (!this.mayEnd) this.violate(`ended by itself with ${this.child.exitCode}`);
+    const isDefective = this.child.exitCode === EXIT_CODES.defect;
+    if (isDefective || (!this.mayEnd && !this.foundLocked))
+      this.violate(`ended by itself with ${this.child.exitCode}`);
+  }
+
+  /** Whether it waited too long for the lock of one that was killed, which a file server under load frees late. */
+  private get foundLocked(): boolean {
+    return this.child.exitCode === EXIT_CODES.locked;
   }
 
   private take(text: string): void {
