@@ -69,7 +69,6 @@ const rememberedTreeSchema = z
   .default(null)
   .catch(null);
 
-/** A record as it is kept; anything else counts as none. Compiled, as there are many. */
 /** See `ShareReport`. */
 export const shareReportSchema = z.object({
   index: z.int().min(1),
@@ -84,6 +83,7 @@ export const shareReportSchema = z.object({
   oldestVerifiedAtMs: z.number().nullable(),
 });
 
+/** A record as it is kept; anything else counts as none. Compiled, as there are many. */
 export const recordSchema = z.compile(
   z.object({
     target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
