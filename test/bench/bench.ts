@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { access, mkdir, mkdtemp, readdir, rm, statfs, truncate } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
+import { UsageError } from '../support/command-line.ts';
 import type { DataSetSpec } from './data-set.ts';
 import type { Options } from './options.ts';
 import { endMeasured } from './measure.ts';
 import { type BenchService, startService } from './service.ts';
-import { UsageError } from './options.ts';
 import { writeTree } from './tree.ts';
 
 /** What all scenarios work with. */

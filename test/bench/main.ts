@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 
+import { UsageError } from '../support/command-line.ts';
 import { openBench } from './bench.ts';
 import { describeMachine } from './machine.ts';
 import { ContenderError } from './measure.ts';
-import { type Options, readOptions, USAGE, UsageError } from './options.ts';
+import { type Options, readOptions, USAGE } from './options.ts';
 import type { Scenario } from './scenario.ts';
 import { broken } from './scenarios/broken.ts';
 import { change } from './scenarios/change.ts';

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { readFlags, UsageError } from '../support/command-line.ts';
 
 /** What the command line asks for. */
 export interface Options {
@@ -17,9 +17,6 @@ export interface Options {
   readonly jsonFile: string | null;
   readonly isMarkdown: boolean;
 }
-
-/** The command line is wrong. */
-export class UsageError extends Error {}
 
 export const USAGE = `Usage: npm run bench -- [options]
 
@@ -55,7 +52,7 @@ const QUICK_RUNS = 2;
  * @throws UsageError when it is wrong
  */
 export function readOptions(args: readonly string[], known: readonly string[]): Options | null {
-  const { values } = parsed(args);
+  const values = readFlags(args, OPTIONS);
   if (values.help) return null;
   const only = values.only?.split(',').filter((name) => name !== '') ?? [];
   const unknown = only.find((name) => !known.includes(name));
@@ -74,12 +71,4 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     jsonFile: values.json ?? null,
     isMarkdown: values.markdown,
   };
-}
-
-function parsed(args: readonly string[]): ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>> {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }

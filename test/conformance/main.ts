@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 
 import { printable } from '../../src/lib/text/humanize.ts';
 import { scrub } from '../../src/lib/text/scrub.ts';
+import { readFlags, UsageError } from '../support/command-line.ts';
 import { Subject, type SubjectOptions } from './subject.ts';
 import { type Result, tryAll } from './suite.ts';
 
@@ -26,8 +26,6 @@ const USAGE = `Usage: npm run conformance -- --base-url URL --api-key-file FILE 
   --json                  the results as JSON
 
 It sends keys that are made up, to see them refused: not for an installation that locks people out for that.`;
-
-class UsageError extends Error {}
 
 function numberOf(flag: string, text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
@@ -79,7 +77,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type Values = ReturnType<typeof readFlags<typeof OPTIONS>>;
 
 async function optionsOf(values: Values): Promise<SubjectOptions> {
   const baseUrl = baseUrlOf(values['base-url']);
@@ -123,7 +121,7 @@ function summary(results: readonly Result[]): string {
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  const values = readFlags(args, OPTIONS);
   if (values.help === true) {
     process.stdout.write(`${USAGE}\n`);
     return 0;
@@ -162,8 +160,7 @@ async function main(args: readonly string[]): Promise<number> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const isUsage = error instanceof UsageError || (error instanceof Error && 'code' in error);
-  if (!isUsage) throw error;
-  process.stderr.write(`conformance: ${error instanceof Error ? error.message : ''}\n\n${USAGE}\n`);
+  if (!(error instanceof UsageError)) throw error;
+  process.stderr.write(`conformance: ${error.message}\n\n${USAGE}\n`);
   process.exitCode = 2;
 }
