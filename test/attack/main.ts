@@ -1,14 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
+import { UsageError } from '../support/command-line.ts';
 import { FakeService } from '../support/fake-service.ts';
 import type { Launcher } from '../support/launcher.ts';
 import { forkedNode, lastingNode, type WarmUp } from '../support/node-server.ts';
 import { attempt, say, shuffled } from '../support/sweep.ts';
 import { compileOnce, digestOf } from './build.ts';
 import { Journal } from './journal.ts';
+import { type Options, readOptions, USAGE } from './options.ts';
 import type { Attacker } from './points.ts';
 import { type Bench, prepare, type Prepared } from './prepare.ts';
 import { placeAt, syncIn } from './program.ts';
@@ -16,19 +17,7 @@ import { type Cell, MIXED as WARM_UP } from './scenarios.ts';
 import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
 import { readWhole, writeWhole } from './whole.ts';
 
-/** Tries every point of every sweep once, in pieces: test/attack/README.md. */
-const { values: options } = parseArgs({
-  options: {
-    minutes: { type: 'string' },
-    only: { type: 'string', multiple: true },
-    with: { type: 'string', default: '' },
-    point: { type: 'string' },
-    again: { type: 'boolean', default: false },
-    figures: { type: 'boolean', default: false },
-    journal: { type: 'string' },
-    keep: { type: 'boolean', default: false },
-  },
-});
+/** Tries every point of every sweep once, in pieces: test/attack/README.md. Exit codes: 0 nothing is violated, 1 something is, 2 usage. */
 
 /** What finds points, tries them and judges what became of them. */
 const ATTACK_SOURCES = [
@@ -51,25 +40,43 @@ const ALL_UNITS = SWEEPS.flatMap((sweep) =>
   sweep.cells.map((cell): Unit => ({ sweep, cell, begin: beginOf(sweep, cell) })),
 );
 
-const only = options.only ?? [''];
-const units = only.flatMap((prefix) => ALL_UNITS.filter(({ begin }) => begin.startsWith(prefix)));
-
+const options = optionsOrEnd();
+const units = ALL_UNITS.filter(
+  ({ begin }) => options.only.length === 0 || options.only.some((prefix) => begin.startsWith(prefix)),
+);
+const endsAtMs = Date.now() + options.lastsMs;
 const build = await compileOnce();
-const deadlineMs = options.minutes === undefined ? Infinity : Date.now() + Number(options.minutes) * 60_000;
 let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true));
-const isOver = (): boolean => isStopped || Date.now() >= deadlineMs;
+const isOver = (): boolean => isStopped || Date.now() >= endsAtMs;
 
-if (options.point !== undefined) process.exitCode = await tryOne(options.point);
+if (options.point !== null) process.exitCode = await tryOne(options.point);
 else {
   const folder = options.journal ?? join(ROOT, '.tmp/attack', build.digest);
   const edition = await digestOf(ATTACK_SOURCES);
   const version = `${build.digest}-${edition}`;
   const journal = new Journal(folder, edition, readWhole(WHOLE, version));
-  if (!options.figures && !options.keep) await inHall(tryAll(journal));
+  if (!options.figuresOnly && !options.keepsWhole) await inHall(tryAll(journal));
   journal.refresh();
-  if (options.keep) writeWhole(WHOLE, version, journal.whole(ALL_UNITS.map(({ begin }) => begin)));
+  if (options.keepsWhole) writeWhole(WHOLE, version, journal.whole(ALL_UNITS.map(({ begin }) => begin)));
   process.exitCode = tellFigures(journal);
+}
+
+/** Reads the command line; ends the process where it asks for help, or is wrong. */
+function optionsOrEnd(): Options {
+  try {
+    const read = readOptions(
+      process.argv.slice(2),
+      ALL_UNITS.map(({ begin }) => begin),
+    );
+    if (read !== null) return read;
+    process.stdout.write(`${USAGE}\n`);
+    process.exit(0);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`error: ${error.message}\n`);
+    process.exit(2);
+  }
 }
 
 /** Tries one point by its id, and says all that it found. */
@@ -178,7 +185,7 @@ async function tryUnit(unit: Unit, journal: Journal, hall: Hall): Promise<void> 
 function isLeft({ begin }: Unit, journal: Journal, name: string): boolean {
   if (!name.includes(options.with)) return false;
   const result = journal.result(`${begin}${name}`);
-  return result === undefined || (options.again && result.violations.length > 0);
+  return result === undefined || (options.triesAgain && result.violations.length > 0);
 }
 
 async function tryLeft(unit: Unit, attacker: Attacker, prepared: Prepared, journal: Journal): Promise<void> {
