@@ -30,12 +30,20 @@ const PATCH_FLAG = 0x20;
  * what would be left out. Permissions, owners and the data of hard links (Info-ZIP's extra field 0x000d) are ignored.
  */
 export function judgeEntry(entry: RawEntry): EntryVerdict {
-  const path = entry.name.endsWith('/') ? entry.name.slice(0, -1) : entry.name;
+  const name = withoutDots(entry.name);
+  const path = name.endsWith('/') ? name.slice(0, -1) : name;
+  // `./` is the folder of the tree itself.
+  const isRoot = name === '' && entry.name !== '';
   const fault = entry.isDecodable
-    ? (nameFault(path) ?? flagFault(entry.flags))
+    ? ((isRoot ? null : nameFault(path)) ?? flagFault(entry.flags))
     : 'has a name that cannot be decoded';
   if (fault !== null) return { kind: 'refuse', fault };
   return judgeKind(entry, path);
+}
+
+/** A name without its folders `.`: many programs write `./a` for `a`. The rest of it is judged as it is. */
+function withoutDots(name: string): string {
+  return name.includes('./') ? name.replaceAll(/(?<=^|\/)(?:\.\/)+/g, '') : name;
 }
 
 function judgeKind(entry: RawEntry, path: string): EntryVerdict {

@@ -45,6 +45,23 @@ describe('an entry of an archive', () => {
   });
 
   it.each([
+    ['./a', 'a'],
+    ['././a/b', 'a/b'],
+    ['a/././b./c', 'a/b./c'],
+  ])('named %j is the file %j', (name, path) => {
+    expect(judgeEntry(entry({ name }))).toEqual({ kind: 'file', path });
+  });
+
+  it.each([
+    ['./', ''],
+    ['././', ''],
+    ['./a/', 'a'],
+    ['a/./', 'a'],
+  ])('named %j is the folder %j', (name, path) => {
+    expect(judgeEntry(entry({ name }))).toEqual({ kind: 'folder', path });
+  });
+
+  it.each([
     ['', 'no name'],
     ['/', 'no name'],
     ['/etc/passwd', 'absolute'],
@@ -54,10 +71,11 @@ describe('an entry of an archive', () => {
     ['a/../../b', 'another folder'],
     ['a/..', 'another folder'],
     ['a/../', 'another folder'],
-    ['./a', 'another folder'],
-    ['a/./b', 'another folder'],
+    ['./../a', 'another folder'],
+    ['.//etc/passwd', 'absolute'],
+    ['./C:/Windows', 'drive'],
     ['.', 'another folder'],
-    ['./', 'another folder'],
+    ['a/.', 'another folder'],
     ['a//b', 'empty folder name'],
     ['a//', 'empty folder name'],
     ['..\\a', 'backslash'],
