@@ -7,6 +7,7 @@ import type { Action } from '../mirror/plan/actions.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { type ForeseenChanges, foreseeChanges } from '../mirror/plan/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
+import { problemsOf } from '../mirror/pass/reported-once.ts';
 import type { StoreReader } from '../mirror/store/read-store.ts';
 import type { WorkbookRow } from '../mirror/upstream/listing.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
@@ -27,7 +28,8 @@ import { abortOnSignal } from '../lib/process/signals.ts';
 export async function runPlan(command: Command): Promise<Outcome> {
   const { files }: { files?: true } = command.opts();
   const { settings } = settingsOf(command, ['service', 'directory']);
-  const { actions, selection, changes } = await plan(settings, files === true);
+  const { actions, selection, problems, changes } = await plan(settings, files === true);
+  for (const problem of problems) tell(say`! ${problem}`, 'warn');
   for (const each of selection.unmatched) tell(say`! ${unmatchedSentence(each)}`, 'warn');
   return { data: planData(actions, changes), text: () => describePlan(actions, changes) };
 }
@@ -36,6 +38,8 @@ export async function runPlan(command: Command): Promise<Outcome> {
 interface PlanReport {
   readonly actions: readonly Action[];
   readonly selection: SelectionCheck;
+  /** Faults of the service's lists, a sentence each. */
+  readonly problems: readonly string[];
   /** The changes of files that each action would bring, as far as they are known; null where nobody asked. */
   readonly changes: ReadonlyMap<Action, ForeseenChanges> | null;
 }
@@ -55,7 +59,7 @@ async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: b
     const { plan: actions, selection } = planned;
     const factsFor = repositoryFacts(listing, actions, rowGroups);
     const changes = withFiles ? await foreseeAll(store, actions, (action) => factsFor(action).rows) : null;
-    return { actions, selection, changes };
+    return { actions, selection, problems: problemsOf(listing, Date.now()), changes };
   } finally {
     stopListening();
     await client.close();

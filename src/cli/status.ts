@@ -133,6 +133,7 @@ export function describeStatus(report: StatusReport): TerminalText {
     describeHolder(report, ago),
     targets.length > 0 && describeCounts(targets),
     describeSelection(report),
+    report.lastPass?.problems.map((problem) => `! ${problem}`) ?? null,
     report.lastPass?.publishesWhole === false &&
       '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
     describeHooksDue(report),

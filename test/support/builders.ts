@@ -53,6 +53,7 @@ export function row(fields: Partial<WorkbookRow> = {}): WorkbookRow {
 /** A complete listing of one repository without workbooks, unless it is said otherwise. */
 export function listing(fields: Partial<Listing> = {}): Listing {
   return {
+    cached: null,
     takenAtMs: NOW_MS,
     serviceTimeMs: NOW_MS,
     repositories: [repository()],

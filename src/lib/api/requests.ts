@@ -26,7 +26,8 @@ export const REPOSITORIES_PATH = '/repos';
 export const WORKBOOKS_PATH = '/v1/workbooks';
 
 /**
- * The headers of every request of a generation (section 5).
+ * The headers of every request of a generation (section 5). A cache on the way is to ask the service before it answers (RFC 9111,
+ * section 5.2.1.4): an old list would pass for the present one.
  * @param accept what is asked for; the specification shows `application/json` on every request
  */
 export function requestHeaders(
@@ -38,6 +39,7 @@ export function requestHeaders(
     [CREDENTIAL_HEADERS[generation]]: credential,
     accept,
     'content-type': 'application/json',
+    'cache-control': 'no-cache',
   };
 }
 

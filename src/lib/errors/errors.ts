@@ -51,6 +51,7 @@ export const ERROR_RULES = {
   'contents.not_found': { action: 'retry', exitCode: 1 },
   'contents.forbidden': { action: 'stall', exitCode: 1 },
   'contents.wrong_kind': { action: 'retry', exitCode: 1 },
+  'contents.contradicted': { action: 'retry', exitCode: 1 },
   'contents.empty': { action: 'retry', exitCode: 1 },
   'contents.too_large': { action: 'quarantine', exitCode: 1 },
   'contents.interrupted': { action: 'retry', exitCode: 1 },

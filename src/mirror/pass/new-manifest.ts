@@ -2,6 +2,7 @@ import { fingerprintOfTree } from '../plan/fingerprint.ts';
 import { workbookOf } from '../plan/new-versions.ts';
 import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
+import type { PullAction } from '../plan/actions.ts';
 import type { Pull } from './execution.ts';
 import type { Received } from './receive.ts';
 
@@ -11,21 +12,28 @@ import type { Received } from './receive.ts';
  * @param nowMs milliseconds since the epoch
  */
 export function newManifest(
-  { action, repository, rows, listedAtMs }: Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>,
+  {
+    action,
+    repository,
+    rows: listed,
+    listedAtMs,
+  }: Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>,
   received: Received,
   previous: Manifest | null,
   nowMs: number,
 ): Manifest {
   const { branch } = action.target;
   const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
+  const asOfMs = Math.min(listedAtMs, received.cached?.asOfMs ?? listedAtMs);
+  const rows = asOfMs < listedAtMs && !isAsListedBefore(action, received, previous) ? null : listed;
   const paths = new Set(received.files.map((file) => file.path));
   const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
   const { id, name, fullName, url, createdAt } = repository;
   return {
     repository: { id, name, fullName, url, createdAt },
     branch,
-    verifiedAtMs: listedAtMs,
-    comparedAtMs,
+    verifiedAtMs: asOfMs,
+    comparedAtMs: Math.min(comparedAtMs, asOfMs),
     publishedAtMs: previous !== null && isSameTree(previous, received) ? previous.publishedAtMs : nowMs,
     restoredAtMs: null,
     fingerprint: fingerprint?.digest ?? null,
@@ -37,6 +45,15 @@ export function newManifest(
     skipped,
     files: withVersions(received.files, rows ?? [], branch),
   };
+}
+
+/** Whether contents that are older than the list are known to be the listed versions all the same: they were published as those. */
+function isAsListedBefore(
+  { fingerprint }: PullAction,
+  received: Received,
+  previous: Manifest | null,
+): boolean {
+  return previous !== null && previous.fingerprint === fingerprint && isSameTree(previous, received);
 }
 
 /** Whether there is no tag that could vouch for contents, or one under which every byte was compared before. */

@@ -13,6 +13,7 @@ import type { Published } from '../plan/targets.ts';
 import type { Listing } from '../upstream/listing.ts';
 import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';
+import { problemsOf, reportCached } from './reported-once.ts';
 import { reportLost, stillAwaited } from './lost.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { exitCodeOfPass, summarise } from './summary.ts';
@@ -53,7 +54,7 @@ export async function runPass(
     const lost = await reportLost(context);
     const listing = await context.service.poll(signal, URGENT.has(trigger));
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
-    await reportUpstream(context, listing);
+    const problems = await reportUpstream(context, listing);
     // A repair that goes on and is called off by the plan is still to be done, wherever its tree stands then.
     const planContext = { ...context, drifted: new Set(context.store.drifted.paths()) };
     const planned = await planPass(planContext, policy, listing, takeOver(context), URGENT.has(trigger));
@@ -66,7 +67,7 @@ export async function runPass(
     await context.store.saveTargets(stillAwaited(lost, listing, results));
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
-    await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection });
+    await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection, problems });
     context.emit({ name: 'pass.finished', ...summary });
     return { results, summary, exitCode: exitCodeOfPass(results, selection) };
   } catch (thrown) {
@@ -176,11 +177,14 @@ export async function planPass(
   return { plan, records, trees, approvals, selection, retries };
 }
 
-async function reportUpstream(context: PassContext, listing: Listing): Promise<void> {
+/** Reports what is wrong with the lists, and which workbooks failed. @returns what is wrong with the lists, a sentence each */
+async function reportUpstream(context: PassContext, listing: Listing): Promise<readonly string[]> {
   for (const problem of context.reported.news('problems', listing.problems))
     context.emit({ name: 'listing.problem', problem });
-  if (listing.workbooks === null) return;
+  reportCached(context, 'cached lists', listing.cached);
   const { workbooks, workbooksComplete } = listing;
+  const problems = problemsOf(listing, context.now());
+  if (workbooks === null) return problems;
   await tolerateStateFailure(
     context.emit,
     async () => {
@@ -191,6 +195,7 @@ async function reportUpstream(context: PassContext, listing: Listing): Promise<v
     },
     undefined,
   );
+  return problems;
 }
 
 /** Reports what the settings select, and what in them selects nothing. */
@@ -243,7 +248,14 @@ async function reportFailure(
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
   // The state cache, too, is the other instance's now.
   if (failure.code === 'directory.taken') return;
-  await rememberPass(context, { trigger, startedAtMs, summary: null, failure, selection: null });
+  await rememberPass(context, {
+    trigger,
+    startedAtMs,
+    summary: null,
+    failure,
+    selection: null,
+    problems: [],
+  });
 }
 
 async function rememberPass(

@@ -2,6 +2,9 @@ import { changedFiles } from '../plan/due-hooks.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { MirrorEvent, TargetPulled } from './events.ts';
+import { utcTime } from '../../lib/text/humanize.ts';
+import { aboutTree } from '../plan/record.ts';
+import { cacheName } from '../upstream/cached.ts';
 import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
 import { type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullAction, PullReason } from '../plan/actions.ts';
@@ -11,6 +14,7 @@ import { type EndedResult, failed, heldByLease, type Pull } from './execution.ts
 import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
 import { isSameTree, needsPublishing, newManifest } from './new-manifest.ts';
+import { reportCached } from './reported-once.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { Repair } from '../store/publish/publish.ts';
@@ -58,6 +62,10 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const received =
       (await receiveNewVersions(pull, stage, before)) ?? (await receiveWhole(pull, stage, before));
     if (received.kind === 'not-found') return { result: await notFound(pull, received.isCertain), news: [] };
+    if (received.cached !== null) {
+      reportCached(context, 'cached contents', received.cached);
+      refuseOlder(pull, received, before.manifest);
+    }
     meter.publishes();
     const manifest = newManifest(pull, received, before.manifest, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, policy.guard.files);
@@ -71,6 +79,18 @@ async function pullContents(pull: Pull): Promise<Pulled> {
   } finally {
     await stage.discard();
   }
+}
+
+/** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */
+function refuseOlder({ record }: Pull, { files, cached }: Received, before: Manifest | null): void {
+  if (cached === null || before === null || isSameTree(before, { files })) return;
+  const knownAtMs = aboutTree(record, before.publishedAtMs).verifiedAtMs ?? before.verifiedAtMs;
+  if (cached.asOfMs >= knownAtMs) return;
+  throw new MirrorError(
+    'contents.contradicted',
+    `${cacheName(cached)} gave contents from before ${utcTime(knownAtMs)}, when the mirror was found to be right.`,
+    { hint: 'What is mirrored stays as it is. Let that cache keep nothing of the service.' },
+  );
 }
 
 /** Whether the tree still is the one that the pull was decided on: another instance may have published a newer one since. */
@@ -160,7 +180,7 @@ async function pulled(
   },
 ): Promise<Pulled> {
   const { before, manifest, method } = done;
-  const { rewritten, downloadedBytes, isWhole } = done.received;
+  const { rewritten, downloadedBytes, isWhole, cached } = done.received;
   const target = action.path;
   const changes = treeChanges(before.manifest?.files ?? [], manifest.files);
   const facts: TargetPulled = {
@@ -183,6 +203,14 @@ async function pulled(
   news.push({ name: 'target.pulled', ...facts });
   const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
   const tree = method === 'none' ? null : await context.store.treeToRemember(target, manifest);
-  const outcome = { kind: 'pulled', changedFiles: count, publishedAtMs, tree, isExamined, isWhole } as const;
+  const outcome = {
+    kind: 'pulled',
+    changedFiles: count,
+    publishedAtMs,
+    tree,
+    isExamined,
+    isWhole,
+    ...(cached === null ? {} : { asOfMs: cached.asOfMs }),
+  } as const;
   return { result: { action, outcome, downloadedBytes, changedFiles: count }, news };
 }

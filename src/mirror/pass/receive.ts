@@ -6,6 +6,7 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import { openArchive } from '../archive/archive.ts';
 import { ArchiveDestination, type ArchiveSource } from '../archive/archive-destination.ts';
 import type { EarlyPolicy } from '../archive/early-unpacker.ts';
+import type { Cached } from '../upstream/cached.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';
@@ -25,6 +26,8 @@ export interface Received extends Unpacked {
   readonly isWhole: boolean;
   /** When the whole contents were last compared. Milliseconds since the epoch. */
   readonly comparedAtMs: number;
+  /** Null where the service itself gave the contents, and no cache. */
+  readonly cached: Cached | null;
 }
 
 type NotFound = Extract<ContentsAnswer, { kind: 'not-found' }>;
@@ -47,7 +50,8 @@ export async function receiveWhole(
     );
   }
   const { files, skipped, etag, archiveBytes, isThorough = true } = before.manifest;
-  return { ...whole, files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
+  const same = { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
+  return { ...whole, ...same, cached: answer.cached };
 }
 
 /** What is unpacked while the archive arrives: what is likely to be new, so that little is written in vain. */
@@ -81,7 +85,7 @@ function knownTag(
 /** The contents of an archive, as they were unpacked. */
 interface UnpackedAnswer {
   readonly kind: 'unpacked';
-  readonly received: Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes'>;
+  readonly received: Unpacked & Pick<Received, 'etag' | 'archiveBytes' | 'downloadedBytes' | 'cached'>;
 }
 
 /** An archive from which entries were taken as it arrived is damaged, as far as the rest tells. */
@@ -128,10 +132,10 @@ async function tryToReceive(
       signal,
     });
     if (answer.kind !== 'archive') return answer;
-    const { etag, sizeBytes } = answer;
+    const { etag, sizeBytes, cached } = answer;
     const unpacked = await openAndUnpack(reception, stage, before, destination.source(), answer);
     if (unpacked === null) return { kind: 'damaged' };
-    const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+    const received = { ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes, cached };
     return { kind: 'unpacked', received };
   } finally {
     await destination.discard();
@@ -197,6 +201,8 @@ export async function receiveNewVersions(
     downloadedBytes,
     isWhole: false,
     comparedAtMs: comparedAtMs ?? verifiedAtMs,
+    // Files that a cache gave are taken only where their digests prove them.
+    cached: null,
   };
 }
 

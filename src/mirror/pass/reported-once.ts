@@ -1,5 +1,9 @@
-/** The kinds of findings: wrong answers, settings that select nothing, targets that are lost. */
-type Subject = 'problems' | 'unmatched' | 'lost';
+import { type Cached, cachedSentence } from '../upstream/cached.ts';
+import type { Listing } from '../upstream/listing.ts';
+import type { EventSink } from './events.ts';
+
+/** The kinds of findings: wrong answers, caches that gave answers, settings that select nothing, targets that are lost. */
+type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost';
 
 /** Remembers the findings of the pass before, so that nothing is reported again while it lasts. */
 export class ReportedOnce {
@@ -12,4 +16,24 @@ export class ReportedOnce {
     this.#known.set(subject, now);
     return [...now].filter((each) => before?.has(each) !== true);
   }
+}
+
+/** Reports a cache that gave an answer in place of the service: once, and not again because its answer has another age. */
+export function reportCached(
+  {
+    reported,
+    emit,
+    now,
+  }: { readonly reported: ReportedOnce; readonly emit: EventSink; readonly now: () => number },
+  subject: 'cached lists' | 'cached contents',
+  cached: Cached | null,
+): void {
+  if (reported.news(subject, cached === null ? [] : [cached.via ?? '']).length === 0 || cached === null)
+    return;
+  emit({ name: 'listing.problem', problem: cachedSentence(cached, now()) });
+}
+
+/** The faults of the service's lists, a cache that gave them among these; a sentence each. @param nowMs milliseconds since the epoch */
+export function problemsOf({ problems, cached }: Listing, nowMs: number): readonly string[] {
+  return cached === null ? problems : [...problems, cachedSentence(cached, nowMs)];
 }

@@ -110,16 +110,18 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
         failure: null,
         absentSinceMs: step.reason === 'absent' ? record.absentSinceMs : null,
       };
-    case 'pulled':
+    case 'pulled': {
+      const verifiedAtMs = Math.min(listedAtMs, outcome.asOfMs ?? listedAtMs);
       return {
         ...seen,
-        verifiedAtMs: listedAtMs,
-        checkedAtMs: outcome.isWhole ? listedAtMs : record.checkedAtMs,
+        verifiedAtMs,
+        checkedAtMs: outcome.isWhole ? verifiedAtMs : record.checkedAtMs,
         examinedAtMs: outcome.isExamined ? nowMs : record.examinedAtMs,
         publishedAtMs: outcome.publishedAtMs,
         tree: outcome.tree ?? tree,
         failure: null,
       };
+    }
     case 'held':
       return heldRecord({ ...record, decisions }, step);
     case 'guarded':

@@ -70,7 +70,8 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): A
 function decideGone(candidate: Candidate, record: TargetRecord, input: PlanFacts): Action {
   const { listing, policy } = input;
   if (listing.repositories.length === 0) return hold(candidate, 'no-repositories-listed');
-  if (!listing.repositoriesComplete) return hold(candidate, 'listing-incomplete');
+  // One old answer that a cache gives again and again is no further answer that lacks it.
+  if (!listing.repositoriesComplete || listing.cached !== null) return hold(candidate, 'listing-incomplete');
   const renamedAway = input.listedNames.has(candidate.repository.fullName);
   if (!renamedAway && (candidate.rows?.all.length ?? 0) > 0)
     return hold(candidate, 'listing-contradicts-itself');

@@ -101,6 +101,8 @@ export type Outcome =
       readonly changedFiles: number;
       /** Whether they were compared whole, and not just the workbooks with new versions. */
       readonly isWhole: boolean;
+      /** When the service had what was compared, if a cache gave it. Milliseconds since the epoch. */
+      readonly asOfMs?: number;
       /** As in the tree's manifest. Milliseconds since the epoch. */
       readonly publishedAtMs: number;
       /** Whether every byte of the tree was read or written. */

@@ -53,7 +53,7 @@ const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
   'still-pulling': 'is still being pulled',
   'repository-missing': 'stays for now, although the service no longer lists its repository',
   'no-repositories-listed': 'stays, as the service lists no repositories at all',
-  'listing-incomplete': 'stays, as the list of repositories is not whole',
+  'listing-incomplete': 'stays, as the list of repositories is not whole, or came from a cache',
   'listing-contradicts-itself': 'stays, as the lists of the service contradict each other',
 };
 

@@ -209,6 +209,8 @@ export const lastPassSchema = z.object({
     .nullable()
     .default(null),
   publishesWhole: z.boolean().default(true),
+  /** Faults of the service's lists, a sentence each. */
+  problems: z.array(z.string()).readonly().default([]),
 });
 
 /** A tree as the command after publishing last received it, with the path of its target. */

@@ -12,6 +12,7 @@ import {
   type FileAnswer,
   type FileRequest,
 } from './download-contents.ts';
+import { olderOf } from './cached.ts';
 import { createRepository, type NewRepository } from './creation.ts';
 import { owns, type Shard } from '../plan/shard.ts';
 import { PageCache, type WantsRepository } from './pages.ts';
@@ -70,7 +71,7 @@ export function createClient(
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
     poll: async (signal, isUrgent = false) => {
       transport.admit(isUrgent);
-      const takenAtMs = Date.now();
+      const beganAtMs = Date.now();
       const repositories = await readRepositories(transport, signal, repositoryMemory);
       const workbooks = await readWorkbooks(
         transport,
@@ -81,7 +82,7 @@ export function createClient(
       );
       believeAbsence(workbooks);
       nameCounts = countNames(repositories.repositories);
-      return combine(takenAtMs, repositories, workbooks, joiner);
+      return combine(beganAtMs, repositories, workbooks, joiner);
     },
     download: (request) => downloadContents(context, request),
     downloadFile: (request) => downloadFile(context, request),
@@ -125,14 +126,16 @@ function v1Vanished(): MirrorError {
 }
 
 function combine(
-  takenAtMs: number,
+  beganAtMs: number,
   repositories: RepositoryList,
   workbooks: WorkbookList | null,
   joiner: RowJoiner,
 ): Listing {
   const joined = workbooks === null ? null : joiner.join(repositories.repositories, workbooks);
+  const cached = olderOf(repositories.cached, workbooks?.cached ?? null);
   return {
-    takenAtMs,
+    takenAtMs: Math.min(beganAtMs, cached?.asOfMs ?? beganAtMs),
+    cached,
     serviceTimeMs: repositories.serviceTimeMs,
     repositories: repositories.repositories,
     repositoriesComplete: repositories.isComplete,

@@ -1,5 +1,6 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Cached } from './cached.ts';
 import type { Destination } from './destination.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
 import { Download, type DownloadOptions } from './download.ts';
@@ -37,9 +38,11 @@ export type ContentsAnswer =
       readonly etag: string | null;
       /** Whether the archive has the times that the files have in a mirror, as that of a replica has. */
       readonly hasFileTimes: boolean;
+      /** Null where no cache gave it. */
+      readonly cached: Cached | null;
     }
-  | { readonly kind: 'unchanged' }
-  /** No form of reference finds contents. `isCertain`: the service said so plainly, by status 404 or 410. */
+  | { readonly kind: 'unchanged'; readonly cached: Cached | null }
+  /** No form of reference finds contents. `isCertain`: the service itself said so plainly, by status 404 or 410. */
   | { readonly kind: 'not-found'; readonly isCertain: boolean };
 
 export interface ContentsContext extends ReferenceContext {
@@ -51,6 +54,7 @@ export interface ContentsContext extends ReferenceContext {
 /** Nothing at a reference. */
 interface Absent {
   readonly kind: 'absent';
+  /** 0 where a cache says so: it proves nothing. */
   readonly status: number;
 }
 
@@ -145,13 +149,13 @@ async function readArchive(
   destination: Destination,
 ): Promise<ContentsAnswer | Absent> {
   const { status } = answer;
-  if (isAbsent(status)) return { kind: 'absent', status };
-  if (status === 304 && download.isConditional) return { kind: 'unchanged' };
+  if (isAbsent(status)) return { kind: 'absent', status: answer.cached === null ? status : 0 };
+  if (status === 304 && download.isConditional) return { kind: 'unchanged', cached: answer.cached };
   if (!download.isAbout(status)) return unexpected(answer);
-  const { sizeBytes, headers } = await download.receive(answer);
+  const { sizeBytes, headers, cached } = await download.receive(answer);
   await checkIsArchive(answer, destination);
   const hasFileTimes = headers[LAST_VERIFIED_HEADER] !== undefined;
-  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes };
+  return { kind: 'archive', sizeBytes, etag: strongTag(headers['etag']), hasFileTimes, cached };
 }
 
 const CONTENTS = { generation: 'current', judgesKey: false, isContents: true } as const;
@@ -196,6 +200,8 @@ async function readFileAnswer(
   if (isAbsent(answer.status)) return { kind: 'not-found' };
   if (!download.isAbout(answer.status)) return unexpected(answer);
   if (!isAnnounced(answer, expected)) return { kind: 'different' };
+  // A cache may give the version before; only a digest tells.
+  if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
   const { sizeBytes, headers, sha256, crc32 } = await download.receive(answer);
   const start = await destination.readStart(START_BYTES);
   const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
+import type { Cached } from './cached.ts';
 import type { Bandwidth } from './bandwidth.ts';
 import { LEAST_PROGRESS_BYTES, watchBody } from './body.ts';
 import type { Destination } from './destination.ts';
@@ -37,6 +38,8 @@ export interface Downloaded {
   readonly sizeBytes: number;
   /** Headers of the answer that began it. */
   readonly headers: Answer['headers'];
+  /** Null where no cache gave that answer. */
+  readonly cached: Cached | null;
   /** SHA-256 in hexadecimal digits, and CRC-32; of an archive those of nothing. */
   readonly sha256: string;
   readonly crc32: number;
@@ -51,7 +54,7 @@ export class Download implements Continuation {
   /** What the destination holds; null where that is of no use. */
   private part: Part | null = null;
   /** Headers of the answer that began it. */
-  private firstHeaders: Answer['headers'] = {};
+  private first: Pick<Answer, 'headers' | 'cached'> = { headers: {}, cached: null };
   /** The greatest part that there ever was. */
   private furthestBytes = 0;
   private furtherTries = 0;
@@ -111,7 +114,7 @@ export class Download implements Continuation {
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
     return {
       sizeBytes,
-      headers: this.firstHeaders,
+      ...this.first,
       sha256: this.hash.copy().digest('hex'),
       crc32: this.checksum,
     };
@@ -121,7 +124,7 @@ export class Download implements Continuation {
     this.part = null;
     if ((announcedBytes(answer.headers) ?? 0) > this.options.maxBytes) throw tooLarge(this.options, answer);
     await this.options.destination.begin(wholeBytes(answer.headers));
-    this.firstHeaders = answer.headers;
+    this.first = { headers: answer.headers, cached: answer.cached };
     this.hash = createHash('sha256');
     this.checksum = 0;
   }

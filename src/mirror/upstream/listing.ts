@@ -1,3 +1,5 @@
+import type { Cached } from './cached.ts';
+
 /** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
 export interface Repository {
   readonly id: string;
@@ -39,8 +41,13 @@ export interface WorkbookRow {
 
 /** The answer of a poll: what the service says there is. */
 export interface Listing {
-  /** When the poll began, in milliseconds since the epoch: everything in the listing is at least as new as this. */
+  /**
+   * When the poll began, or when the oldest of its answers was made that a cache gave, in milliseconds since the epoch: everything in
+   * the listing is at least as new as this.
+   */
   readonly takenAtMs: number;
+  /** The oldest of its answers that a cache gave: absence from it proves nothing new. Null where none did. */
+  readonly cached: Cached | null;
   /** The service's clock meanwhile, in milliseconds since the epoch; null where its answer gave no time. */
   readonly serviceTimeMs: number | null;
   readonly repositories: readonly Repository[];

@@ -1,6 +1,7 @@
 import { pageSchema } from '../../lib/api/schemas.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Cached } from './cached.ts';
 import { credentialRefused, statusError } from './failures.ts';
 import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
 import type { WorkbookRow } from './listing.ts';
@@ -27,6 +28,8 @@ export interface KnownPage {
   readonly digest: string;
   /** Strong entity tag, for conditional requests (RFC 9110, section 13.1.2); null where the service gives none. */
   readonly etag: string | null;
+  /** Null where no cache gave it. */
+  readonly cached: Cached | null;
 }
 
 /** All pages of a list, read once. */
@@ -225,14 +228,15 @@ async function readPage(
   // What `next` refers to depends on where the page comes from, and a redirect may lead elsewhere.
   const isSamePlace = before?.page.url.href === url.href;
   if (status === 304 && before !== null && before.etag !== null)
-    return isSamePlace ? before : 'of-another-place';
+    return isSamePlace ? { ...before, cached: answer.cached } : 'of-another-place';
   if (status === 403) throw credentialRefused('v1', 403, url, [answer.keyPlace]);
   if (status !== 200) throw statusError(status, url, undefined);
   const etag = strongTag(answer.headers['etag']);
   return readWhole(answer, limits, (pieces) => {
     const digest = digestOfBytes(pieces);
     const isKnown = before?.digest === digest && isSamePlace;
-    return { page: isKnown ? before.page : understand(answer, pieces, wants), digest, etag };
+    const page = isKnown ? before.page : understand(answer, pieces, wants);
+    return { page, digest, etag, cached: answer.cached };
   });
 }
 

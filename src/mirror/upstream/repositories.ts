@@ -1,6 +1,7 @@
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Cached } from './cached.ts';
 import type { Repository } from './listing.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
@@ -19,6 +20,8 @@ interface RepositoryRows {
 export interface RepositoryList extends RepositoryRows {
   /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null where it gives no time. */
   readonly serviceTimeMs: number | null;
+  /** Null where no cache gave it. */
+  readonly cached: Cached | null;
 }
 
 /** The list of repositories as it was read last: the same bytes are not parsed a second time. */
@@ -64,7 +67,7 @@ async function readList(
   });
   const { rows } = memory.known;
   const problems = clock === null ? rows.problems : [...rows.problems, clock];
-  return { ...rows, problems, serviceTimeMs: theirsMs };
+  return { ...rows, problems, serviceTimeMs: theirsMs, cached: answer.cached };
 }
 
 function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRows {

@@ -3,6 +3,7 @@ import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { CredentialPlace } from '../pass/events.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
+import { type Cached, cachedAnswer } from './cached.ts';
 import {
   type ConnectionOptions,
   type Connections,
@@ -75,6 +76,8 @@ export interface TransportRequest {
 export interface Answer extends WireAnswer {
   /** Which of the keys the request was sent with. */
   readonly keyPlace: CredentialPlace;
+  /** Null where the service itself gave it, as far as its headers tell. */
+  readonly cached: Cached | null;
 }
 
 /** Limits of answers in JSON. */
@@ -237,7 +240,8 @@ class Asker {
       };
       const answer = await connections.send(url, { headers, body, signal });
       const { status } = answer;
-      if (status < 300 || status >= 400 || status === 304) return { ...answer, keyPlace: key.place };
+      if (status < 300 || status >= 400 || status === 304)
+        return { ...answer, keyPlace: key.place, cached: cachedAnswer(answer.headers, Date.now()) };
       answer.body.destroy();
       const isPost = body !== undefined;
       url = redirectTarget(answer, { redirects, isPost, base: this.#base, generation });

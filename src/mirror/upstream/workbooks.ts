@@ -1,5 +1,6 @@
 import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { type Cached, olderOf } from './cached.ts';
 import type { WorkbookRow } from './listing.ts';
 import {
   type KnownPage,
@@ -21,6 +22,8 @@ export interface WorkbookList {
   /** False when absence from it proves nothing. */
   readonly isComplete: boolean;
   readonly problems: readonly string[];
+  /** The oldest of its pages that a cache gave; null where none did. */
+  readonly cached: Cached | null;
 }
 
 const MAX_READINGS = 4;
@@ -44,11 +47,12 @@ export async function readWorkbooks(
   let previous: Reading | null = null;
   let doubt: string | null = null;
   for (let readings = 0; readings < MAX_READINGS; readings += 1) {
-    const reading = await readAllPages(transport, signal, workbooksPath(status), memory, wants);
-    if (reading === null) return null;
+    const answer = await readAllPages(transport, signal, workbooksPath(status), memory, wants);
+    if (answer === null) return null;
+    const { reading, cached } = answer;
     doubt = doubtAbout(reading);
     const isStable = previous !== null && !reading.isCut && sameRows(previous, reading);
-    if (doubt === null || isStable) return listOf(reading, doubt);
+    if (doubt === null || isStable) return { ...listOf(reading, doubt), cached };
     previous = reading;
   }
   throw new MirrorError(
@@ -60,7 +64,7 @@ export async function readWorkbooks(
   );
 }
 
-function listOf({ rows, pages, malformed }: Reading, doubt: string | null): WorkbookList {
+function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Omit<WorkbookList, 'cached'> {
   return {
     rows,
     pages: pages.map((page) => page.rows),
@@ -103,7 +107,7 @@ async function readAllPages(
   path: string,
   memory: PageCache,
   wants: WantsRepository,
-): Promise<Reading | null> {
+): Promise<{ readonly reading: Reading; readonly cached: Cached | null } | null> {
   const source = new PageSource(transport, memory, signal, wants);
   const taken = new Map<string, KnownPage>();
   const pages: Page[] = [];
@@ -129,7 +133,7 @@ async function readAllPages(
   const before = isAsBefore && !isCut ? memory.last : null;
   const reading = before ?? readingOf(pages, watch, isCut);
   memory.keep(reading, taken);
-  return reading;
+  return { reading, cached: [...taken.values()].map((known) => known.cached).reduce(olderOf, null) };
 }
 
 function readingOf(pages: readonly Page[], watch: PageWatch, isCut: boolean): Reading {

@@ -89,6 +89,7 @@ const PASS: StoredPass = {
   failure: null,
   selection: { repositories: 1, selected: 1, unmatched: [] },
   publishesWhole: false,
+  problems: [],
 };
 
 describe('the state cache', () => {

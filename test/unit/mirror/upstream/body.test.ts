@@ -21,7 +21,15 @@ function bounds(fields: Partial<BodyBounds> = {}): BodyBounds {
 /** Takes a body as that of an answer in JSON is taken. */
 async function takeWhole(body: Readable, maxAnswerBytes: number): Promise<number> {
   const giveBack = (): void => {};
-  const answer = { status: 200, headers: {}, url: URL_OF_LIST, body, giveBack, keyPlace: 'first' } as const;
+  const answer = {
+    status: 200,
+    headers: {},
+    url: URL_OF_LIST,
+    body,
+    giveBack,
+    keyPlace: 'first',
+    cached: null,
+  } as const;
   const limits = { maxAnswerBytes, stallTimeoutMs: 1000 };
   return readWhole(answer, limits, (pieces) => Buffer.concat(pieces).length);
 }

@@ -1,0 +1,151 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A mirror of one target. */
+async function mirrored(): Promise<MirrorCommands> {
+  const commands = await startCommands();
+  commands.service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  return commands;
+}
+
+/** Has a cache give everything below a path as it is now, with these headers. */
+async function cacheAnswers(
+  { service }: MirrorCommands,
+  path: RegExp,
+  headers: Readonly<Record<string, string>>,
+): Promise<void> {
+  const bodies = new Map<string, Buffer>();
+  for (const { path: asked, headers: sent } of service.requests) {
+    if (!path.test(asked) || bodies.has(asked)) continue;
+    const { 'x-api-key': key = '', authorization: token = '' } = sent;
+    const credential = token === '' ? { 'x-api-key': String(key) } : { authorization: token };
+    const answer = await fetch(`${service.origin}${asked}`, { headers: credential });
+    bodies.set(asked, Buffer.from(await answer.arrayBuffer()));
+  }
+  service.fault = (asked) => {
+    const body = bodies.get(asked);
+    return body === undefined ? null : { kind: 'body', body, headers };
+  };
+}
+
+const LISTS = /^\/api\/(?:repos|v1\/workbooks)$/;
+const CONTENTS = /\/contents/;
+
+function ageMs({ verifiedAtMs }: { readonly verifiedAtMs: number | null }): number {
+  return Date.now() - (verifiedAtMs ?? Number.NaN);
+}
+
+describe('a cache on the way to the service', () => {
+  it('is asked to ask the service, with every request', async () => {
+    const { service, command } = await mirrored();
+    await command(['probe']);
+    const sent = service.requests.map(({ headers }) => headers['cache-control']);
+    expect(new Set(sent)).toEqual(new Set(['no-cache']));
+  });
+
+  it('makes what its lists say as old as they are, and is named', async () => {
+    const commands = await mirrored();
+    await cacheAnswers(commands, LISTS, { age: '7200', via: '1.1 squid.example' });
+    const { exitCode, stderr } = await commands.command(['sync']);
+    expect(stderr).toContain('"1.1 squid.example"');
+    expect(stderr).toContain('2 h');
+    expect(stderr.match(/squid/g)).toHaveLength(1);
+    expect(exitCode).toBe(0);
+    const target = (await commands.status())['Accounting/main'];
+    // The manifest knows of the pull, which was later than the cached lists.
+    expect(target?.isStale).toBe(false);
+    expect((await commands.command(['status'])).stdout).toContain('squid.example');
+  });
+
+  it('makes a first mirror as old as its lists', async () => {
+    const commands = await startCommands();
+    commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    commands.service.knobs.headers = { age: '7200' };
+    const { stderr } = await commands.command(['sync']);
+    expect(stderr).toContain('A cache on the way');
+    const target = (await commands.status())['Accounting/main'];
+    expect(target).toMatchObject({ state: 'stale', isStale: true });
+    expect(Math.round(ageMs(target ?? { verifiedAtMs: null }) / HOUR_MS)).toBe(2);
+  });
+
+  it.each(['-5', '1e9', 'soon', '', '0', '+7'])(
+    'is no reason for an older time with Age: %j',
+    async (age) => {
+      const commands = await startCommands();
+      commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
+      commands.service.knobs.headers = { age, via: '1.1 proxy' };
+      const { exitCode, stderr } = await commands.command(['sync']);
+      expect({ exitCode, warns: stderr.includes('cache') }).toEqual({ exitCode: 0, warns: false });
+      expect((await commands.status())['Accounting/main']?.state).toBe('fresh');
+    },
+  );
+
+  it('may send an age that no clock shows', async () => {
+    const commands = await startCommands();
+    commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    commands.service.knobs.headers = { age: '9'.repeat(30) };
+    await commands.command(['sync']);
+    expect((await commands.status())['Accounting/main']).toMatchObject({ isStale: true });
+  });
+
+  it('does not make old contents the listed version', async () => {
+    const commands = await mirrored();
+    const { service, directory } = commands;
+    await cacheAnswers(commands, CONTENTS, { age: '60' });
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('there is no repository');
+    service.write(repository, 'main', 'a.xlsx', 'a, second version');
+    await commands.command(['sync']);
+    service.fault = null;
+    expect((await commands.command(['sync'])).exitCode).toBe(0);
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
+      'a, second version',
+    );
+  });
+
+  it('does not bring back contents from before the mirror was found to be right', async () => {
+    const commands = await mirrored();
+    const { service, directory } = commands;
+    await cacheAnswers(commands, CONTENTS, { age: '3600' });
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('there is no repository');
+    const cached = service.fault;
+    service.fault = null;
+    service.write(repository, 'main', 'a.xlsx', 'a, second version');
+    expect((await commands.command(['sync'])).exitCode).toBe(0);
+    service.write(repository, 'main', 'b.xlsx', 'b, second version');
+    service.fault = cached;
+    const { exitCode, stderr } = await commands.command(['sync']);
+    expect({ exitCode, isSaid: stderr.includes('gave contents from before') }).toEqual({
+      exitCode: 1,
+      isSaid: true,
+    });
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
+      'a, second version',
+    );
+    expect((await commands.status())['Accounting/main']?.state).toBe('failing');
+  });
+
+  it('is not believed that a repository is gone, however often it says so', async () => {
+    const commands = await mirrored();
+    const { service } = commands;
+    service.addRepository('Other', { 'o.xlsx': 'o' });
+    await cacheAnswers(commands, LISTS, { age: '60' });
+    service.fault = null;
+    expect((await commands.command(['sync'])).exitCode).toBe(0);
+    const [accounting] = service.repositories;
+    if (accounting === undefined) throw new Error('there is no repository');
+    service.removeRepository(accounting);
+    service.knobs.headers = { age: '60' };
+    for (let passes = 0; passes < 5; passes += 1)
+      await commands.command(['sync'], { GUARD_TARGETS: 'off', RETIRE_AFTER_PASSES: '2' });
+    expect(Object.keys(await commands.status())).toContain('Accounting/main');
+  });
+});

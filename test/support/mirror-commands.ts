@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+
+import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { runHere, type Written } from './in-process.ts';
+import { onTestFinished } from 'vitest';
+import { temporaryFolder } from './temporary.ts';
+
+/** A target as `status --json` gives it, as far as tests look at it. */
+export interface ShownTarget {
+  readonly target: string;
+  readonly state: string;
+  readonly isStale: boolean;
+  readonly verifiedAtMs: number | null;
+}
+
+/** A service, and a directory that the command line mirrors it to. */
+export interface MirrorCommands {
+  readonly service: FakeService;
+  readonly directory: string;
+  /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
+  readonly command: (
+    args: readonly string[],
+    settings?: Readonly<Record<string, string>>,
+  ) => Promise<Written>;
+  /** The targets of `status`, by their paths. */
+  readonly status: () => Promise<Record<string, ShownTarget>>;
+}
+
+/** Starts a service for commands; it ends with the test. */
+export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<MirrorCommands> {
+  const service = await FakeService.start(knobs);
+  onTestFinished(() => service.close());
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const command: MirrorCommands['command'] = (args, settings = {}) =>
+    runHere(args, {
+      SERVICE_BASE_URL: service.baseUrl,
+      SERVICE_API_KEY: API_KEY,
+      SERVICE_API_TOKEN: API_TOKEN,
+      SERVICE_RETRIES: '0',
+      DIRECTORY: directory,
+      READER_GRACE: '0s',
+      ...settings,
+    });
+  const status = async (): Promise<Record<string, ShownTarget>> => {
+    const { stdout } = await command(['status', '--json']);
+    const { targets } = JSON.parse(stdout) as { targets: ShownTarget[] };
+    return Object.fromEntries(targets.map((target) => [target.target, target]));
+  };
+  return { service, directory, command, status };
+}
