@@ -132,19 +132,13 @@ const ROW_STATEMENTS: readonly Statement[] = [
         : 'a version.created_at has another form';
     },
   ),
-  ofRows(
-    'version-parent',
-    '2.3',
-    'version.parent is an object with the one field id, a commit; a first version has none',
-    (row) => {
-      const { parent } = partOf(row, 'version');
-      if (!isObject(parent)) return 'a parent is no object';
-      if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
-      const { id } = parent;
-      const isCommit = id === null || (typeof id === 'string' && COMMIT.test(id));
-      return isCommit ? null : 'the id of a parent is no commit';
-    },
-  ),
+  ofRows('version-parent', '2.3', 'version.parent is an object with the one field id, a commit', (row) => {
+    const { parent } = partOf(row, 'version');
+    if (!isObject(parent)) return 'a parent is no object';
+    if (Object.keys(parent).join(',') !== 'id') return 'a parent has other fields than id';
+    const { id } = parent;
+    return typeof id === 'string' && COMMIT.test(id) ? null : 'the id of a parent is no commit';
+  }),
   ofRows('counters', '2.4', 'status has the integers processing and failure', (row) => {
     const status = partOf(row, 'status');
     return isCounter(status['processing']) && isCounter(status['failure'])

@@ -79,15 +79,16 @@ export class Git {
 
   /**
    * As `run`, for output of any length made of NUL-terminated tokens, which are handed over one at a time as UTF-8.
-   * @param onToken receives each token, and whether it was cut because it is longer than `limitBytes`
+   * @param onToken receives each token, cut at `limitBytes`
    */
   tokens(
     gitDirectory: string,
     args: readonly string[],
-    onToken: (token: string, isCut: boolean) => void,
-    limitBytes?: number,
+    onToken: (token: string) => void,
+    options: { readonly limitBytes?: number; readonly input?: string } = {},
   ): Promise<void> {
-    return this.short.run(() => this.consume(gitDirectory, args, {}, splitTokens(onToken, limitBytes)));
+    const { limitBytes, ...rest } = options;
+    return this.short.run(() => this.consume(gitDirectory, args, rest, splitTokens(onToken, limitBytes)));
   }
 
   /** Ends every program under way and waits until none is left; nothing can be started afterwards. */
@@ -144,17 +145,17 @@ export function textUpTo(bytes: Buffer, limitBytes: number): string {
 
 /**
  * Cuts chunks of output into NUL-terminated tokens; the cut is on bytes, so that no character is torn.
- * @param onToken receives each token, cut at the limit, and whether it was longer
+ * @param onToken receives each token, cut at the limit
  * @param limitBytes no more of a token is held
  */
 export function splitTokens(
-  onToken: (token: string, isCut: boolean) => void,
+  onToken: (token: string) => void,
   limitBytes = Infinity,
 ): (chunk: Buffer) => void {
-  // One byte more than the limit tells that a token is longer.
+  // A byte more than the limit shows whether it tears a character.
   const heldBytes = limitBytes + 1;
   let rest: Buffer = Buffer.alloc(0);
-  const give = (bytes: Buffer): void => onToken(textUpTo(bytes, limitBytes), bytes.length > limitBytes);
+  const give = (bytes: Buffer): void => onToken(textUpTo(bytes, limitBytes));
   const joined = (piece: Buffer): Buffer =>
     rest.length === 0 ? piece : Buffer.concat([rest, piece.subarray(0, heldBytes - rest.length)]);
   return (chunk) => {

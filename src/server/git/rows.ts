@@ -1,7 +1,7 @@
 import type { Version, WorkbookRow } from '../http/library.ts';
 import { workbookKindOf } from '../checker/workbook-check.ts';
 import type { Heads } from './branch-reader.ts';
-import type { Commit, HistoryReader, LastChange } from './history.ts';
+import type { HistoryReader, LastChange } from './history.ts';
 
 /** The rows of one repository. */
 export interface Piece {
@@ -53,24 +53,28 @@ export function mergeRows(pieces: readonly Piece[]): WorkbookRow[] {
   return merged;
 }
 
-function versionOf(commit: Commit, action: Version['action']): Version {
+/** Git's empty tree, given as the parent of a first version: the specification says that `parent.id` is a string. */
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+
+/** Git knows no renames: they are a removal and an `add` (service specification, section 2.3). */
+function versionOf({ commit, parentId }: LastChange): Version {
   return {
     id: commit.id,
     author: commit.author,
-    action,
+    action: parentId === null ? 'add' : 'modify',
     createdAt: formatVersionTime(commit.committedAtSeconds),
     message: commit.message,
-    parentId: commit.parentId,
+    parentId: parentId ?? EMPTY_TREE,
   };
 }
 
-/** Makes versions that are shared by all the workbooks of a commit. */
+/** Makes versions that are shared by the workbooks of a commit. */
 function createVersions(): (change: LastChange) => Version {
-  const versions = { add: new Map<Commit, Version>(), modify: new Map<Commit, Version>() };
-  return ({ commit, action }) => {
-    const known = versions[action];
-    const version = known.get(commit) ?? versionOf(commit, action);
-    known.set(commit, version);
+  const versions = new Map<string, Version>();
+  return (change) => {
+    const key = `${change.id} ${change.parentId}`;
+    const version = versions.get(key) ?? versionOf(change);
+    versions.set(key, version);
     return version;
   };
 }

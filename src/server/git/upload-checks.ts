@@ -132,7 +132,9 @@ export async function examine(git: Git, gitDirectory: string, names: UploadNames
   if (tree === null) return { parent, problems, replaces: [] };
   if (parent !== null) {
     const listing = ['ls-tree', '-r', '-z', '--name-only', '--full-tree', parent];
-    await git.tokens(gitDirectory, listing, (path) => tree.meet(path), EXISTING_LIMIT_BYTES);
+    await git.tokens(gitDirectory, listing, (path) => tree.meet(path), {
+      limitBytes: EXISTING_LIMIT_BYTES,
+    });
   }
   for (const { path, kind, message } of tree.problems())
     problems.push({ path, status: kind === 'invalid' ? 400 : 409, code: kind, message });

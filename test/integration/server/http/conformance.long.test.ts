@@ -337,8 +337,13 @@ describe('the suite', () => {
       'version-created-at',
     ],
     [
+      'a parent without an id',
+      (row) => ({ ...row, version: { ...row['version'], parent: { id: null } } }),
+      'version-parent',
+    ],
+    [
       'a parent with more',
-      (row) => ({ ...row, version: { ...row['version'], parent: { id: null, x: 1 } } }),
+      (row) => ({ ...row, version: { ...row['version'], parent: { id: 'a'.repeat(40), x: 1 } } }),
       'version-parent',
     ],
     ['a text as counter', (row) => ({ ...row, status: { processing: '0', failure: 0 } }), 'counters'],
