@@ -146,7 +146,7 @@ export async function makeWorkbook(path: string, { seed, asOf }: Edition): Promi
 type Figures = ReturnType<typeof createFigures>;
 
 /** Makes a source of plausible numbers, which are the same for the same seed (the generator "mulberry32"). */
-export function createFigures(seed: number) {
+function createFigures(seed: number) {
   let state = Math.trunc(seed) | 0;
   /** The next number from 0 up to and without 1. */
   function next(): number {
