@@ -110,6 +110,8 @@ export interface FakeVersion {
   status: string;
   processing: number;
   failure: number;
+  /** In place of the time that follows from the sequence. */
+  createdAt?: string;
 }
 
 /** A branch with its files; those that look like workbooks have versions. */
@@ -652,7 +654,7 @@ function workbookRow(
   const optional = {
     author: 'Änne Größe',
     action: 'modify',
-    created_at: instant(versionTimeMs(version), false),
+    created_at: version.createdAt ?? instant(versionTimeMs(version), false),
     message: `Version ${version.sequence}\n`,
     parent: { id: 'a'.repeat(40) },
   };

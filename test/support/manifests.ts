@@ -48,7 +48,7 @@ export function manifestFiles(): fc.Arbitrary<ManifestFile> {
       sizeBytes,
       sha256: digits(64),
       mode: fc.nat({ max: 0o777 }),
-      mtimeMs: timeMs,
+      mtimeMs: fc.nat({ max: (2 ** 31 - 1) * 1000 }),
       crc32: fc.nat({ max: 0xffffffff }),
       isShared: fc.constant(true),
       workbook,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, open, rename, rm, rmdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
@@ -86,6 +86,18 @@ export async function replaceFile(path: string, data: string, scratchDirectory: 
     throw error;
   }
   await syncDirectory(dirname(path));
+}
+
+/**
+ * Gives a file that is to replace another one of the same size a later second, if it has none: rsync would take it for the same file.
+ * @throws system errors
+ */
+export async function setTimeApart(path: string, replaced: string): Promise<void> {
+  const before = await unlessMissing(lstat(replaced));
+  const made = await lstat(path);
+  const nextSecond = Math.floor((before?.mtimeMs ?? 0) / 1000) + 1;
+  if (before?.size === made.size && made.mtimeMs < nextSecond * 1000)
+    await utimes(path, nextSecond, nextSecond);
 }
 
 /**

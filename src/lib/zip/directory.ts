@@ -8,6 +8,7 @@ import {
   type ZipFile,
 } from 'yauzl';
 
+import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, ZipFault } from './end-record.ts';
 import { viewOf, type ZipBytes } from './zip-bytes.ts';
 
@@ -30,7 +31,7 @@ export interface ZipEntry {
   /** Bytes of the content once unpacked, as the archive claims. */
   readonly sizeBytes: number;
   readonly headerOffset: number;
-  /** Milliseconds since the epoch; a time without a zone is taken for UTC. */
+  /** Milliseconds since the epoch, as a file system can keep it; a time without a zone is taken for UTC. */
   readonly modifiedAtMs: number;
 }
 
@@ -196,15 +197,11 @@ function zipEntry(entry: Entry): ZipEntry {
   };
 }
 
-/** The last second that every file system can keep; the first is 0. */
-const TIME_LIMIT_MS = (2 ** 31 - 1) * 1000;
-
-/** A time that a file system would change would look as if somebody had changed the file. */
+/** A time that its extra field cannot hold, such as one after 2038, is in the older field all the same. */
 function modifiedAtMs(entry: Entry): number {
   const timeMs = entry.getLastModDate({ timezone: 'UTC' }).getTime();
-  if (timeMs >= 0 && timeMs <= TIME_LIMIT_MS) return timeMs;
-  const dosTimeMs = entry.getLastModDate({ timezone: 'UTC', forceDosFormat: true }).getTime();
-  return Math.min(Math.max(0, dosTimeMs), TIME_LIMIT_MS);
+  if (timeMs === storableTimeMs(timeMs)) return timeMs;
+  return storableTimeMs(entry.getLastModDate({ timezone: 'UTC', forceDosFormat: true }).getTime());
 }
 
 const UTF8_FLAG = 0x800;

@@ -13,7 +13,7 @@ import type { Reception } from './execution.ts';
 import { contentKey } from '../store/publish/dedup.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
-import { goesPastCache, timeOf, type Unpacked, unpack } from './unpack.ts';
+import { goesPastCache, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unpack.ts';
 
 /** The new state of a target, as far as it is staged or published already. */
 export interface Received extends Unpacked {
@@ -237,8 +237,8 @@ async function receiveFile(
   known: ManifestFile | undefined,
 ): Promise<ManifestFile | null> {
   const { path } = row;
-  const mtimeMs = timeOf(row);
-  if (mtimeMs === null) return null;
+  const versionTimeMs = timeOf(row);
+  if (versionTimeMs === null) return null;
   await stage.makeRoom(path);
   let arrivedBytes = 0;
   const answer = await service.downloadFile({
@@ -263,5 +263,6 @@ async function receiveFile(
     return { ...known, crc32 };
   }
   stage.adopt(path);
+  const mtimeMs = timeOfNewBytes(versionTimeMs, sizeBytes, known);
   return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
 }

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
@@ -141,7 +142,12 @@ function isSameByChecksum(comparison: Comparison, entry: ArchiveEntry, previous:
 }
 
 function mayStay({ before, hasFileTimes }: Comparison, previous: ManifestFile, mtimeMs: number): boolean {
-  return before.isTrusted(previous.path) && (!hasFileTimes || previous.mtimeMs === mtimeMs);
+  return before.isTrusted(previous.path) && keepsTime(hasFileTimes, previous, mtimeMs);
+}
+
+/** Whether a published file whose bytes stay has the right time. @param mtimeMs that of the archive or of the version */
+function keepsTime(hasFileTimes: boolean, previous: ManifestFile, mtimeMs: number): boolean {
+  return !hasFileTimes || isTimeFor(mtimeMs, previous.mtimeMs);
 }
 
 /** The time of an entry's file. Milliseconds since the epoch. */
@@ -162,8 +168,9 @@ function orderFor(
   const order: ExtractionOrder = {
     entry,
     destination: stage.placeOf(path),
-    mtimeMs,
-    keptTimeMs: hasFileTimes ? mtimeMs : (previous?.mtimeMs ?? mtimeMs),
+    mtimeMs: timeOfNewBytes(mtimeMs, entry.sizeBytes, previous),
+    keptTimeMs:
+      previous !== undefined && keepsTime(hasFileTimes, previous, mtimeMs) ? previous.mtimeMs : mtimeMs,
     known:
       previous?.sizeBytes === entry.sizeBytes
         ? {
@@ -222,8 +229,21 @@ async function leadingFolder(
   return found.kind === 'wrapped' ? prefix : '';
 }
 
-/** The time of a version, where the list of workbooks has one. Milliseconds since the epoch. */
-export function timeOf(row: WorkbookRow | undefined): number | null {
-  const versionTimeMs = Date.parse(row?.createdAt ?? '');
-  return Number.isNaN(versionTimeMs) ? null : versionTimeMs;
+/** The time of a version, where the list of workbooks has one. Milliseconds since the epoch, as a file system can keep it. */
+export function timeOf(version: { readonly createdAt: string | null } | undefined): number | null {
+  const versionTimeMs = Date.parse(version?.createdAt ?? '');
+  return Number.isNaN(versionTimeMs) ? null : storableTimeMs(versionTimeMs);
+}
+
+/**
+ * The time of a file whose bytes are not those of the published file of its path: see {@link timeApartMs}.
+ * @param timeMs the time that its version or its archive has
+ */
+export function timeOfNewBytes(
+  timeMs: number,
+  sizeBytes: number,
+  previous: ManifestFile | undefined,
+): number {
+  if (previous?.sizeBytes !== sizeBytes) return timeMs;
+  return timeApartMs(timeMs, previous.mtimeMs, timeOf(previous.workbook) ?? previous.mtimeMs);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { storableTimeMs } from '../../lib/time/file-time.ts';
 import type { ManifestFile, ManifestWorkbook } from './manifest.ts';
 
 /** One file of a manifest as text and back: of these there are very many, so that no schema goes over them. */
@@ -93,7 +94,8 @@ export function fileFromDisk(value: unknown): ManifestFile | null {
     sizeBytes: size,
     sha256,
     mode: Number.parseInt(mode, 8),
-    mtimeMs: Date.parse(mtime),
+    // An earlier version of this program wrote times that no file system can keep: repair puts them right.
+    mtimeMs: storableTimeMs(Date.parse(mtime)),
   };
   if (crc32 !== undefined) {
     if (!isText(crc32, CRC32)) return null;

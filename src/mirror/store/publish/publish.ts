@@ -1,6 +1,7 @@
 import { lstat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
@@ -91,7 +92,9 @@ export async function publishStage(
     await refuseChangedShares(stage, path, manifest);
     const removed = [...changes.removed, ...foreign];
     const intent = await intentFor({ method, path, stage, removed, keptTo, place });
-    await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });
+    const staged = join(stage.folder, STAGED.manifest);
+    await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
+    await setTimeApart(staged, manifestPath(context.layout, path));
     await commit(context, stage, intent);
     context.candidates.note(path, manifest);
     return { method: method.kind };
