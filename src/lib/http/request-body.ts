@@ -68,12 +68,28 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: numb
   return gathered.bytes;
 }
 
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Decodes a body; a byte order mark is left out. Any other encoding is refused: names would be stored with replacement characters.
+ * @throws RequestError 400 for what is not UTF-8
+ */
+export function textOfBody(bytes: Uint8Array): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw invalid(
+      'the body of this request must be UTF-8: send its text as UTF-8 bytes (Windows PowerShell 5.1 sends Latin-1 otherwise)',
+    );
+  }
+}
+
 /**
  * Reads a body in JSON, whatever its content type says: clients differ, and only what it holds counts.
- * @throws RequestError 400 for anything but JSON, 413 for more than the limit
+ * @throws RequestError 400 for anything but JSON in UTF-8, 413 for more than the limit
  */
 export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<unknown> {
-  const text = (await readBody(body, limitBytes)).toString('utf8');
+  const text = textOfBody(await readBody(body, limitBytes));
   try {
     return JSON.parse(text);
   } catch {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { z } from 'zod';
 
+import { textOfBody } from '../../lib/http/request-body.ts';
 import { invalid, RequestError } from '../../lib/http/request-error.ts';
 
 /** The event of an incoming webhook. */
@@ -23,10 +24,6 @@ const PLAIN_FORM_LIMIT_BYTES = 64 * 1024;
 /** The fields of a plain form. */
 const PLAIN_FIELDS = ['url', 'repository'] as const;
 
-function textOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString('utf8');
-}
-
 /** Whether a body says that it is a form. */
 export function isForm(contentType: string | undefined): boolean {
   return FORM_TYPE.test(contentType ?? '');
@@ -40,6 +37,7 @@ function formIn(contentType: string | undefined, text: string): string | null {
 /**
  * One field of a form, decoded; the first of its name. The time grows with the length of the form only, however many fields it has:
  * its sender may not be known yet.
+ * @throws RequestError 400 where it is not UTF-8, percent-encoded
  */
 function fieldOf(form: string, name: string): string | null {
   const beginning = `${name}=`;
@@ -47,22 +45,27 @@ function fieldOf(form: string, name: string): string | null {
   while (at > 0 && form[at - 1] !== '&') at = form.indexOf(beginning, at + 1);
   if (at === -1) return null;
   const end = form.indexOf('&', at);
-  return new URLSearchParams(form.slice(at, end === -1 ? undefined : end)).get(name);
+  const value = form.slice(at + beginning.length, end === -1 ? undefined : end);
+  try {
+    return decodeURIComponent(value.replaceAll('+', ' '));
+  } catch {
+    throw invalid(`the field ${name} of the form must be UTF-8, percent-encoded`);
+  }
 }
 
-/** The JSON in the field `payload` of a form; null for a body without one. */
+/** The JSON in the field `payload` of a form; null for a body without one. @throws RequestError 400 where it is not UTF-8 */
 export function payloadOfForm(contentType: string | undefined, body: Uint8Array): string | null {
-  const form = formIn(contentType, textOf(body));
+  const form = formIn(contentType, textOfBody(body));
   return form === null ? null : fieldOf(form, 'payload');
 }
 
 /**
  * Takes what an incoming webhook says out of its body: JSON, JSON in the field `payload` of a form, as GitHub and Gitea send it if they
  * are asked to, or a form with plain fields.
- * @throws RequestError 400 for what is no JSON, 413 for a form without `payload` that is larger than such forms are
+ * @throws RequestError 400 for what is no JSON or not UTF-8, 413 for a form without `payload` that is larger than such forms are
  */
 export function unwrapPayload(contentType: string | undefined, body: Uint8Array): unknown {
-  const text = textOf(body);
+  const text = textOfBody(body);
   const form = formIn(contentType, text);
   if (form === null) return parseJson(text);
   const json = fieldOf(form, 'payload');

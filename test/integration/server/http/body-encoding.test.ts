@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest';
+
+import { GROUP_KEY, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
+
+const UPLOAD = { branch: 'main', seenCommitId: null, startFrom: null };
+const FORM = 'application/x-www-form-urlencoded';
+
+/** Every request whose body is read as JSON; `{id}` is a drag-and-drop repository. */
+const REQUESTS = [
+  ['a repository is created', 'api/repos', KEY, { name: 'Größe' }, 201],
+  [
+    'an upload is checked',
+    'uploads/repositories/{id}/checks',
+    KEY,
+    { ...UPLOAD, paths: ['Größe.xlsx'] },
+    200,
+  ],
+  [
+    'an upload is committed',
+    'uploads/repositories/{id}/commits',
+    KEY,
+    { ...UPLOAD, message: 'Größe', files: [{ path: 'Größe.xlsx', blobId: '{blob}' }] },
+    201,
+  ],
+  ['a webhook', 'api/webhooks/push', GROUP_KEY, { repository: 'Größe' }, 404],
+] as const;
+
+async function prepare(service: UploadService) {
+  const { id } = await service.registry.create('R');
+  const file = await fetch(`${service.origin}uploads/repositories/${id}/files`, {
+    method: 'POST',
+    headers: { 'x-api-key': KEY },
+    body: 'content',
+  });
+  const { blobId } = (await file.json()) as { blobId: string };
+  return (path: string, key: string, bytes: Uint8Array, type = 'application/json'): Promise<Response> =>
+    fetch(service.origin + path.replace('{id}', id), {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': type },
+      body: Buffer.from(Buffer.from(bytes).toString('latin1').replace('{blob}', blobId), 'latin1'),
+    });
+}
+
+it.each(REQUESTS)(
+  'must be UTF-8, with or without a byte order mark: %s',
+  async (_, path, key, body, status) => {
+    const service = await startUploadService();
+    const post = await prepare(service);
+    const json = JSON.stringify(body);
+    for (const bytes of [Buffer.from(json, 'latin1'), Buffer.from(`\uFEFF${json}`, 'utf16le')]) {
+      const answer = await post(path, key, bytes);
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
+    }
+    expect(service.registry.list().map(({ name }) => name)).toEqual(['R']);
+    expect((await post(path, key, Buffer.from(`\uFEFF${json}`))).status).toBe(status);
+  },
+);
+
+it('must be UTF-8: JSON in a form of a webhook', async () => {
+  const post = await prepare(await startUploadService());
+  for (const form of ['payload={"repository":"Gr%F6%DFe"}', 'repository=Größe']) {
+    const answer = await post('api/webhooks/push', GROUP_KEY, Buffer.from(form, 'latin1'), FORM);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
+  }
+  const known = await post(
+    'api/webhooks/push',
+    GROUP_KEY,
+    Buffer.from('payload={"repository":"R+%C3%B6"}'),
+    FORM,
+  );
+  expect([known.status, await known.text()]).toEqual([404, expect.stringContaining('R ö')]);
+});
