@@ -34,7 +34,8 @@ export interface FakeKnobs extends ArchiveKnobs {
   rows: 'per-branch' | 'latest-only';
   /** Whether a workbook's `integration` is the full name or, as some installations have it, the id. */
   integration: 'full_name' | 'id';
-  length: 'content-length' | 'chunked';
+  /** `until-closed`: a body ends where the connection does, as in HTTP/1.0. */
+  length: 'content-length' | 'chunked' | 'until-closed';
   contentEncoding: 'gzip' | null;
   next: 'absolute' | 'path' | 'query' | 'other-host' | 'without-prefix';
   /** The host that `next: 'other-host'` names. */
@@ -395,6 +396,7 @@ export class FakeService {
     const length = hasLength ? { 'content-length': String(body.length + delta) } : {};
     const { date, ...headers } = this.knobs.headers;
     response.sendDate = date === undefined;
+    if (this.knobs.length === 'until-closed') response.useChunkedEncodingByDefault = false;
     const clock = date === undefined || date === '' ? {} : { date };
     response.writeHead(reply.status, { ...reply.headers, ...headers, ...clock, ...length });
     response.flushHeaders();

@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 
 import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
+import { FileWindow, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
 /** Where a download goes, piece by piece. Nothing is made there before it begins. */
 export interface Destination {
@@ -68,6 +69,11 @@ export class FileDestination implements Destination {
       const { buffer, bytesRead } = await this.opened.read(Buffer.alloc(mostBytes), 0, mostBytes, 0);
       return buffer.subarray(0, bytesRead);
     });
+  }
+
+  /** The bytes that came, to be read before it is closed. */
+  get bytes(): ZipBytes {
+    return new FileWindow(this.opened.fd, this.sizeBytes);
   }
 
   async close(isKept: boolean): Promise<void> {

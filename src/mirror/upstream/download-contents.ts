@@ -1,7 +1,9 @@
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Cached } from './cached.ts';
-import type { Destination } from './destination.ts';
+import { provesItsEnd } from './complete-file.ts';
+import type { Destination, FileDestination } from './destination.ts';
 import { HEAD_BRANCH, type Repository } from './listing.ts';
 import { Download, type DownloadOptions } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
@@ -163,6 +165,7 @@ const CONTENTS = { generation: 'current', judgesKey: false, isContents: true } a
 /** A single file, and where it goes. */
 export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly path: string;
+  readonly destination: FileDestination;
   readonly expected: ExpectedFile;
   /** Greatest size; left out, that of an archive. */
   readonly maxBytes?: number;
@@ -172,7 +175,7 @@ export type FileAnswer =
   /** `sha256` in hexadecimal digits. */
   | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }
   | { readonly kind: 'not-found' }
-  /** Not the file that was expected, or nothing that can be told to be one. */
+  /** Not the file that was expected, or nothing that can be told to be all of it. */
   | { readonly kind: 'different' };
 
 /**
@@ -202,10 +205,13 @@ async function readFileAnswer(
   if (!isAnnounced(answer, expected)) return { kind: 'different' };
   // A cache may give the version before; only a digest tells.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
-  const { sizeBytes, headers, sha256, crc32 } = await download.receive(answer);
+  const { sizeBytes, isCounted, headers, sha256, crc32 } = await download.receive(answer);
   const start = await destination.readStart(START_BYTES);
   const isRight = isExpectedFile({ path, sizeBytes, sha256, headers, start }, expected);
-  return isRight ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
+  const isCertain = isCounted || expected.sizeBytes !== undefined || expected.sha256 !== undefined;
+  const isWhole =
+    isRight && (isCertain || (await onDisk('reading the download', () => provesItsEnd(destination.bytes))));
+  return isWhole ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
 }
 
 /** Whether the length that an answer with the whole file says it has is the expected one, as far as either is known. */

@@ -36,6 +36,8 @@ export interface DownloadOptions {
 
 export interface Downloaded {
   readonly sizeBytes: number;
+  /** Whether the service said before how many bytes there are: otherwise the answer may have ended early. */
+  readonly isCounted: boolean;
   /** Headers of the answer that began it. */
   readonly headers: Answer['headers'];
   /** Null where no cache gave that answer. */
@@ -114,6 +116,7 @@ export class Download implements Continuation {
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
     return {
       sizeBytes,
+      isCounted: totalBytes !== null,
       ...this.first,
       sha256: this.hash.copy().digest('hex'),
       crc32: this.checksum,

@@ -38,6 +38,11 @@ const COMPOUND_FILE = '\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1';
 /** Names in packages of workbooks (ECMA-376 part 2; OpenDocument 1.3 part 2): no repository has a folder of files like that. */
 const PACKAGE_PARTS =
   /^(?:\[Content_Types\]\.xml$|_rels\/|docProps\/|xl\/|customXml\/|customUI\/|mimetype$|META-INF\/|content\.xml$)/;
+/** Whether a file that begins so may be a compound file. */
+export function isCompoundStart(start: Uint8Array): boolean {
+  return Buffer.from(start).toString('latin1').startsWith(COMPOUND_FILE);
+}
+
 const PACKAGES = /\.(?:xls[xmb]|xlt[xm]|ods)$/i;
 const OLD_WORKBOOKS = /\.xl[st]$/i;
 
@@ -50,8 +55,7 @@ export function isExpectedFile(file: ReceivedFile, expected: ExpectedFile): bool
   if (expected.sizeBytes !== undefined && expected.sizeBytes !== file.sizeBytes) return false;
   if (expected.sha256 !== undefined) return expected.sha256.toLowerCase() === file.sha256;
   if (isSomethingElse(file)) return false;
-  const start = Buffer.from(file.start).toString('latin1');
-  const isCompound = start.startsWith(COMPOUND_FILE);
+  const isCompound = isCompoundStart(file.start);
   if (PACKAGES.test(file.path)) return isCompound || isPackage(file.start);
   return !OLD_WORKBOOKS.test(file.path) || isCompound;
 }

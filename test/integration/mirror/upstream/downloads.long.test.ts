@@ -204,13 +204,14 @@ function downloadPath(
 ): Promise<FileAnswer> {
   const { signal } = new AbortController();
   const limit = maxBytes === undefined ? {} : { maxBytes };
-  into = new FileDestination(destination);
+  const file = new FileDestination(destination);
+  into = file;
   return downloadFile(context, {
     repository: REPOSITORY,
     branch: 'main',
     path,
     expected,
-    destination: into,
+    destination: file,
     signal,
     ...limit,
   });
