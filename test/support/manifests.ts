@@ -82,7 +82,10 @@ export function manifests(): fc.Arbitrary<Manifest> {
       archiveBytes: sizeBytes,
       skipped: fc.array(
         fc.record(
-          { path, reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const) },
+          {
+            path,
+            reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const, 'submodule' as const),
+          },
           { noNullPrototype: true },
         ),
       ),

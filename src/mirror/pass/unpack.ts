@@ -8,6 +8,7 @@ import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
 import type { PageCachePolicy, Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
+import { submodulesOf } from './submodules.ts';
 
 /** The new state of a target: staged where it differs from what is published. */
 export interface Unpacked {
@@ -73,9 +74,10 @@ export async function unpack(
     stage.adopt(path, outcome.isShared);
     if (outcome.isRewritten) rewritten.push(path);
   }
+  const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
   return {
     files: files.sort((a, b) => byCodeUnits(a.path, b.path)),
-    skipped: archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason })),
+    skipped: [...skipped, ...(await submodulesOf(stage, files, skipped))],
     rewritten,
     isThorough: kept.length === 0,
   };

@@ -27,7 +27,9 @@ const manifestSchema = z.object({
   etag: z.string().nullable(),
   thorough: z.boolean().optional(),
   archive_size: z.number().int().nonnegative(),
-  skipped: z.array(z.object({ path: z.string(), reason: z.enum(['symbolic-link', 'special-file']) })),
+  skipped: z.array(
+    z.object({ path: z.string(), reason: z.enum(['symbolic-link', 'special-file', 'submodule']) }),
+  ),
   // There may be very many: each is read and checked by itself, and not as it passes through a schema.
   files: z.custom<readonly unknown[]>(Array.isArray),
 });

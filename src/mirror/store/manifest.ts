@@ -36,7 +36,7 @@ export interface ManifestWorkbook {
 /** Something that the service sent and that is on purpose not in the tree. */
 export interface SkippedEntry {
   readonly path: string;
-  readonly reason: 'symbolic-link' | 'special-file';
+  readonly reason: 'symbolic-link' | 'special-file' | 'submodule';
 }
 
 /** The inventory of a published tree, and what it was published from. */
