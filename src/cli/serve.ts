@@ -15,7 +15,7 @@ import { endOrphans } from '../server/start/orphans.ts';
 import { printData } from './output.ts';
 import { serveReplica } from './serve-replica.ts';
 import { settingsOf, settingsOfMirrors } from './settings-flags.ts';
-import { checkAhead, openChecks } from '../server/start/checks.ts';
+import { checkAhead, tellFailure } from '../server/start/checks.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../server/start/directory.ts';
 import { tellFetch, tellOpening, tellReading } from '../server/start/notices.ts';
 import { openServedKeys } from '../server/start/keys.ts';
@@ -73,10 +73,9 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
   const registry = samples
     ? await registryWithSamples(directory, opening, stop)
     : await openRegistry(directory, opening);
-  const { checks, close: closeChecks } = await openChecks(directory);
   const library = createGitLibrary(registry, {
     maxUploadBytes: own.maxUploadSize,
-    checks,
+    checks: { onFailure: tellFailure },
     onReading: tellReading,
   });
   const fetching = createFetching(registry, { intervalMs: own.fetchInterval });
@@ -105,7 +104,6 @@ async function serveRepositories(stop: Stop, { serve: own }: Settings, samples: 
     fetching.close();
     await service.close();
     await library.close();
-    await closeChecks();
     await registry.close();
     await lock.release();
   }

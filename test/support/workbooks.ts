@@ -1,8 +1,6 @@
 import { type BookType, type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
 import { ZipFile } from 'yazl';
 
-import type { FileBytes } from '../../src/server/checker/workbook-check.ts';
-
 /** A small workbook with some rows. */
 export function makeBook(rows: ReadonlyArray<ReadonlyArray<string | number>> = [['a', 1]]): WorkBook {
   const book = utils.book_new();
@@ -19,11 +17,6 @@ export function bytesOf(book: WorkBook, format: BookType | 'biff3' | 'biff4'): B
   const bookType = format as BookType;
   const written: unknown = write(book, { type: 'buffer', bookType, compression: true });
   return typeof written === 'string' ? Buffer.from(written) : Buffer.from(written as Uint8Array);
-}
-
-/** A file as a check takes it, whole. */
-export function wholeFile(bytes: Uint8Array): FileBytes {
-  return { sizeBytes: bytes.length, first: bytes, last: new Uint8Array() };
 }
 
 /** Makes a zip of parts, by name. */

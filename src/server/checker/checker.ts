@@ -1,153 +1,126 @@
-import type { ZipEntry } from '../../lib/zip/directory.ts';
-import { bytesInMemory, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
-import { hasWholeRecords, readCompound } from './compound.ts';
-import { listParts, type Part, unpackPart } from './parts.ts';
-import {
-  hasDocumentType,
-  isEssentialXml,
-  isOpenable,
-  isPackageOf,
-  isSpreadsheetMarkup,
-  isWholeXml,
-  methodFor,
-  partName,
-} from './rules.ts';
-import { decodeText, sniff } from './sniff.ts';
-import { type FileBytes, type Finding, isWholeFile, type WorkbookKind } from './workbook-check.ts';
+import { setImmediate } from 'node:timers/promises';
+import { inflateRawSync } from 'node:zlib';
 
-/** Unpacking is done by Node's own threads; more files at once would take them from those who wait for an answer. */
-const PLACES = 2;
+import { entriesOf, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
+import { readEnd } from '../../lib/zip/end-record.ts';
+import { readLocalHeader } from '../../lib/zip/local-header.ts';
+import { bytesInMemory, viewOf, type ZipBytes } from '../../lib/zip/zip-bytes.ts';
 
-/** Makes a checker, which finds out whether files are workbooks. */
-export function createChecker() {
-  const closed = new AbortController();
-  return {
-    /** How many files are to be checked at once. */
-    places: PLACES,
-    /** Never rejects, and takes bounded time and memory. Gives null for what was cut off by `close`. */
-    check: (kind: WorkbookKind, file: FileBytes): Promise<Finding | null> =>
-      examine(kind, file, closed.signal),
-    /** Ends what is under way: of those files nothing is found. */
-    close: (): void => closed.abort(),
-  };
-}
+/** The kind of a workbook by its name: `ooxml` stands for xlsx, xlsm, xltx, xltm and xlsb. */
+type WorkbookKind = 'ooxml' | 'xls' | 'ods';
 
-/** The parts of a package that are looked into, by their names. */
-type Parts = ReadonlyMap<string, string>;
-
-/** The types of a workbook's main part (ECMA-376 part 1, 12.2; [MS-XLSB], 2.1.7.62). */
-const MAIN_PART = /(?:sheet|template)(?:\.macroEnabled)?\.main\+xml|sheet\.binary\.macroEnabled\.main/i;
-
-/** Unpacks everything, and keeps what is looked into. @returns null where some part is damaged */
-async function readParts(
-  bytes: ZipBytes,
-  entries: readonly ZipEntry[],
-  signal: AbortSignal,
-): Promise<Part[] | null> {
-  const parts: Part[] = [];
-  for (const entry of entries) {
-    const part = await unpackPart(bytes, entry, signal);
-    if (part === null) return null;
-    const name = partName(part.name);
-    if (isLookedInto(name)) parts.push({ name, content: part.content });
-  }
-  return parts;
-}
-
-function isLookedInto(name: string): boolean {
-  return isEssentialXml(name) || name === 'META-INF/manifest.xml';
-}
-
-/** Whether an OpenDocument is a spreadsheet with a table, or one that is encrypted (OpenDocument 1.2 part 3, sections 2.2.1 and 4.8). */
-function findOpenDocument(parts: readonly Part[], texts: Parts): Finding {
-  const manifest = texts.get('META-INF/manifest.xml');
-  if (manifest === undefined) return 'damaged';
-  if (manifest.includes('encryption-data')) return 'protected';
-  if (!areWhole(parts)) return 'damaged';
-  const content = texts.get('content.xml') ?? '';
-  const isSpreadsheet = /<office:spreadsheet[\s>]/.test(content) && /<table:table[\s>]/.test(content);
-  return isSpreadsheet ? 'opened' : 'damaged';
-}
-
-function areWhole(parts: readonly Part[]): boolean {
-  return parts.every(({ name, content }) => !isEssentialXml(name) || isWholeXml(content));
-}
-
-/** Whether an Office Open XML package has a workbook, and that has a sheet which is there (ECMA-376 part 1, 12.3). */
-function findOpenXml(parts: readonly Part[], texts: Parts, names: ReadonlySet<string>): Finding {
-  if (!areWhole(parts)) return 'damaged';
-  if (parts.some(({ name, content }) => isEssentialXml(name) && hasDocumentType(content))) return 'damaged';
-  if (!MAIN_PART.test(texts.get('[content_types].xml') ?? '')) return 'damaged';
-  const sheets = [...names].filter((name) =>
-    /^xl\/(?:work|chart|dialog|macro)sheets\/[^/]+\.(?:xml|bin)$/.test(name),
-  );
-  if (names.has('xl/workbook.bin')) return sheets.length > 0 ? 'opened' : 'damaged';
-  const workbook = texts.get('xl/workbook.xml');
-  if (workbook === undefined || !/<(?:\w+:)?sheet\s/.test(workbook)) return 'damaged';
-  return sheets.length > 0 ? 'opened' : 'damaged';
-}
-
-async function examinePackage(
-  kind: WorkbookKind,
-  bytes: ZipBytes,
-  entries: readonly ZipEntry[],
-  signal: AbortSignal,
-): Promise<Finding> {
-  const parts = await readParts(bytes, entries, signal);
-  if (parts === null) return 'damaged';
-  const textOf = ({ content }: Part): string => decodeText(content);
-  if (kind === 'ods') return findOpenDocument(parts, new Map(parts.map((part) => [part.name, textOf(part)])));
-  const texts = new Map(parts.map((part) => [part.name.toLowerCase(), textOf(part)]));
-  return findOpenXml(parts, texts, new Set(entries.map(({ name }) => partName(name).toLowerCase())));
-}
-
-/** @param file the whole file, or its beginning and its end */
-async function examineZip(
-  kind: WorkbookKind,
-  { sizeBytes, first, last }: FileBytes,
-  signal: AbortSignal,
-): Promise<Finding> {
-  const end = last.length === 0 ? first : last;
-  const bytes = bytesInMemory(Buffer.from(end.buffer, end.byteOffset, end.length), sizeBytes);
-  const entries = await listParts(bytes, signal);
-  if (entries === null) return 'damaged';
-  if (!isPackageOf(kind, entries)) return 'foreign';
-  if (end !== first || !isOpenable(entries)) return 'sound';
-  return examinePackage(kind, bytes, entries, signal);
-}
-
-const OF_COMPOUND = {
-  workbook: 'opened',
-  encrypted: 'protected',
-  other: 'foreign',
-  damaged: 'damaged',
-} as const;
-
-function examineBinary(file: Buffer): Finding {
-  if (sniff(file) === 'compound') return OF_COMPOUND[readCompound(file)];
-  return hasWholeRecords(file) ? 'opened' : 'damaged';
+/** The kind of a workbook by its name. */
+export function workbookKindOf(path: string): WorkbookKind {
+  const ending = path.slice(path.lastIndexOf('.') + 1).toLowerCase();
+  return ending === 'xls' || ending === 'ods' ? ending : 'ooxml';
 }
 
 /**
- * Finds out whether a file is a workbook, as far as its containers tell: names, sizes and checksums of its parts, its kind by its
- * content types, and that a sheet is there. Cells are not read. Takes bounded time and memory.
- * @param kind what its name says that it is
- * @returns null where `signal` cut it off
+ * The result of a check. `foreign`: the file is no workbook of its kind, whatever its name; `damaged`: the end of its zip is not
+ * there or contradicts itself; `unread`: Git could not give its bytes.
  */
-async function examine(kind: WorkbookKind, file: FileBytes, signal: AbortSignal): Promise<Finding | null> {
-  const first = Buffer.from(file.first.buffer, file.first.byteOffset, file.first.length);
-  const method = methodFor(kind, sniff(first));
-  if (signal.aborted) return null;
-  if (method === 'none') return 'foreign';
-  if (method === 'package') {
-    return examineZip(kind, file, signal).catch((error: unknown) => {
-      if (signal.aborted) return null;
-      throw error;
-    });
+export type Finding = 'workbook' | 'foreign' | 'damaged' | 'unread';
+
+/** The bytes of a file, or, of a large one, its two ends. */
+export interface FileBytes {
+  /** Of the whole file. */
+  readonly sizeBytes: number;
+  /** From its beginning; the whole file when it is as long as that. */
+  readonly first: Buffer;
+  /** Up to its end; empty when `first` is the whole file. */
+  readonly last: Buffer;
+}
+
+const ZIP = Buffer.from('PK\u0003\u0004', 'latin1');
+/** Of a compound file ([MS-CFB], section 2.2): an .xls of Excel 5 and later, or an encrypted workbook. */
+const COMPOUND = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+/** The record that an .xls of Excel 2, 3 and 4 begins with ([XLS], BOF): its identifier. */
+const FIRST_RECORDS: ReadonlySet<number> = new Set([0x0009, 0x0209, 0x0409]);
+/** Streams of a compound file that make it a workbook. */
+const BINARY_STREAMS = ['Workbook', 'Book', 'WORKBOOK', 'BOOK'];
+const ENCRYPTED_STREAMS = ['EncryptedPackage'];
+/** So much of markup is looked into. */
+const MARKUP_BYTES = 1024 * 1024;
+/** The beginning of XML or HTML behind a byte order mark, as {@link textOf} gives it. */
+const MARKUP = /^[\sï»¿ÿþ]*</;
+/** A table in HTML, or an XML spreadsheet of Excel 2003. */
+const TABLE = /<table[\s>]|urn:schemas-microsoft-com:office:spreadsheet/i;
+
+/** The part of a package that tells its kind, in lower case, and how a workbook is named there. */
+const KIND_PARTS = {
+  /** ECMA-376 part 1, section 12.2; [MS-XLSB], section 2.1.7.62. */
+  ooxml: [
+    '[content_types].xml',
+    /(?:sheet|template)(?:\.macroEnabled)?\.main\+xml|sheet\.binary\.macroEnabled\.main/i,
+  ],
+  /** OpenDocument 1.2 part 3, section 3. */
+  ods: ['meta-inf/manifest.xml', /opendocument\.spreadsheet/i],
+} as const;
+const KIND_PART_LIMIT_BYTES = 1024 * 1024;
+
+/**
+ * Finds out whether a file is a workbook by its first bytes, the directory of its zip, and the part that names the package's kind.
+ * What is in other parts is not read. Takes bounded time and memory.
+ * @param kind as its name says
+ */
+export async function checkWorkbook(kind: WorkbookKind, file: FileBytes): Promise<Finding> {
+  const { first } = file;
+  if (first.subarray(0, ZIP.length).equals(ZIP)) return checkPackage(kind === 'ods' ? 'ods' : 'ooxml', file);
+  if (first.subarray(0, COMPOUND.length).equals(COMPOUND)) {
+    if (kind === 'ods') return 'foreign';
+    const streams = kind === 'xls' ? [...BINARY_STREAMS, ...ENCRYPTED_STREAMS] : ENCRYPTED_STREAMS;
+    return holdsStream(file, streams) ? 'workbook' : 'foreign';
   }
-  // A compound file keeps its directory anywhere, so that nothing tells whether a large one is whole.
-  if (!isWholeFile(file)) return method === 'markup' ? 'foreign' : 'sound';
-  if (method === 'markup') return isSpreadsheetMarkup(decodeText(first)) ? 'opened' : 'foreign';
-  if (method === 'encrypted') return readCompound(first) === 'encrypted' ? 'protected' : 'foreign';
-  return examineBinary(first);
+  // Excel opens records and markup under the name .xls alone.
+  return kind === 'xls' && (isRecords(first) || isTable(textOf(first))) ? 'workbook' : 'foreign';
+}
+
+/** Whether a compound file has one of these streams; its directory may be in the part of a large one that was not read. */
+function holdsStream({ sizeBytes, first }: FileBytes, names: readonly string[]): boolean {
+  return (
+    first.length < sizeBytes || names.some((name) => first.includes(Buffer.from(`${name}\0`, 'utf16le')))
+  );
+}
+
+function isRecords(bytes: Buffer): boolean {
+  return bytes.length >= 8 && FIRST_RECORDS.has(bytes.readUInt16LE(0)) && bytes.readUInt16LE(2) <= 16;
+}
+
+function isTable(text: string): boolean {
+  return MARKUP.test(text) && TABLE.test(text);
+}
+
+/** Reads text whose names are ASCII, in UTF-8 or UTF-16 of either order, with a byte order mark or without. */
+function textOf(bytes: Buffer): string {
+  return bytes.toString('latin1', 0, MARKUP_BYTES).replaceAll('\0', '');
+}
+
+async function checkPackage(kind: 'ooxml' | 'ods', { sizeBytes, first, last }: FileBytes): Promise<Finding> {
+  const bytes = bytesInMemory(last.length === 0 ? first : last, sizeBytes);
+  const [partName, pattern] = KIND_PARTS[kind];
+  try {
+    const end = await readEnd(bytes);
+    if (end.isMultiDisk) return 'damaged';
+    let part: ZipEntry | undefined;
+    for await (const entries of entriesOf(bytes, end)) {
+      part ??= entries.find(({ name }) => name.replaceAll('\\', '/').toLowerCase() === partName);
+      // Requests have their turn: a million parts of a file that is in memory take seconds.
+      await setImmediate();
+    }
+    if (part === undefined) return 'foreign';
+    // Of a large file this part may not be at hand.
+    const isAtHand = part.headerOffset >= sizeBytes - bytes.atHand.length;
+    return !isAtHand || pattern.test(await readPart(bytes, part)) ? 'workbook' : 'foreign';
+  } catch {
+    return 'damaged';
+  }
+}
+
+/** Reads the text of a small part. @throws Error where it is damaged, or larger than such a part is */
+async function readPart(bytes: ZipBytes, entry: ZipEntry): Promise<string> {
+  const local = await readLocalHeader(bytes, entry.headerOffset);
+  if (local === null) throw new Error('there is no local header');
+  const packed = await viewOf(bytes, local.dataOffset, entry.compressedBytes);
+  if (entry.compressionMethod === METHODS.stored) return textOf(packed);
+  return textOf(inflateRawSync(packed, { maxOutputLength: KIND_PART_LIMIT_BYTES }));
 }

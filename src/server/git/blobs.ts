@@ -1,4 +1,4 @@
-import { FILE_END_BYTES, type FileBytes, OPENED_FILE_LIMIT_BYTES } from '../checker/workbook-check.ts';
+import type { FileBytes } from '../checker/checker.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 
@@ -17,7 +17,8 @@ export interface BlobLimits {
   readonly endBytes: number;
 }
 
-const LIMITS: BlobLimits = { wholeBytes: OPENED_FILE_LIMIT_BYTES, endBytes: FILE_END_BYTES };
+/** The end is enough for the directory of a zip of some ten thousand parts. */
+const LIMITS: BlobLimits = { wholeBytes: 64 * 1024 * 1024, endBytes: 4 * 1024 * 1024 };
 const LINE_FEED = 0x0a;
 /** A header is an id, a type and a size; more than this without a line feed is none. */
 const HEADER_LIMIT_BYTES = 4096;

@@ -42,8 +42,8 @@ const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 export interface GitLibraryOptions {
   /** Gives the state of a workbook; left out, everything is well, unless there are checks. */
   readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
-  /** Opens the files of the workbooks that are listed, and remembers what was found; they stay the caller's to close. */
-  readonly checks?: Pick<ProcessingStatusesOptions, 'checker' | 'findings' | 'onFailure' | 'retryMs'>;
+  /** Has the files of the workbooks that are listed checked. */
+  readonly checks?: Pick<ProcessingStatusesOptions, 'onFailure'>;
   /** Told of a repository that cannot be read when workbooks are listed, once, and of when it can be again. */
   readonly onReading?: (event: ReadingEvent) => void;
   /** The greatest file that is uploaded, and the greatest push; 2 GiB if left out. */

@@ -1,5 +1,5 @@
 import type { Version, WorkbookRow } from '../http/library.ts';
-import { workbookKindOf } from '../checker/workbook-check.ts';
+import { workbookKindOf } from '../checker/checker.ts';
 import type { Heads } from './branch-reader.ts';
 import type { HistoryReader, LastChange } from './history.ts';
 
@@ -103,7 +103,7 @@ export async function readRows(
         branch,
         path,
         version: versionFor(change),
-        contentKey: `${change.blobId} ${workbookKindOf(path) ?? ''}`,
+        contentKey: `${change.blobId} ${workbookKindOf(path)}`,
       });
     }
   }

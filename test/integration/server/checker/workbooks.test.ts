@@ -1,26 +1,21 @@
-import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { onTestFinished, describe, expect, it, vi } from 'vitest';
 
-import { createChecker } from '../../../../src/server/checker/checker.ts';
-import { openFindings } from '../../../../src/server/checker/findings.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { readBlobs } from '../../../../src/server/git/blobs.ts';
 import { createBranchReader } from '../../../../src/server/git/branch-reader.ts';
 import { Git } from '../../../../src/server/git/git.ts';
-import {
-  createGitLibrary,
-  type GitLibrary,
-  type GitLibraryOptions,
-} from '../../../../src/server/git/library.ts';
+import { createGitLibrary, type GitLibrary } from '../../../../src/server/git/library.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readRefFiles } from '../../../../src/server/git/ref-files.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/registry.ts';
 import { answerWorkbooks } from '../../../../src/server/http/workbooks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { bytesOf, makeBook, wholeFile } from '../../../support/workbooks.ts';
+import { bytesOf, makeBook, zipOf } from '../../../support/workbooks.ts';
 
 function write(path: string, content: string | Uint8Array): FileChange {
   return { kind: 'write', path, content };
@@ -279,69 +274,94 @@ describe('blobs', () => {
   });
 });
 
-describe('a checker', () => {
-  it('finds nothing of what is under way when it is closed', async () => {
-    const checker = createChecker();
-    const rows = Array.from({ length: 50_000 }, (_, index) => [index, `text ${index}`]);
-    const file = wholeFile(bytesOf(makeBook(rows), 'xlsx'));
-    expect(await checker.check('ooxml', file)).toBe('opened');
-    const found = Promise.all(Array.from({ length: 5 }, () => checker.check('ooxml', file)));
-    checker.close();
-    expect(new Set(await found)).toEqual(new Set([null]));
-  });
-});
-
 describe('the standing of workbooks', () => {
-  type Checker = NonNullable<GitLibraryOptions['checks']>['checker'];
-  const path = (folder: string): string => join(folder, 'checked.log');
+  const types = (mainPart: string): string =>
+    `<Types><Override PartName="${mainPart}" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>`;
+  const packageOf = (contentTypes: string | Buffer, part = 'xl/workbook.xml'): Promise<Buffer> =>
+    zipOf({ '[Content_Types].xml': contentTypes, [part]: '<workbook/>' });
 
-  async function openLibrary(
-    { folder, registry }: Bench,
-    checker: Checker,
-    retryMs?: number,
-  ): Promise<{ library: GitLibrary; failed: string[]; close: () => Promise<void> }> {
-    const failed: string[] = [];
-    const findings = await openFindings(path(folder));
-    const onFailure: NonNullable<GitLibraryOptions['checks']>['onFailure'] = (failure) => {
-      failed.push(`${failure.path} ${failure.finding}`);
-    };
-    const library = createGitLibrary(registry, { checks: { checker, findings, onFailure, retryMs } });
-    const close = async (): Promise<void> => {
-      await library.close();
-      await findings.close();
-    };
-    onTestFinished(close);
-    return { library, failed, close };
+  /** An .xls whose header says that it has more tables than it has. */
+  function overstated(): Buffer {
+    const bytes = bytesOf(makeBook(), 'biff8');
+    bytes.writeUInt32LE(bytes.readUInt32LE(44) + 90, 44);
+    return bytes;
   }
+
+  /** A part that is empty, as 0 bytes of deflate: these are no deflate stream. */
+  async function withEmptyPart(): Promise<Buffer> {
+    const bytes = await zipOf({ '[Content_Types].xml': types('/xl/workbook.xml'), 'xl/empty.xml': '' });
+    for (const [signature, at] of [
+      ['PK\u0003\u0004', 8],
+      ['PK\u0001\u0002', 10],
+    ] as const) {
+      bytes.writeUInt16LE(8, bytes.lastIndexOf(signature, undefined, 'latin1') + at);
+    }
+    return bytes;
+  }
+
+  const GOOD: Readonly<Record<string, () => Buffer | Promise<Buffer>>> = {
+    'a.xlsx': () => bytesOf(makeBook(), 'xlsx'),
+    'named otherwise.xlsx': () => bytesOf(makeBook(), 'xlsb'),
+    'b.xls': () => bytesOf(makeBook(), 'biff8'),
+    'old.xls': () => bytesOf(makeBook(), 'biff4'),
+    'table.xls': () => bytesOf(makeBook(), 'html'),
+    'xml.xls': () => bytesOf(makeBook(), 'xlml'),
+    'c.ods': () => bytesOf(makeBook(), 'ods'),
+    'parts elsewhere.xlsx': () => packageOf(types('/book/main.xml'), 'book/main.xml'),
+    'an empty part.xlsx': withEmptyPart,
+    'UTF-16BE.xlsx': () => packageOf(Buffer.from(types('/xl/workbook.xml'), 'utf16le').swap16()),
+    'overstated tables.xls': overstated,
+    'encrypted.xlsx': () =>
+      Buffer.concat([
+        Buffer.from('d0cf11e0a1b11ae1', 'hex'),
+        Buffer.alloc(1024),
+        Buffer.from('EncryptedPackage\0', 'utf16le'),
+      ]),
+    // Too large to be read whole.
+    'large.xlsx': () =>
+      zipOf({ '[Content_Types].xml': types('/x.xml'), 'x.bin': randomBytes(65 * 1024 * 1024) }),
+  };
+
+  const BAD: Readonly<Record<string, readonly [string, () => Buffer | Promise<Buffer>]>> = {
+    'empty.xlsx': ['foreign', () => Buffer.alloc(0)],
+    'pointer.xlsx': ['foreign', () => Buffer.from('version https://git-lfs.github.com/spec/v1\n')],
+    'table.xlsx': ['foreign', () => bytesOf(makeBook(), 'html')],
+    'page.xls': ['foreign', () => Buffer.from('<html>Log in</html>')],
+    'letter.xlsx': ['foreign', () => packageOf('<Types ContentType="…wordprocessingml.document.main+xml"/>')],
+    'zip.xlsx': ['foreign', () => zipOf({ 'a.txt': 'a' })],
+    'a.ods': ['foreign', () => bytesOf(makeBook(), 'xlsx')],
+    'cut.xlsx': ['damaged', () => bytesOf(makeBook(), 'xlsx').subarray(0, 1000)],
+  };
 
   async function standings(library: GitLibrary): Promise<Record<string, string>> {
     const { rows, standingOf } = await library.workbooks();
     return Object.fromEntries(rows.map((row) => [row.path, standingOf(row).status]));
   }
 
-  it('is processing until a file was opened, and then what was found', async () => {
+  it('is processing until a file was looked at, and then success for all that its owner can open', async () => {
     const bench = await makeBench(bytesOf(makeBook(), 'xlsx'));
-    await bench.commit([
-      write('text.xlsx', 'hello'),
-      write('b.xls', bytesOf(makeBook(), 'biff8')),
-      write('c.ods', bytesOf(makeBook(), 'ods')),
-      write('page.xls', '<html>Log in</html>'),
-      write('cut.xlsx', bytesOf(makeBook(), 'xlsx').subarray(0, 1000)),
-    ]);
-    const checker = createChecker();
-    onTestFinished(checker.close);
-    const { library, failed } = await openLibrary(bench, checker);
+    const changes: FileChange[] = [];
+    for (const [path, make] of Object.entries(GOOD)) changes.push(write(path, await make()));
+    for (const [path, [, make]] of Object.entries(BAD)) changes.push(write(path, await make()));
+    await bench.commit(changes);
+    const failed: string[] = [];
+    const onFailure = ({ path, finding }: { path: string; finding: string }): void => {
+      failed.push(`${path} ${finding}`);
+    };
+    const library = createGitLibrary(bench.registry, { checks: { onFailure } });
+    onTestFinished(library.close);
     expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['processing']));
     await library.checkAll();
     expect(await standings(library)).toEqual({
       'x.xlsx': 'success',
-      'text.xlsx': 'failure',
-      'b.xls': 'success',
-      'c.ods': 'success',
-      'page.xls': 'failure',
-      'cut.xlsx': 'failure',
+      ...Object.fromEntries(Object.keys(GOOD).map((path) => [path, 'success'])),
+      ...Object.fromEntries(Object.keys(BAD).map((path) => [path, 'failure'])),
     });
-    expect(failed.sort()).toEqual(['cut.xlsx damaged', 'page.xls foreign', 'text.xlsx foreign']);
+    expect(failed.sort()).toEqual(
+      Object.entries(BAD)
+        .map(([path, [finding]]) => `${path} ${finding}`)
+        .sort(),
+    );
 
     const ask = async (query: string): Promise<unknown[]> => {
       const { body } = await answerWorkbooks(library, new URL(`http://h/api/v1/workbooks${query}`), 2);
@@ -354,151 +374,31 @@ describe('the standing of workbooks', () => {
       return [count, next, ...results.map(({ name, version, status }) => [name, version.status, status])];
     };
     const failure = { processing: 0, failure: 1 };
-    expect(await ask('?status=failure&q=X')).toEqual([
-      3,
-      'http://h/api/v1/workbooks?status=failure&q=X&page=2',
+    expect(await ask('?status=failure&q=T')).toEqual([
+      5,
+      'http://h/api/v1/workbooks?status=failure&q=T&page=2',
       ['/cut.xlsx', 'failure', failure],
-      ['/page.xls', 'failure', failure],
+      ['/empty.xlsx', 'failure', failure],
     ]);
     expect(await ask('?status=failure&q=/PAGE')).toEqual([1, null, ['/page.xls', 'failure', failure]]);
     expect(await ask('?status=processing')).toEqual([0, null]);
-    expect(await ask('?q=.ODS')).toEqual([1, null, ['/c.ods', 'success', { processing: 0, failure: 0 }]]);
-    expect((await ask('?q='))[0]).toBe(6);
+    expect(await ask('?q=C.ODS')).toEqual([1, null, ['/c.ods', 'success', { processing: 0, failure: 0 }]]);
   });
 
-  it('is remembered across restarts, and found again where it is lost', async () => {
-    const good = bytesOf(makeBook(), 'xlsx');
-    const bench = await makeBench(good);
-    await bench.commit([write('again.xlsx', good), write('text.xlsx', 'hello')]);
-    const checked: string[] = [];
-    const checker: Checker = {
-      places: 1,
-      check: (_, { first }) => {
-        const text = Buffer.from(first).toString('latin1');
-        checked.push(text.slice(0, 5));
-        return Promise.resolve(text === 'hello' ? 'foreign' : 'opened');
-      },
-    };
-    const expected = {
-      'x.xlsx': 'success',
-      'again.xlsx': 'success',
-      'text.xlsx': 'failure',
-    };
-    const open = async (): Promise<string[]> => {
-      checked.length = 0;
-      const { library, close } = await openLibrary(bench, checker);
-      await library.checkAll();
-      await library.checkAll();
-      expect(await standings(library)).toEqual(expected);
-      await close();
-      return [...checked].sort();
-    };
-    expect(await open()).toHaveLength(2);
-    expect(await open()).toEqual([]);
-    await appendFile(path(bench.folder), 'torn');
-    expect(await open()).toEqual([]);
-    await writeFile(path(bench.folder), Buffer.alloc(1000));
-    expect(await open()).toHaveLength(2);
-    expect(await open()).toEqual([]);
-    await rm(path(bench.folder));
-    expect(await open()).toHaveLength(2);
-  });
-
-  it('does not keep an answer waiting, and turns to the newest version first', async () => {
-    const bench = await makeBench('first');
-    const checked: string[] = [];
-    let release = (): void => {};
-    const checker: Checker = {
-      places: 1,
-      check: (_, { first }) => {
-        checked.push(Buffer.from(first).toString());
-        return new Promise((resolve) => {
-          release = () => resolve('opened');
-        });
-      },
-    };
-    const { library } = await openLibrary(bench, checker);
-    expect(await standings(library)).toEqual({ 'x.xlsx': 'processing' });
-    await expect.poll(() => checked).toEqual(['first']);
-    for (const [index, text] of ['old', 'new'].entries()) {
-      const { id } = await bench.registry.create(text);
-      const at = new Date(Date.UTC(2026, 1, 1 + index));
-      await makeCommits(bench.git, bench.registry.gitDirectory(id), [
-        plan('main', [write(`${text}.xlsx`, text)], { at }),
-      ]);
-    }
-    expect(Object.keys(await standings(library))).toHaveLength(3);
-    for (const text of ['new', 'old']) {
-      release();
-      await expect.poll(() => checked.at(-1)).toBe(text);
-    }
-    release();
-    await expect
-      .poll(() => standings(library))
-      .toEqual({ 'x.xlsx': 'success', 'old.xlsx': 'success', 'new.xlsx': 'success' });
-    expect(checked).toEqual(['first', 'new', 'old']);
-  });
-
-  it('is soon known of a good file, whatever others of other repositories do', async () => {
-    const bench = await makeBench('good');
-    const { id } = await bench.registry.create('B');
-    const at = new Date('2027-01-01T00:00:00Z');
-    const bad = Array.from({ length: 10 }, (_, index) => write(`${index}.xlsx`, `bad ${index}`));
-    await makeCommits(bench.git, bench.registry.gitDirectory(id), [plan('main', bad, { at })]);
-    const checked: string[] = [];
-    const checker: Checker = {
-      places: 1,
-      check: (_, { first }) => {
-        const text = Buffer.from(first).toString();
-        checked.push(text.slice(0, 4));
-        // What could not be checked holds up the others of its repository.
-        return Promise.resolve(text === 'good' ? 'opened' : null);
-      },
-    };
-    const { library } = await openLibrary(bench, checker);
-    await library.checkAll();
-    expect(checked.slice(0, 2).sort()).toEqual(['bad ', 'good']);
-  });
-
-  it('uses every place, also for files of one repository, and those that come while others are checked', async () => {
-    const bench = await makeBench('1');
-    const open: Array<() => void> = [];
-    const checker: Checker = {
-      places: 2,
-      check: () => new Promise((resolve) => open.push(() => resolve('opened'))),
-    };
-    const { library } = await openLibrary(bench, checker);
-    await library.workbooks();
-    await expect.poll(() => open.length).toBe(1);
-    await bench.commit([write('y.xlsx', '2')]);
-    await library.workbooks();
-    await expect.poll(() => open.length).toBe(2);
-    for (const end of open) end();
-    await expect
-      .poll(async () => new Set(Object.values(await standings(library))))
-      .toEqual(new Set(['success']));
-  });
-
-  it('is processing where a file could not be checked, and found out later', async () => {
-    const bench = await makeBench('x');
-    let attempts = 0;
-    const checker: Checker = {
-      places: 1,
-      check: () => {
-        attempts += 1;
-        return Promise.resolve(attempts < 3 ? null : 'opened');
-      },
-    };
-    const { library, failed } = await openLibrary(bench, checker, 1);
-    await library.checkAll();
-    await expect.poll(() => standings(library)).toEqual({ 'x.xlsx': 'success' });
-    expect([attempts, failed]).toEqual([3, []]);
-    const waiting = await openLibrary(await makeBench('x'), {
-      places: 1,
-      check: () => Promise.resolve(null),
+  it('is looked at once for each content, also of files that come while others are looked at', async () => {
+    const bench = await makeBench('text');
+    const failed: string[] = [];
+    const library = createGitLibrary(bench.registry, {
+      checks: { onFailure: ({ path }) => failed.push(path) },
     });
-    await waiting.library.checkAll();
-    expect(await standings(waiting.library)).toEqual({ 'x.xlsx': 'processing' });
+    onTestFinished(library.close);
+    await library.workbooks();
+    await bench.commit([write('again.xlsx', 'text'), write('other.xlsx', 'other')]);
+    await library.checkAll();
+    await bench.commit([write('third.xlsx', 'text')]);
+    await library.checkAll();
+    expect(failed.filter((path) => path !== 'other.xlsx')).toHaveLength(1);
+    expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['failure']));
   });
 
   it('fails where git cannot read a file', async () => {
@@ -506,8 +406,11 @@ describe('the standing of workbooks', () => {
     const { git, gitDirectory } = bench;
     const blob = (await git.run(gitDirectory, ['rev-parse', 'refs/heads/main:x.xlsx'])).toString().trim();
     await rm(join(gitDirectory, 'objects', blob.slice(0, 2), blob.slice(2)));
-    const checker: Checker = { places: 2, check: () => Promise.resolve('opened') };
-    const { library, failed } = await openLibrary(bench, checker);
+    const failed: string[] = [];
+    const library = createGitLibrary(bench.registry, {
+      checks: { onFailure: ({ path, finding }) => failed.push(`${path} ${finding}`) },
+    });
+    onTestFinished(library.close);
     await library.checkAll();
     expect(failed).toEqual(['x.xlsx unread']);
     expect(await standings(library)).toEqual({ 'x.xlsx': 'failure' });
