@@ -109,7 +109,7 @@ export async function stateBefore(
  * @throws MirrorError `history.not_found`, `history.damaged`, `disk.*`
  */
 export async function stateAt({ path, published, kept }: TargetOnDisk, timeMs: number): Promise<TargetState> {
-  const entry = keptAt(kept, timeMs);
+  const entry = keptAt(kept, timeMs, Date.now());
   const state = entry === null ? published : await stateOfEntry(entry);
   return state.manifest === null || state.manifest.publishedAtMs > timeMs ? notKept(path, timeMs) : state;
 }

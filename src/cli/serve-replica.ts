@@ -3,7 +3,7 @@ import { realpath } from 'node:fs/promises';
 import { formatListen } from '../config/addresses.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
-import { counted, roughDuration, utcTime } from '../lib/text/humanize.ts';
+import { agoText, counted, roughDuration, utcTime } from '../lib/text/humanize.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import type { Library } from '../server/http/library.ts';
@@ -187,7 +187,7 @@ export function describeAge(
   const oldest = `Verified longest ago: ${utcTime(oldestVerifiedAtMs)}, ${roughDuration(ageMs)} ago${late}.`;
   if (lastPass === null) return `${oldest} No pass of the daemon is on record.`;
   const end = lastPass.failure === null ? '' : `, failed: ${lastPass.failure.code}`;
-  return `${oldest} The daemon's last pass: ${roughDuration(nowMs - lastPass.startedAtMs)} ago${end}.`;
+  return `${oldest} The daemon's last pass: ${agoText(lastPass.startedAtMs, nowMs)}${end}.`;
 }
 
 function describeUnreadable(path: string): string {

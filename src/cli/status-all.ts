@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { openReader, refuseMissing } from '../daemon/start/open-reader.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
-import { counted, roughDuration } from '../lib/text/humanize.ts';
+import { agoText, counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
@@ -69,8 +69,7 @@ export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
   const more = unattended.length - TARGETS_SHOWN;
   if (count === 0)
     return say`No instance with a share is known here: the setting shard makes one, such as 2/5.`;
-  const ago = (timeMs: number | null): string =>
-    timeMs === null ? '?' : `${roughDuration(nowMs - timeMs)} ago`;
+  const ago = (timeMs: number | null): string => (timeMs === null ? '?' : agoText(timeMs, nowMs));
   const rows = shares.map(({ index, state, report }) => [
     `${index}/${count}`,
     state,

@@ -2,7 +2,15 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
-import { counted, oneLine, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
+import {
+  agoText,
+  counted,
+  oneLine,
+  roughDuration,
+  roughSize,
+  utcTime,
+  withHint,
+} from '../lib/text/humanize.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../mirror/plan/sentences.ts';
 import { dueHooks } from '../mirror/plan/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
@@ -87,7 +95,8 @@ function stillGoingOn(
   holder: LockHolder | null,
   nowMs: number,
 ): Pick<StatusReport, 'pulls' | 'scan'> {
-  const isOver = progress === null || holder?.isAlive === false || nowMs - progress.atMs > PROGRESS_HOLDS_MS;
+  const isOver =
+    progress === null || holder?.isAlive === false || Math.abs(nowMs - progress.atMs) > PROGRESS_HOLDS_MS;
   return isOver ? { pulls: [], scan: null } : { pulls: progress.pulls, scan: progress.scan };
 }
 
@@ -107,8 +116,7 @@ function isAllWell({ targets, lastPass }: StatusReport): boolean {
 /** The report for a person. */
 export function describeStatus(report: StatusReport): TerminalText {
   const { nowMs, targets } = report;
-  const ago = (timeMs: number | null): string =>
-    timeMs === null ? 'never' : `${roughDuration(nowMs - timeMs)} ago`;
+  const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
   const rows = targets.map((target) => [
     target.state,
     ago(target.verifiedAtMs),

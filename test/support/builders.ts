@@ -1,7 +1,13 @@
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/fingerprint.ts';
 import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/plan-input.ts';
-import { emptyRecord, type Failure, type Outcome, type TargetRecord } from '../../src/mirror/plan/record.ts';
+import {
+  emptyRecord,
+  type Failure,
+  type Outcome,
+  recordsUpToNow,
+  type TargetRecord,
+} from '../../src/mirror/plan/record.ts';
 import {
   type Listing,
   type Repository,
@@ -186,7 +192,7 @@ export function planPolicy(fields: Partial<PlanPolicy> = {}): PlanPolicy {
 
 /** What a plan is computed from: an empty mirror, unless it is said otherwise. */
 export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
-  return {
+  const input: PlanInput = {
     listing: listing(),
     published: [],
     others: [],
@@ -202,6 +208,7 @@ export function planInput(fields: Partial<PlanInput> = {}): PlanInput {
     retries: new Set(),
     ...fields,
   };
+  return { ...input, records: recordsUpToNow(input.records, input.nowMs) };
 }
 
 /** A file of an inventory; its digest follows from its path. */

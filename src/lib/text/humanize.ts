@@ -1,3 +1,5 @@
+import { durationText } from '../page/text.js';
+
 export { durationText as roughDuration, printable, UNFIT_FOR_TERMINAL } from '../page/text.js';
 
 const SIZE_STEPS: readonly (readonly [number, string])[] = [
@@ -23,6 +25,11 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
 export function utcTime(timeMs: number): string {
   if (Number.isNaN(new Date(timeMs).getTime())) return 'an unknown time';
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
+}
+
+/** How long ago a time was, for a person: `3 min ago`. A clock that was ahead leaves times that are yet to come. */
+export function agoText(timeMs: number, nowMs: number): string {
+  return timeMs > nowMs ? 'in the future' : `${durationText(nowMs - timeMs)} ago`;
 }
 
 /** Text of several lines in one. */

@@ -1,3 +1,4 @@
+import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { fingerprintOfTree } from '../plan/fingerprint.ts';
 import { workbookOf } from '../plan/new-versions.ts';
 import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
@@ -34,7 +35,8 @@ export function newManifest(
     branch,
     verifiedAtMs: asOfMs,
     comparedAtMs: Math.min(comparedAtMs, asOfMs),
-    publishedAtMs: previous !== null && isSameTree(previous, received) ? previous.publishedAtMs : nowMs,
+    publishedAtMs:
+      previous !== null && isSameTree(previous, received) ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
     fingerprint: fingerprint?.digest ?? null,
     borrowed: fingerprint?.borrowed ?? [],
@@ -84,9 +86,9 @@ export function isSameTree(previous: Manifest, next: Pick<Manifest, 'files'>): b
   return added.length + changed.length + removed.length === 0;
 }
 
-/** Whether anything differs but the times of verification. */
-export function needsPublishing(manifest: Manifest, previous: Manifest | null): boolean {
-  if (previous === null) return true;
+/** Whether anything differs but the times of verification, or these lie in the future. @param nowMs milliseconds since the epoch */
+export function needsPublishing(manifest: Manifest, previous: Manifest | null, nowMs: number): boolean {
+  if (previous === null || isAhead(nowMs, previous.verifiedAtMs, previous.comparedAtMs)) return true;
   const facts = (of: Manifest): Manifest => ({
     ...of,
     verifiedAtMs: 0,

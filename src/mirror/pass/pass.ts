@@ -6,6 +6,7 @@ import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from 
 import type { Action, PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
 import { makePlan } from '../plan/plan.ts';
+import { recordsUpToNow } from '../plan/record.ts';
 import type { PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import { ownerOf, owns } from '../plan/shard.ts';
@@ -143,9 +144,10 @@ export async function planPass(
   const approvals = await context.store.approvals();
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
-  const records = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
+  const remembered = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
   const takenOver = await takenOverFrom(context, listing, published);
   const nowMs = context.now();
+  const records = recordsUpToNow(remembered, nowMs);
   const whole = makePlan(
     {
       listing,

@@ -124,7 +124,7 @@ async function publishChanges(
 ): Promise<string> {
   const { context, action, turn, signal } = pull;
   const { path } = action;
-  if (!repair.isDamaged && !needsPublishing(manifest, previous)) return 'none';
+  if (!repair.isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
   if (isNew) await askBefore(pull, stage, { target: path, manifest, previous });
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.

@@ -11,11 +11,3 @@ export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckM
   }
   return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
 }
-
-/** The latest of some times that lies not in the future: a clock that was ahead proves nothing. 0 when there is none. */
-export function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
-  return timesMs.reduce<number>(
-    (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
-    0,
-  );
-}

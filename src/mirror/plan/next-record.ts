@@ -23,7 +23,10 @@ function withDecision(
 ): Decision[] {
   const [last, ...older] = decisions;
   if (last !== undefined && last.kind === kind && last.reason === reason && last.result === result) {
-    return [{ ...last, lastAtMs: nowMs, times: last.times + 1 }, ...older];
+    return [
+      { ...last, firstAtMs: Math.min(last.firstAtMs, nowMs), lastAtMs: nowMs, times: last.times + 1 },
+      ...older,
+    ];
   }
   return [{ kind, reason, result, firstAtMs: nowMs, lastAtMs: nowMs, times: 1 }, ...decisions].slice(
     0,

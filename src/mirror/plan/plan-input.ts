@@ -35,7 +35,7 @@ export interface PlanInput {
   readonly takenOver: ReadonlyMap<string, number>;
   /** Paths whose manifest cannot be read just now. */
   readonly unreadable: ReadonlySet<string>;
-  /** By {@link targetKey}. */
+  /** By {@link targetKey}; none of their times lies in the future. */
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly approvals: Approvals;
   /** Paths of trees that were found to differ from their manifests. */

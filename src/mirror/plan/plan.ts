@@ -1,6 +1,7 @@
 import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
 import { RowGroups } from './fingerprint.ts';
-import { fullCheckDueMs, latestUntil } from './full-check.ts';
+import { isAhead } from '../../lib/time/wrong-clock.ts';
+import { fullCheckDueMs } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
@@ -130,8 +131,7 @@ function decideOccupied(candidate: Candidate, input: PlanFacts): Action | null {
 function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInput): Action | null {
   const { policy, approvals, nowMs } = input;
   if (held?.subject !== 'files' || candidate.published?.treePresent !== true) return null;
-  const isSame =
-    held.fingerprint === digestOf(candidate) && nowMs < held.nextLookAtMs && nowMs >= held.sinceMs;
+  const isSame = held.fingerprint === digestOf(candidate) && nowMs < held.nextLookAtMs;
   if (!isSame || isApproved(approvals, candidate.target, held)) return null;
   return exceedsLimit(policy.guard.files, held.deletions, held.of)
     ? { ...hold(candidate, 'deletion-guard'), untilMs: held.nextLookAtMs }
@@ -141,7 +141,7 @@ function decideHeld(candidate: Candidate, { held }: TargetRecord, input: PlanInp
 /** A target that failed before waits for its time, in quarantine also for another version or other settings, or for a person. */
 function decideFailed(candidate: Candidate, record: TargetRecord, input: PlanInput): Action | null {
   const { failure } = record;
-  const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs || failure.lastAtMs > input.nowMs;
+  const isDue = failure === null || input.nowMs >= failure.nextAttemptAtMs;
   if (isDue || input.urgent || input.retries.has(candidate.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
   if (failure.action !== 'quarantine') return { ...hold(candidate, 'backing-off'), untilMs };
@@ -170,13 +170,12 @@ function decideFirstPull(
 ): Action {
   const { policy, nowMs } = input;
   if (!settled) {
-    const untilMs = Math.min(record.processingSinceMs ?? nowMs, nowMs) + policy.processingPatienceMs;
+    const untilMs = (record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
     if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
   }
   const isAbsent =
     record.absentSinceMs !== null && candidate.rows !== null && !hasRows(candidate) && !input.urgent;
-  const checkedAtMs = latestUntil(nowMs, [record.checkedAtMs]);
-  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, checkedAtMs, policy.fullCheckMs)) {
+  if (isAbsent && nowMs < fullCheckDueMs(candidate.target, record.checkedAtMs ?? 0, policy.fullCheckMs)) {
     return { ...common(candidate), kind: 'keep', reason: 'absent' };
   }
   return pull(candidate, 'never-mirrored', input, settled);
@@ -205,12 +204,14 @@ function pullReason(
 function isCheckDue(
   target: TargetId,
   { examinedAtMs, checkedAtMs }: TargetRecord,
-  { verifiedAtMs, comparedAtMs }: Published,
+  published: Published,
   { nowMs, policy }: PlanInput,
 ): boolean {
-  const isKnown = examinedAtMs !== null && examinedAtMs <= nowMs;
-  const timesMs = isKnown ? [examinedAtMs] : [checkedAtMs, comparedAtMs ?? verifiedAtMs];
-  return nowMs >= fullCheckDueMs(target, latestUntil(nowMs, timesMs), policy.fullCheckMs);
+  const { verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs } = published;
+  // A clock that was ahead wrote this manifest: the check writes it again.
+  if (isAhead(nowMs, verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs)) return true;
+  const lastMs = examinedAtMs ?? Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+  return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }
 
 function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { formatDuration, parseDuration } from '../../lib/text/units.ts';
 
 /** How much of a target's history is kept. */
@@ -54,15 +55,23 @@ export interface Kept {
 }
 
 /**
- * Those of some trees that are kept no longer.
+ * Those of some trees that are kept no longer. One that left in the future, by its name, is kept and counts as none: it is not known
+ * before or after which of the others it left.
+ * @param clockMs this machine's time, by which trees are named, in milliseconds since the epoch
  * @param nowMs milliseconds since the epoch; of two clocks that disagree the earlier one, as a wrong one must not prune
  */
-export function prunable<T extends Kept>(kept: readonly T[], policy: RetentionPolicy, nowMs: number): T[] {
+export function prunable<T extends Kept>(
+  kept: readonly T[],
+  policy: RetentionPolicy,
+  nowMs: number,
+  clockMs = nowMs,
+): T[] {
   const seen = new Map<string, number>();
   return [...kept]
     .sort((a, b) => b.atMs - a.atMs)
     .filter(({ path, kind, atMs }) => {
       const retention = policy[kind];
+      if (retention.kind === 'count' && isAhead(clockMs, atMs)) return false;
       const key = `${kind} ${path}`;
       const newer = seen.get(key) ?? 0;
       seen.set(key, newer + 1);
@@ -80,10 +89,12 @@ export function prunable<T extends Kept>(kept: readonly T[], policy: RetentionPo
 }
 
 /**
- * The tree that stood in the mirror at a time: the first that left it at or after that time.
+ * The tree that stood in the mirror at a time: the first that left it at or after that time. One that left in the future, by its name,
+ * is found by just that time.
  * @param kept the trees of one target
+ * @param nowMs milliseconds since the epoch
  */
-export function keptAt<T extends Kept>(kept: readonly T[], timeMs: number): T | null {
-  const later = kept.filter(({ atMs }) => atMs >= timeMs).sort((a, b) => a.atMs - b.atMs);
-  return later[0] ?? null;
+export function keptAt<T extends Kept>(kept: readonly T[], timeMs: number, nowMs: number): T | null {
+  const later = kept.filter(({ atMs }) => atMs === timeMs || (atMs >= timeMs && !isAhead(nowMs, atMs)));
+  return later.sort((a, b) => a.atMs - b.atMs)[0] ?? null;
 }

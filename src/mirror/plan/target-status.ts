@@ -1,7 +1,15 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
+import { isAhead, latestKnown, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { fullCheckDueMs } from './full-check.ts';
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
-import { aboutTree, emptyRecord, type Failure, type Held, type TargetRecord } from './record.ts';
+import {
+  aboutTree,
+  emptyRecord,
+  type Failure,
+  type Held,
+  recordsUpToNow,
+  type TargetRecord,
+} from './record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { Published, Selection } from './targets.ts';
 
@@ -81,11 +89,12 @@ export interface StatusPolicy {
 /** Says of every target how it stands: of the published ones and of those that are only remembered. */
 export function statusOfTargets(
   published: readonly Published[],
-  records: ReadonlyMap<string, TargetRecord>,
+  remembered: ReadonlyMap<string, TargetRecord>,
   drift: DriftNotes,
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus[] {
+  const records = recordsUpToNow(remembered, nowMs);
   const seen = new Set<string>();
   const statuses = published.map((tree) => {
     const target = { repositoryId: tree.repository.id, branch: tree.branch };
@@ -107,12 +116,12 @@ function publishedStatus(
 ): TargetStatus {
   const target = { repositoryId: tree.repository.id, branch: tree.branch };
   const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
-  const verifiedAtMs = Math.max(record.verifiedAtMs ?? 0, tree.verifiedAtMs);
-  const checkedAtMs = Math.max(record.checkedAtMs ?? 0, tree.comparedAtMs ?? tree.verifiedAtMs);
+  const verifiedAtMs = latestKnown(nowMs, [record.verifiedAtMs, tree.verifiedAtMs]);
+  const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs ?? tree.verifiedAtMs];
+  const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
-  // A comparison of the whole tree after the note was made has put it right.
-  const drift = note !== undefined && note.sinceMs > (record.checkedAtMs ?? 0) ? note : null;
+  const drift = note !== undefined && !isComparedSince(note, record, nowMs) ? note : null;
   return {
     target: tree.path,
     repository: tree.repository.fullName,
@@ -121,8 +130,8 @@ function publishedStatus(
     isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
-    checkedAtMs,
-    nextFullCheckAtMs: fullCheckDueMs(target, checkedAtMs, policy.fullCheckMs),
+    checkedAtMs: latestKnown(nowMs, checkedTimesMs),
+    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, policy.fullCheckMs),
     nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
@@ -133,6 +142,11 @@ function publishedStatus(
     drift,
     restoredAtMs: isRestored ? tree.restoredAtMs : null,
   };
+}
+
+/** Whether the whole tree was compared after it was found to differ: that has put it right. Of a time in the future nothing is known. */
+function isComparedSince({ sinceMs }: DriftNote, { checkedAtMs }: TargetRecord, nowMs: number): boolean {
+  return checkedAtMs !== null && (isAhead(nowMs, sinceMs) || sinceMs <= checkedAtMs);
 }
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {

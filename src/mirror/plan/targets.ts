@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 
+import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import { RepositoryRows, type RowGroups } from './fingerprint.ts';
 import type { PlanInput } from './plan-input.ts';
@@ -121,7 +122,7 @@ export interface Candidate {
 }
 
 /** The facts from which it follows what is to be mirrored. */
-type CandidateFacts = Pick<PlanInput, 'listing' | 'published' | 'others' | 'shard'> & {
+type CandidateFacts = Pick<PlanInput, 'listing' | 'published' | 'others' | 'shard' | 'nowMs'> & {
   readonly policy: Pick<PlanInput['policy'], 'selection'>;
 };
 
@@ -130,7 +131,7 @@ type CandidateFacts = Pick<PlanInput, 'listing' | 'published' | 'others' | 'shar
  * configured; `HEAD` where no branch of a repository is known (manual, "On disk").
  */
 export function findCandidates(
-  { listing, published, others, shard, policy: { selection } }: CandidateFacts,
+  { listing, published, others, shard, nowMs, policy: { selection } }: CandidateFacts,
   groups: RowGroups,
 ): Candidate[] {
   const paths = assignRepositoryPaths(listing.repositories, placesOf([...published.map(placed), ...others]));
@@ -149,6 +150,7 @@ export function findCandidates(
       treesByPath,
       othersByPath,
       selection,
+      nowMs,
     }),
   );
   const known = new Set(candidates.map((candidate) => targetKey(candidate.target)));
@@ -180,6 +182,7 @@ interface RepositoryContext {
   readonly treesByPath: ReadonlyMap<string, Published>;
   readonly othersByPath: ReadonlyMap<string, OtherTree>;
   readonly selection: Selection;
+  readonly nowMs: number;
 }
 
 function candidatesOf(repository: Repository, context: RepositoryContext): Candidate[] {
@@ -191,7 +194,7 @@ function candidatesOf(repository: Repository, context: RepositoryContext): Candi
       .toReversed()
       .map((each) => [each.branch, each]),
   );
-  const treesByBranch = chooseTrees(trees, context.path);
+  const treesByBranch = chooseTrees(trees, context.path, context.nowMs);
   const named = new Set([...(rows?.branches.keys() ?? []), ...configured.keys(), ...treesByBranch.keys()]);
   named.delete(HEAD_BRANCH);
   const segments = new BranchSegments(
@@ -259,12 +262,17 @@ function goneCandidate(
 }
 
 /** The tree that counts for each branch: the one in its place or, of several or none, the one verified last. */
-function chooseTrees(trees: readonly Published[], assignedPath: string): Map<string, Published> {
+function chooseTrees(
+  trees: readonly Published[],
+  assignedPath: string,
+  nowMs: number,
+): Map<string, Published> {
   const rank = (tree: Published): number =>
     (tree.treePresent ? 4 : 0) +
     (parentPath(tree.path) === assignedPath ? 2 : 0) +
     (lastSegment(tree.path) === encodeSegment(tree.branch) ? 1 : 0);
-  const best = [...trees].sort((a, b) => rank(b) - rank(a) || b.verifiedAtMs - a.verifiedAtMs);
+  const byTime = latestFirst(nowMs);
+  const best = [...trees].sort((a, b) => rank(b) - rank(a) || byTime(a.verifiedAtMs, b.verifiedAtMs));
   const chosen = new Map<string, Published>();
   for (const tree of best) if (!chosen.has(tree.branch)) chosen.set(tree.branch, tree);
   return chosen;

@@ -1,3 +1,4 @@
+import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
 import type { Shard } from './shard.ts';
 
 /** The account that an instance with a share gives of it after each pass. Times in milliseconds since the epoch. */
@@ -44,13 +45,14 @@ export interface WholeStatus {
  * @param nowMs milliseconds since the epoch
  */
 export function judgeWhole(reports: readonly ShareReport[], nowMs: number): WholeStatus {
-  const latestFirst = [...reports].sort((a, b) => b.writtenAtMs - a.writtenAtMs);
-  const count = latestFirst[0]?.count ?? 0;
+  const byTime = latestFirst(nowMs + CLOCK_STEP_MS);
+  const sorted = [...reports].sort((a, b) => byTime(a.writtenAtMs, b.writtenAtMs));
+  const count = sorted[0]?.count ?? 0;
   const shares = Array.from({ length: count }, (_, at): ShareStatus => {
-    const report = latestFirst.find((each) => each.index === at + 1 && each.count === count) ?? null;
+    const report = sorted.find((each) => each.index === at + 1 && each.count === count) ?? null;
     return { index: at + 1, state: report === null ? 'missing' : stateOf(report, nowMs), report };
   });
-  const disagreeing = latestFirst.filter((each) => each.count !== count && !isSilent(each, nowMs));
+  const disagreeing = sorted.filter((each) => each.count !== count && !isSilent(each, nowMs));
   const isWell = count > 0 && disagreeing.length === 0 && shares.every(({ state }) => state === 'well');
   return { count, shares, disagreeing, isWell };
 }
@@ -60,7 +62,7 @@ function stateOf(report: ShareReport, nowMs: number): ShareState {
   return report.failure === null && report.notWell === 0 ? 'well' : 'not-well';
 }
 
-/** Whether what an instance said is older than its targets may be unverified. */
+/** Whether an instance said nothing for longer than its targets may be unverified, as far as its clock can be believed. */
 function isSilent({ writtenAtMs, maxStalenessMs }: ShareReport, nowMs: number): boolean {
-  return nowMs - writtenAtMs > maxStalenessMs;
+  return isAhead(nowMs + CLOCK_STEP_MS, writtenAtMs) || nowMs - writtenAtMs > maxStalenessMs;
 }

@@ -4,6 +4,7 @@ import { Keyv } from 'keyv';
 
 import type { Shard } from '../plan/shard.ts';
 import type { ShareReport } from '../plan/whole.ts';
+import { CLOCK_STEP_MS, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { Backend } from './adapter.ts';
 import { recordSchema, shareReportSchema } from './schemas.ts';
@@ -56,6 +57,7 @@ export function createShares(
     },
     verifiedBy: async (owner, here) => {
       const verified = new Map<string, number>();
+      const latestMs = Date.now() + CLOCK_STEP_MS;
       for (const { index, count, directoryId, writtenAtMs } of await read()) {
         if (index !== owner.index || count !== owner.count || directoryId === here) continue;
         for (const value of await valuesOf(open(`${stateIdOf(directoryId, owner)}-targets`))) {
@@ -63,7 +65,7 @@ export function createShares(
           const isThere = data !== undefined && data.tree !== null && data.verifiedAtMs !== null;
           if (!isThere) continue;
           const key = targetKey(data.target);
-          verified.set(key, Math.max(writtenAtMs, verified.get(key) ?? 0));
+          verified.set(key, latestUntil(latestMs, [writtenAtMs, verified.get(key) ?? 0]));
         }
       }
       return verified;

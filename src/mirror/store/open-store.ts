@@ -231,7 +231,7 @@ function targetsOf(
         const found = await readTargetList(layout);
         const lost =
           found.kind === 'list'
-            ? await findLost(layout, found.list, await chooseOwn(), () => inventory.read())
+            ? await findLost(layout, found.list, await chooseOwn(), () => inventory.read(), now())
             : [];
         return { lost, problem: found.kind === 'damaged' ? found.problem : null };
       }),

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
 import { isTargetPath } from '../../lib/paths/file-name.ts';
+import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { byCodeUnits } from './manifest.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { ListedTarget, Published } from '../plan/targets.ts';
@@ -115,7 +116,7 @@ export async function writeTargetList(
   const stillLost = [...awaited, ...theirs].filter((target) => !keys.has(targetKey(target)));
   const byPath = new Map([...stillLost, ...kept, ...mirrored].map((target) => [target.path, target]));
   const targets = [...byPath.values()].sort((a, b) => byCodeUnits(a.path, b.path));
-  if (found.kind === 'list' && isSame(targets, before)) return;
+  if (found.kind === 'list' && isSame(targets, before) && !isAhead(nowMs, found.list.writtenAtMs)) return;
   const list = { writtenAtMs: nowMs, targets };
   const { format, ...rest } = bodyOf(list);
   const text = JSON.stringify({ format, sha256: digestOf(list), ...rest }, null, 1);
@@ -137,19 +138,22 @@ function isSame(one: readonly ListedTarget[], other: readonly ListedTarget[]): b
  * the history has nothing of it that left since the list was written. What was killed before it wrote the list loses nothing so.
  * @param isOwn those of other instances are for them to find
  * @param readInventory reads what is mirrored; asked only where a manifest is missing
+ * @param nowMs milliseconds since the epoch
  */
 export async function findLost(
   layout: DirectoryLayout,
   list: TargetList,
   isOwn: IsOwn,
   readInventory: () => Promise<Pick<InventoryReading, 'published' | 'others'>>,
+  nowMs: number,
 ): Promise<readonly ListedTarget[]> {
   const manifests = new Set(await manifestPaths(layout));
   const missing = list.targets.filter(
     ({ path, repositoryId }) => !manifests.has(path) && isOwn(repositoryId),
   );
   if (missing.length === 0) return [];
-  const departed = await departedSince(layout, list.writtenAtMs);
+  // A clock that was ahead does not tell since when.
+  const departed = await departedSince(layout, latestUntil(nowMs, [list.writtenAtMs]));
   // After the history: what moves or is retired meanwhile is seen in one of them.
   const { published, others } = await readInventory();
   const mirrored = new Set([...published.map(listedTarget), ...others].map(targetKey));

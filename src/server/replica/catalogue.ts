@@ -1,5 +1,6 @@
 import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
 import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { HEAD_BRANCH } from '../../mirror/upstream/listing.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
 
@@ -60,14 +61,17 @@ export function repositoriesOf(targets: readonly MirroredTarget[]): ReadonlyMap<
 }
 
 function repositoryOf(id: string, group: readonly MirroredTarget[]): MirroredRepository {
-  const newest = [...group].sort((a, b) => b.writtenAtMs - a.writtenAtMs || byCodeUnits(a.path, b.path));
+  const byTime = latestFirst(Date.now());
+  const newest = [...group].sort(
+    (a, b) => byTime(a.writtenAtMs, b.writtenAtMs) || byCodeUnits(a.path, b.path),
+  );
   const named = newest[0]?.repository;
   const createdAt = newest.find(({ repository }) => typeof repository.createdAt === 'string');
   const targets = new Map<string, MirroredTarget>();
   const best = [...group].sort(
     (a, b) =>
       Number(isAtHome(b)) - Number(isAtHome(a)) ||
-      b.verifiedAtMs - a.verifiedAtMs ||
+      byTime(a.verifiedAtMs, b.verifiedAtMs) ||
       byCodeUnits(a.path, b.path),
   );
   for (const target of best) if (!targets.has(target.branch)) targets.set(target.branch, target);

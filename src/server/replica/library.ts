@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
+import { latestUntil } from '../../lib/time/wrong-clock.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
 import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
@@ -129,7 +130,7 @@ async function unlessGone<T>(
   }
 }
 
-/** When a target was last known to be what the service has. */
+/** When a target was last known to be what the service has; 0 where only a clock that was ahead says so. */
 function verifiedAtMs(
   {
     repository,
@@ -141,7 +142,7 @@ function verifiedAtMs(
 ): number {
   const record = records.get(targetKey({ repositoryId: repository.id, branch }));
   const rememberedAtMs = record === undefined ? null : aboutTree(record, publishedAtMs).verifiedAtMs;
-  return Math.max(verifiedAtMs, rememberedAtMs ?? 0);
+  return latestUntil(Date.now(), [verifiedAtMs, rememberedAtMs]);
 }
 
 function oldestOf(

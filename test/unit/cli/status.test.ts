@@ -57,8 +57,14 @@ it('fits a terminal, says who works there, how many are how, and what selects no
       pulls: [],
       scan: null,
       targets: [
-        targetStatus({ target }),
-        targetStatus({ target: 'B/main', state: 'quarantined', isStale: true }),
+        targetStatus({ target, verifiedAtMs: 0, changedAtMs: 0 }),
+        targetStatus({
+          target: 'B/main',
+          state: 'quarantined',
+          isStale: true,
+          verifiedAtMs: 0,
+          changedAtMs: 0,
+        }),
       ],
     }),
   );

@@ -62,14 +62,14 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
  * @returns what was removed
  */
 export async function pruneHistory(
-  { layout, gate, exclusively }: Pick<PublishContext, 'layout' | 'gate' | 'exclusively'>,
+  { layout, gate, exclusively, now }: Pick<PublishContext, 'layout' | 'gate' | 'exclusively' | 'now'>,
   policy: RetentionPolicy,
   nowMs: number,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
-  for (const entry of prunable(await readHistory(layout), policy, nowMs)) {
+  for (const entry of prunable(await readHistory(layout), policy, nowMs, now())) {
     try {
       await gate.pass(() => remove({ layout, exclusively }, entry), signal);
       removed.push(entry);

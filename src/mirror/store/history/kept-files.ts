@@ -5,6 +5,7 @@ import { withOpen } from '../../../lib/disk/read.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../../lib/paths/file-name.ts';
+import { latestFirst } from '../../../lib/time/wrong-clock.ts';
 import { keptAt } from '../../plan/retention.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
@@ -43,7 +44,10 @@ export async function keptEntry(
   entries: readonly HistoryEntry[],
   atMs: number | null,
 ): Promise<{ readonly entry: HistoryEntry; readonly manifest: Manifest } | null> {
-  const entry = atMs === null ? entries.at(-1) : keptAt(entries, atMs);
+  const nowMs = Date.now();
+  const byTime = latestFirst(nowMs);
+  const [latest] = [...entries].sort((a, b) => byTime(a.atMs, b.atMs));
+  const entry = atMs === null ? latest : keptAt(entries, atMs, nowMs);
   if (entry === undefined || entry === null) return null;
   const manifest = await readKeptManifest(entry);
   return atMs !== null && manifest.publishedAtMs > atMs ? null : { entry, manifest };

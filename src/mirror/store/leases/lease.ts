@@ -1,3 +1,4 @@
+import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { utcTime } from '../../../lib/text/humanize.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
@@ -15,9 +16,6 @@ export interface Lease {
 
 /** The longest time that a lease may last, in milliseconds: whatever becomes of its holder, publishing goes on after it. */
 export const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
-
-/** How far a clock may be set back, in milliseconds, without ending the leases that were taken just before. */
-const CLOCK_STEP_MS = 5 * 60 * 1000;
 
 /**
  * The leases that still hold. One that ends later than a lease can, or was taken in the future, was written under a clock that

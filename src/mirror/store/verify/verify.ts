@@ -283,7 +283,7 @@ export async function settledInventory(
     if (found.kind === 'missing') return { inventory: 'missing', inventoryProblem: null, lost: [] };
     if (found.kind === 'damaged') return { inventory: 'damaged', inventoryProblem: found.problem, lost: [] };
     const isOwn = (): boolean => true;
-    const lost = await findLost(layout, found.list, isOwn, () => manifests.read());
+    const lost = await findLost(layout, found.list, isOwn, () => manifests.read(), Date.now());
     const inChange = await pathsInChange(layout);
     const isSettled = lost.every(({ path }) => seen.has(path) && !inChange.has(path));
     if (isSettled || performance.now() >= patientUntilMs)

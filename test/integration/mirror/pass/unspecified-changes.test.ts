@@ -331,10 +331,10 @@ describe('while the service is still processing', () => {
     await mirror.expectExact();
     expect((await mirror.manifest('Accounting/main')).settled).toBe(false);
     service.takeRequests();
-    await mirror.pass({ trigger: 'schedule' });
+    await mirror.pass({ trigger: 'schedule', aheadMs: 16 * 60_000 });
     expect(service.takeDownloads()).toStrictEqual([]);
     version.processing = 0;
-    const results = await mirror.results();
+    const results = await mirror.results({ aheadMs: 16 * 60_000 });
     expect(results['Accounting/main']).toMatchObject({ action: 'pull', reason: 'processing-finished' });
     await mirror.expectExact();
   });

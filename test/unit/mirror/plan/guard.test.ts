@@ -212,7 +212,7 @@ describe('a version that would delete too many files', () => {
     fields: Partial<typeof input>,
     of: Partial<Parameters<typeof record>[0]> = { held },
   ): string[] =>
-    makePlan({ ...input, records: recordMap(record(of)), ...fields }).map(
+    makePlan(planInput({ ...input, records: recordMap(record(of)), ...fields })).map(
       ({ kind, reason }) => `${kind} ${reason}`,
     );
 

@@ -206,15 +206,14 @@ describe('a plan for one target', () => {
     expect(only({ listing: unrecovered, records })).toMatchObject({ untilMs: NOW_MS + 50 * MINUTE_MS });
   });
 
-  it('checks a tree once that seems to have been verified in the future', () => {
-    // A check that finds nothing new leaves the manifest, and the time in it, as they are.
+  it('checks a tree that seems to have been verified in the future, which writes its manifest again', () => {
     const action = only(
       mirrored({
         published: [{ ...TREE, verifiedAtMs: NOW_MS + HOUR_MS }],
         records: recordMap(record({ verifiedAtMs: NOW_MS - MINUTE_MS, checkedAtMs: NOW_MS - MINUTE_MS })),
       }),
     );
-    expect(action.kind).toBe('keep');
+    expect(action).toMatchObject({ kind: 'pull', reason: 'full-check' });
   });
 
   it('says of a pull whether the service had finished', () => {

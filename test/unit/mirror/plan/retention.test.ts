@@ -95,6 +95,6 @@ describe('the tree that stood in the mirror at a time', () => {
     [30, 30],
     [31, undefined],
   ])('%i is the one that left it at %s', (timeMs, atMs) => {
-    expect(keptAt(kept, timeMs)?.atMs).toBe(atMs);
+    expect(keptAt(kept, timeMs, 1000)?.atMs).toBe(atMs);
   });
 });

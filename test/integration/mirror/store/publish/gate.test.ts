@@ -349,7 +349,11 @@ describe('the lock on publishing', () => {
     };
     const policy = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
     const prune = (): ReturnType<typeof pruneHistory> =>
-      pruneHistory({ layout, gate: counting, exclusively: createSerialQueue().run }, policy, Date.now());
+      pruneHistory(
+        { layout, gate: counting, exclusively: createSerialQueue().run, now: Date.now },
+        policy,
+        Date.now(),
+      );
     await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
     expect(tries).toBe(1);
     native.unlock(blocker.fd);

@@ -1,0 +1,152 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { API_KEY, API_TOKEN } from '../../support/fake-service.ts';
+import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+import { start } from '../../support/program.ts';
+
+const YEAR_MS = 365 * 24 * 3_600_000;
+
+/** Does something under a clock that is two years ahead. */
+async function ahead<T>(work: () => Promise<T>): Promise<T> {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * YEAR_MS });
+  try {
+    return await work();
+  } finally {
+    vi.useRealTimers();
+  }
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function started(): Promise<MirrorCommands> {
+  const commands = await startCommands();
+  commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  commands.service.addRepository('Other', { 'o.xlsx': 'o' });
+  return commands;
+}
+
+/** Every time that a manifest tells of itself. */
+async function manifestTimes({ directory }: MirrorCommands): Promise<number[]> {
+  const text = await readFile(join(directory, 'manifests/Accounting/main.json'), 'utf8');
+  return [...text.matchAll(/"(?:verified|compared|published)_at": "(?<time>[^"]*)"/g)].map(({ groups }) =>
+    Date.parse(groups?.['time'] ?? ''),
+  );
+}
+
+type Accident = readonly [string, (commands: MirrorCommands) => Promise<unknown>];
+
+const accidents: readonly Accident[] = [
+  ['the first pass', ({ command }) => ahead(() => command(['sync']))],
+  [
+    'a pass with nothing new',
+    async ({ command }) => {
+      await command(['sync']);
+      await ahead(() => command(['sync']));
+    },
+  ],
+  [
+    'a pass with a new version',
+    async ({ command, service }) => {
+      await command(['sync']);
+      const [repository] = service.repositories;
+      if (repository !== undefined) service.write(repository, 'main', 'a.xlsx', 'a, second version');
+      await ahead(() => command(['sync']));
+    },
+  ],
+  [
+    'a pass of which the state is lost',
+    async ({ command, directory }) => {
+      await ahead(() => command(['sync']));
+      for (const name of await readdir(join(directory, '.workbook-mirror')))
+        if (name.startsWith('state'))
+          await rm(join(directory, '.workbook-mirror', name), { recursive: true });
+    },
+  ],
+  [
+    'a pass in which contents fail',
+    async ({ command, service }) => {
+      service.failTimes('/contents', 100, { kind: 'status', status: 403 });
+      await ahead(() => command(['sync']));
+      service.fault = null;
+    },
+  ],
+];
+
+describe('when the clock was two years ahead', () => {
+  it.each(accidents)('in %s, the next pass heals everything', async (_name, accident) => {
+    const commands = await started();
+    await accident(commands);
+    expect((await commands.command(['sync'])).exitCode).toBe(0);
+    const shown = await commands.command(['status']);
+    expect(shown.stdout).not.toMatch(/future|20(?:2[89]|[3-9]\d)/);
+    expect(shown.exitCode).toBe(0);
+    for (const { state, isStale } of Object.values(await commands.status()))
+      expect({ state, isStale }).toEqual({ state: 'fresh', isStale: false });
+    const nowMs = Date.now();
+    expect((await manifestTimes(commands)).filter((timeMs) => timeMs > nowMs)).toEqual([]);
+    // Nothing is looked at again and again for it.
+    commands.service.takeRequests();
+    expect((await commands.command(['sync'])).exitCode).toBe(0);
+    expect(commands.service.takeDownloads()).toEqual([]);
+  });
+
+  it('a daemon is ready after its first pass', async () => {
+    const { command, service, directory } = await started();
+    await ahead(() => command(['sync']));
+    const daemon = start(['run'], {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+      WORKBOOK_MIRROR_DIRECTORY: directory,
+      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+    });
+    await daemon.prints(/"pass\.finished"/);
+    const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
+    expect((await fetch(new URL('readyz', address))).status).toBe(200);
+  });
+
+  it('status says that such a time lies in the future, and that nothing is verified', async () => {
+    const { command } = await started();
+    await ahead(() => command(['sync']));
+    const { stdout, exitCode } = await command(['status']);
+    expect(stdout).toMatch(/^stale +in the future +in the future .*Accounting\/main$/m);
+    expect(stdout).toMatch(/^Last pass: .*\(in the future\)/m);
+    expect(exitCode).toBe(1);
+  });
+
+  it('a repository that was gone then leaves the mirror as any other', async () => {
+    const { command, service, directory } = await started();
+    await command(['sync']);
+    const [accounting] = service.repositories;
+    if (accounting !== undefined) service.removeRepository(accounting);
+    const settings = { RETIRE_AFTER_PASSES: '2', GUARD_TARGETS: 'off' };
+    await ahead(() => command(['sync'], settings));
+    await command(['sync'], settings);
+    expect(await readdir(join(directory, 'mirror'))).toEqual(['Other']);
+    expect((await command(['sync'], settings)).exitCode).toBe(0);
+  });
+
+  it('a tree that left the mirror then does not count as the latest in the history', async () => {
+    const { command, service, directory } = await started();
+    const [repository] = service.repositories;
+    if (repository === undefined) throw new Error('there is no repository');
+    const settings = { HISTORY_REPLACED: '10' };
+    const replace = async (content: string): Promise<void> => {
+      service.write(repository, 'main', 'a.xlsx', content);
+      await command(['sync'], settings);
+    };
+    await command(['sync'], settings);
+    await ahead(() => replace('second'));
+    await replace('third');
+    await replace('fourth');
+    const folder = join(directory, '../restored');
+    const { exitCode } = await command(['history', 'restore', 'Accounting/main', '--to', folder], settings);
+    expect(exitCode).toBe(0);
+    expect(await readFile(join(folder, 'a.xlsx'), 'utf8')).toBe('third');
+  });
+});
