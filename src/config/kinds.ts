@@ -16,6 +16,7 @@ import {
   signingKeyProblem,
   type StateSetting,
 } from './addresses.ts';
+import { addressInPlaceOfKey } from './bare-secret.ts';
 import { setting, settingType } from './metadata.ts';
 import { Secret } from './secret.ts';
 
@@ -164,7 +165,7 @@ export function shard() {
 
 /** A secret; the loader has made it one, whether it was given in place or by its file. */
 export function secret() {
-  return secretOf(() => undefined, '<secret>');
+  return secretOf(addressInPlaceOfKey, '<secret>');
 }
 
 /** The address of a receiver or server, as a secret: its path or its user name may be all that protects it. */

@@ -65,7 +65,7 @@ function schemaProblems(issues: readonly z.core.$ZodIssue[], values: MergedValue
 
 function problemAt(path: readonly PropertyKey[], message: string, values: MergedValues): SettingProblem {
   const setting = path.filter((part) => typeof part === 'string').join('.');
-  const given = values.get(setting);
+  const given = values.get(setting) ?? values.get(fileSettingOf(setting)?.name ?? '');
   const index = path.find((part) => typeof part === 'number');
   const value = typeof index === 'number' ? given?.value[index] : given?.value;
   return {

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { inspect } from 'node:util';
 
 import { MirrorError } from '../lib/errors/errors.ts';
+import { pastedProblem } from './bare-secret.ts';
 
 /** Stands for a secret in every output. */
 const MASK = '***';
@@ -68,22 +69,21 @@ const nodeFiles: SecretFiles = {
 };
 
 /**
- * The value of a secret as it was given: its trailing newline removed, the rest checked.
+ * The value of a secret as it was given, without its trailing newline.
  *
- * @throws MirrorError `settings.invalid`, never with the value
+ * @throws MirrorError `settings.invalid` where it is obviously more or something else than a secret, never with the value
  */
 export function checkSecret(text: string): string {
   const value = text.replace(/[\r\n]+$/, '');
   if (value === '') throw new MirrorError('settings.invalid', 'is empty');
-  // The value becomes part of an HTTP header: a line break would end the header, others cannot be sent (RFC 9110, 5.5).
-  if (!/^[\x20-\x7e]+$/.test(value)) {
+  const problem = pastedProblem(value);
+  if (problem !== undefined) throw new MirrorError('settings.invalid', problem);
+  // The value becomes part of an HTTP header, where other characters cannot be sent (RFC 9110, section 5.5).
+  if (!/^[\x21-\x7e]+$/.test(value)) {
     throw new MirrorError(
       'settings.invalid',
-      'expected one line of printable ASCII characters, without control characters or line breaks',
+      'holds letters outside of ASCII, which no key has: copy the key alone',
     );
-  }
-  if (value.trim() !== value) {
-    throw new MirrorError('settings.invalid', 'expected a value without a space at its start or end');
   }
   return value;
 }
@@ -129,7 +129,7 @@ function readSecret(path: string, files: SecretFiles): { readonly stamp: string;
     return { stamp, value: checkSecret(text) };
   } catch (error) {
     const reason = error instanceof MirrorError ? error.message : 'is unusable';
-    throw new MirrorError('settings.invalid', `the content of the file: ${reason}`, { cause: error });
+    throw new MirrorError('settings.invalid', `the content of ${path}: ${reason}`, { cause: error });
   }
 }
 

@@ -475,7 +475,7 @@ describe('secrets', () => {
         env: { WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://s3cret@h' },
       }),
     ).toEqual([
-      `service.apiKey (${configFile}:2): expected one line of printable ASCII characters, without control characters or line breaks`,
+      `service.apiKey (${configFile}:2): has several lines: give the key alone, one line`,
       'service.baseUrl (WORKBOOK_MIRROR_SERVICE_BASE_URL): expected an address without user name and password; give service.apiKey instead',
     ]);
     expect(

@@ -84,8 +84,11 @@ describe('the example', () => {
     await expect(renderExample()).toMatchFileSnapshot('../../../config/config.example.yaml');
   });
 
-  it('loads as it is, with the defaults', () => {
-    const { settings } = resolve(renderExample());
+  /** The example with keys in the place of what stands for them. */
+  const withKeys = (text: string): string => text.replaceAll(/\byour-[\w-]+/g, 'key');
+
+  it('loads with a key in it, with the defaults', () => {
+    const { settings } = resolve(withKeys(renderExample()));
     const { settings: bare } = resolve(
       'service: {baseUrl: https://workbooks.example.com/api, apiKey: x}\ndirectory: /var/lib/workbook-mirror',
     );
@@ -93,7 +96,7 @@ describe('the example', () => {
   });
 
   it('loads uncommented, and then has every setting', () => {
-    const text = uncomment(renderExample());
+    const text = withKeys(uncomment(renderExample()));
     const { sources, settings } = resolve(text);
     const open = settingDescriptors.filter(
       ({ name, fileOf }) => fileOf === undefined && sources[name]?.kind !== 'file',

@@ -28,31 +28,15 @@ describe('a secret', () => {
     ['key\n', 'key'],
     ['key\r\n', 'key'],
     ['key\n\n', 'key'],
-    ['k e y', 'k e y'],
-    ['"*#\\', '"*#\\'],
+    ['k!#$%&+/=', 'k!#$%&+/='],
+    ['QmFzZTY0Cg==', 'QmFzZTY0Cg=='],
+    ['/etc+b64/x', '/etc+b64/x'],
   ])('%j is %j', (text, value) => {
     expect(checkSecret(text)).toBe(value);
   });
 
   it.each(['', '\n', '\r\n'])('%j is empty', (text) => {
     expect(() => checkSecret(text)).toThrow('is empty');
-  });
-
-  it.each([
-    's3c\nret',
-    's3c\rret',
-    's3c\0ret',
-    's3c\tret',
-    '\u{feff}s3cret',
-    's3crét',
-    's3cret\u007f',
-    '\ns3cret',
-  ])('%j is refused, and not shown', (text) => {
-    expect(() => checkSecret(text)).toThrow(/^expected one line of printable ASCII/);
-  });
-
-  it.each([' s3cret', 's3cret ', ' '])('%j is refused for its spaces', (text) => {
-    expect(() => checkSecret(text)).toThrow(/space at its start or end/);
   });
 });
 
@@ -109,8 +93,8 @@ describe('a secret in a file', () => {
   });
 
   it.each([
-    ['', /content of the file: is empty/],
-    ['a\nb', /content of the file: expected one line/],
+    ['', /content of .*key: is empty/],
+    ['a\nb', /content of .*key: has several lines/],
     ['x'.repeat(70_000), /expected a file with one line/],
   ])('is refused at the start where it is unusable', (content, message) => {
     writeFileSync(path, content);
