@@ -12,8 +12,7 @@ import { heldSentence } from '../mirror/plan/sentences.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
-import { encodeSegment } from '../lib/paths/safe-path.ts';
-import { targetKey } from '../mirror/upstream/listing.ts';
+import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
@@ -131,7 +130,7 @@ export async function approve(
 }
 
 function pathOf({ repository, target }: TargetRecord): string {
-  return `${repository}/${encodeSegment(target.branch)}`;
+  return `${repository}/${branchSegment(target.branch)}`;
 }
 
 function notHeld(name: string, held: readonly string[]): never {

@@ -1,4 +1,5 @@
 import type { ConfiguredBranch, Selection, SelectionPattern } from '../mirror/plan/targets.ts';
+import { serviceBranch } from '../mirror/upstream/listing.ts';
 import { anyOf, isEverything, isPattern, type Matches } from './patterns.ts';
 import type { Settings } from './schema.ts';
 
@@ -10,7 +11,7 @@ export function createSelection(
   const branches = filterOf(settings.branches);
   const configured = settings.targets.map(parseTarget);
   return {
-    selects: (fullName, branch) => repositories(fullName) && branches(branch),
+    selects: (fullName, branch) => repositories(fullName) && branches(serviceBranch(branch)),
     configuredBranches: (fullName) => {
       const found = new Map<string, ConfiguredBranch>();
       for (const { matches, required, branch } of configured) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { encodeSegment, foldName, markSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
 import { byCodeUnits } from '../store/manifest.ts';
-import type { Repository } from '../upstream/listing.ts';
+import { branchSegment, type Repository } from '../upstream/listing.ts';
 import type { OtherTree } from './targets.ts';
 
 /** A tree below `mirror/`, and whose it is. */
@@ -32,7 +32,7 @@ export function placesOf(trees: readonly OtherTree[]): OccupiedPath[] {
 
 /** Whether a tree stands where its repository's full name and its branch put it. */
 function isAtHome({ path, fullName, branch }: OtherTree): boolean {
-  return path === `${repositoryPath(fullName)}/${encodeSegment(branch)}`;
+  return path === `${repositoryPath(fullName)}/${branchSegment(branch)}`;
 }
 
 /** By code units, which are the order of times that are written alike: loading the rules of a locale takes 2 MB. */
@@ -179,7 +179,7 @@ export class BranchSegments {
   assign(branch: string): string {
     const present = this.segments.get(branch);
     if (present !== undefined) return present;
-    const plain = encodeSegment(branch);
+    const plain = branchSegment(branch);
     const digits = createHash('sha256').update(branch).digest('hex');
     let segment = plain;
     for (let length = 8; this.inUse.has(foldName(segment)) && length <= digits.length; length += 8) {

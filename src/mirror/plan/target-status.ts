@@ -1,7 +1,6 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
 import { isAhead, latestKnown, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { fullCheckDueMs } from './full-check.ts';
-import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import {
   aboutTree,
   emptyRecord,
@@ -10,7 +9,7 @@ import {
   recordsUpToNow,
   type TargetRecord,
 } from './record.ts';
-import { targetKey } from '../upstream/listing.ts';
+import { targetKey, branchSegment } from '../upstream/listing.ts';
 import type { Published, Selection } from './targets.ts';
 
 /**
@@ -156,7 +155,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
       ? 'pending'
       : stateOf(record, isStale, null);
   return {
-    target: `${record.repository}/${encodeSegment(record.target.branch)}`,
+    target: `${record.repository}/${branchSegment(record.target.branch)}`,
     repository: record.repository,
     branch: record.target.branch,
     state,

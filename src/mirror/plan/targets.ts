@@ -1,12 +1,17 @@
 import { crc32 } from 'node:zlib';
 
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import { RepositoryRows, type RowGroups } from './fingerprint.ts';
 import type { PlanInput } from './plan-input.ts';
 import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
-import { HEAD_BRANCH, targetKey, type Repository, type TargetId } from '../upstream/listing.ts';
+import {
+  HEAD_BRANCH,
+  targetKey,
+  type Repository,
+  type TargetId,
+  branchSegment,
+} from '../upstream/listing.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
 export interface Published {
@@ -270,7 +275,7 @@ function chooseTrees(
   const rank = (tree: Published): number =>
     (tree.treePresent ? 4 : 0) +
     (parentPath(tree.path) === assignedPath ? 2 : 0) +
-    (lastSegment(tree.path) === encodeSegment(tree.branch) ? 1 : 0);
+    (lastSegment(tree.path) === branchSegment(tree.branch) ? 1 : 0);
   const byTime = latestFirst(nowMs);
   const best = [...trees].sort((a, b) => rank(b) - rank(a) || byTime(a.verifiedAtMs, b.verifiedAtMs));
   const chosen = new Map<string, Published>();

@@ -1,7 +1,7 @@
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { countNames } from './reference-forms.ts';
-import type { Listing, Repository, WorkbookRow } from './listing.ts';
+import { knownBranch, type Listing, type Repository, type WorkbookRow } from './listing.ts';
 import {
   type ContentsAnswer,
   type ContentsContext,
@@ -151,7 +151,7 @@ function combine(
   };
 }
 
-/** Rows, each with the full name of its repository. */
+/** Rows, each with the full name of its repository, and with its branch as that is known here. */
 interface JoinedRows {
   readonly rows: readonly WorkbookRow[];
   /** Names of repositories that are not listed. */
@@ -200,7 +200,7 @@ class RowJoiner {
     const named = rows.map((row) => {
       const fullName = this.names.get(row.repository);
       if (fullName === undefined) unlisted.add(row.repository);
-      return fullName === undefined || fullName === row.repository ? row : withRepository(row, fullName);
+      return asKnown(row, fullName ?? row.repository);
     });
     const isSame = named.every((row, index) => row === rows[index]);
     const joined = { rows: isSame ? rows : named, unlisted: [...unlisted] };
@@ -209,6 +209,7 @@ class RowJoiner {
   }
 }
 
-function withRepository(row: WorkbookRow, repository: string): WorkbookRow {
-  return { ...row, repository };
+function asKnown(row: WorkbookRow, repository: string): WorkbookRow {
+  const branch = knownBranch(row.branch);
+  return row.repository === repository && row.branch === branch ? row : { ...row, repository, branch };
 }

@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Cached } from './cached.ts';
 import { provesItsEnd } from './complete-file.ts';
 import type { Destination, FileDestination } from './destination.ts';
-import { HEAD_BRANCH, type Repository } from './listing.ts';
+import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import { Download, type DownloadOptions } from './download.ts';
 import { contentsForbidden, statusError } from './failures.ts';
 import { type ExpectedFile, isArchiveStart, isExpectedFile, START_BYTES } from './file-kind.ts';
@@ -257,7 +257,7 @@ function branchParameter(branch: string): string | undefined {
       `The branch ${JSON.stringify(branch)} cannot be asked for: its name is not valid Unicode.`,
     );
   }
-  return branch === HEAD_BRANCH ? undefined : branch;
+  return branch === HEAD_BRANCH ? undefined : serviceBranch(branch);
 }
 
 function isAbsent(status: number): boolean {

@@ -1,3 +1,4 @@
+import { encodeSegment } from '../../lib/paths/safe-path.ts';
 import type { Cached } from './cached.ts';
 
 /** A repository of the service, as far as mirroring needs it (service specification, section 2.1). */
@@ -63,6 +64,26 @@ export interface Listing {
 
 /** The branch name under which the contents that the service gives without `branch` are mirrored (manual, "On disk"). */
 export const HEAD_BRANCH = 'HEAD';
+
+/** A branch of the service that is really called `HEAD`, as it is known here: it must not be taken for the one above. */
+const NAMED_HEAD = '%48EAD';
+
+/** The name by which a branch of the service is known here: its own, but for `HEAD`, and for names that this one would meet. */
+export function knownBranch(serviceName: string): string {
+  if (serviceName === HEAD_BRANCH) return NAMED_HEAD;
+  return /^%(?:25)*48EAD$/.test(serviceName) ? `%25${serviceName.slice(1)}` : serviceName;
+}
+
+/** The service's own name of a branch: undoes {@link knownBranch}. */
+export function serviceBranch(branch: string): string {
+  if (branch === NAMED_HEAD) return HEAD_BRANCH;
+  return /^%25(?:25)*48EAD$/.test(branch) ? `%${branch.slice(3)}` : branch;
+}
+
+/** The segment of a branch below its repository's path, unless another branch has it. */
+export function branchSegment(branch: string): string {
+  return branch === NAMED_HEAD ? NAMED_HEAD : encodeSegment(branch);
+}
 
 /** One branch of one repository: the unit that is pulled and published. */
 export interface TargetId {

@@ -1,7 +1,7 @@
 import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
-import { encodeSegment, repositoryPath } from '../../lib/paths/safe-path.ts';
+import { repositoryPath } from '../../lib/paths/safe-path.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { HEAD_BRANCH } from '../../mirror/upstream/listing.ts';
+import { HEAD_BRANCH, branchSegment, serviceBranch } from '../../mirror/upstream/listing.ts';
 import type { Repository, WorkbookRow } from '../http/library.ts';
 
 /** A published target, by its manifest. */
@@ -88,7 +88,7 @@ function repositoryOf(id: string, group: readonly MirroredTarget[]): MirroredRep
 }
 
 function isAtHome({ path, repository, branch }: MirroredTarget): boolean {
-  return path === `${repositoryPath(repository.fullName)}/${encodeSegment(branch)}`;
+  return path === `${repositoryPath(repository.fullName)}/${branchSegment(branch)}`;
 }
 
 /** Branches that are given when a request names none and there are several, in this order. */
@@ -120,7 +120,7 @@ export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): W
         rows.push({
           id: presentId(workbook.id, repository.fullName, shown.full_name),
           integration: shown.full_name,
-          branch,
+          branch: serviceBranch(branch),
           path,
           version: {
             id: workbook.versionId,

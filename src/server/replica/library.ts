@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
 import { latestUntil } from '../../lib/time/wrong-clock.ts';
-import { targetKey } from '../../mirror/upstream/listing.ts';
+import { targetKey, knownBranch } from '../../mirror/upstream/listing.ts';
 import type { Content, Library, Repository, ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import { RequestError } from '../../lib/http/request-error.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
@@ -191,7 +191,8 @@ async function findContent(
 
 function targetIn(scan: Scan, { id }: Repository, branch: string | null): MirroredTarget | null {
   const targets = scan.byId.get(id)?.targets;
-  const name = branch ?? defaultBranch([...(targets?.keys() ?? [])]);
+  if (branch !== null) return targets?.get(knownBranch(branch)) ?? targets?.get(branch) ?? null;
+  const name = defaultBranch([...(targets?.keys() ?? [])]);
   return name === null ? null : (targets?.get(name) ?? null);
 }
 
