@@ -145,7 +145,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'target.skipped_entries': [
     { target: 'Accounting/main', count: 2, first: 'a "link"' },
-    String.raw`Accounting/main: left out 2 entries that are symbolic links, special files or submodules, the first is "a \"link\""`,
+    String.raw`Accounting/main: left out 2 entries (symbolic links, special files and submodules are not mirrored), the first is "a \"link\""`,
   ],
   'upstream.workbook_failed': [
     { ...WORKBOOK, count: 1 },
@@ -311,7 +311,7 @@ describe('the sentence of an event', () => {
     [
       'one entry',
       { name: 'target.skipped_entries', target: 'Accounting/main', count: 1, first: 'a' },
-      'Accounting/main: left out 1 entry that are symbolic links, special files or submodules, the first is "a"',
+      'Accounting/main: left out 1 entry (symbolic links, special files and submodules are not mirrored), the first is "a"',
     ],
   ])('of %s', (_what, event, text) => {
     expect(sentence(event)).toBe(text);
