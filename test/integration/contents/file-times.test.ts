@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
+import { LAST_VERIFIED_HEADER } from '../../../src/lib/api/requests.ts';
 import { type FakeKnobs, type FakeRepository, rawZip } from '../../support/fake-service.ts';
 import { startSynced, type Synced } from '../../support/synced.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -85,6 +86,8 @@ it('a repaired file keeps the time that it has for its bytes', async () => {
   expect({ mtimeMs, size }).toEqual({ mtimeMs: before.mtimeMs, size: before.size });
 });
 
+const REPLICA = { [LAST_VERIFIED_HEADER]: new Date().toUTCString() };
+
 const hasRsync = spawnSync('rsync', ['--version']).error === undefined;
 
 describe.skipIf(!hasRsync)(
@@ -94,12 +97,22 @@ describe.skipIf(!hasRsync)(
       ['a workbook pulled by its path', {}, ['a.xlsx'], ['v1', 'v2', 'v1', 'v2', 'v3']],
       ['workbooks from the archive', {}, ['a.xlsx', 'b.xlsx'], ['v1', 'v2', 'v1', 'v2', 'v3']],
       ['files with the time of the archive', { v1: '404' }, ['a.xlsx'], ['v1', 'v2', 'v1', 'v2', 'v3']],
+      [
+        'files of a replica, which have its times',
+        { v1: '404', headers: REPLICA },
+        ['a.xlsx'],
+        ['v1', 'v2', 'v1'],
+      ],
       ['a state that was never copied', {}, ['a.xlsx'], ['v1', 'v2 uncopied', 'v3', 'v4 uncopied', 'v1']],
     ])('is exact after history was rewritten with its dates kept: %s', async (_what, knobs, paths, texts) => {
       const synced = await mirrored(knobs);
       const copy = await temporaryFolder();
+      const file = join(synced.tree(knobs.v1 === '404' ? 'Accounting/HEAD' : 'Accounting/main'), 'a.xlsx');
       for (const text of texts) {
         await rewrite(synced, paths, text);
+        const { ino } = await lstat(file);
+        expect(await synced.run('sync')).toMatchObject({ exitCode: 0 });
+        expect((await lstat(file)).ino).toBe(ino);
         if (text.endsWith('uncopied')) continue;
         await execute('rsync', ['-a', '--exclude=/.workbook-mirror', `${synced.directory}/`, `${copy}/`]);
         const { stdout } = await execute('diff', ['-r', synced.directory, copy, '-x', '.workbook-mirror']);
