@@ -31,11 +31,11 @@ async function main(): Promise<number> {
   }
   const { runProgram } = await import('./cli/program.ts');
   const { tellFailure } = await import('./cli/failure.ts');
-  const { EXIT_CODES, toMirrorError } = await import('./lib/errors/errors.ts');
-  // What nobody waits for is a defect; Node itself would print it with the names that it quotes as they are.
+  const { exitCodeOf, toMirrorError } = await import('./lib/errors/errors.ts');
+  // What nobody waits for is most often a defect; Node itself would print it with the names that it quotes as they are.
   process.on('uncaughtException', (error) => {
     tellFailure(toMirrorError(error), process.argv);
-    process.exit(EXIT_CODES.defect);
+    process.exit(exitCodeOf(error));
   });
   return (await runProgram(process.argv)).exitCode;
 }

@@ -1,4 +1,4 @@
-import { EXIT_CODES, type ExitCode, exitCodeOf, MirrorError } from '../lib/errors/errors.ts';
+import { type ExitCode, exitCodeOf, toMirrorError } from '../lib/errors/errors.ts';
 import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
@@ -258,7 +258,7 @@ function createPassLoop(
     },
     (error) => {
       emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, ...eventFailure(error) });
-      control.stop(EXIT_CODES.defect);
+      control.stop(exitCodeOf(error));
     },
   );
 }
@@ -270,7 +270,8 @@ async function reportedPass(mirror: Mirror, trigger: Trigger, signal: AbortSigna
     await mirror.rememberInstallation();
     return { report, failure: null };
   } catch (error) {
-    if (!(error instanceof MirrorError) || error.code === 'internal.defect') throw error;
-    return { report: null, failure: error };
+    const failure = toMirrorError(error);
+    if (failure.code === 'internal.defect') throw error;
+    return { report: null, failure };
   }
 }

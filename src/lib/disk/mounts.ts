@@ -1,8 +1,6 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-import { unlessMissing } from '../errors/disk-errors.ts';
-
 /** A file system where it is mounted. */
 export interface Mount {
   /** Absolute. */
@@ -14,7 +12,7 @@ export interface Mount {
 }
 
 /** The mounts of this process's view of the file systems (proc_pid_mountinfo(5)). */
-const MOUNT_TABLE = '/proc/self/mountinfo';
+export const MOUNT_TABLE = '/proc/self/mountinfo';
 
 /**
  * Reads a table of mounts as the kernel writes it: the fields that we need are the fifth and sixth, and, after a `-`, the first and
@@ -69,6 +67,11 @@ export async function findMount(folder: string): Promise<Mount | null> {
 
 /** A path without links, as far as it exists. */
 export async function resolvedPath(path: string): Promise<string> {
-  const real = await unlessMissing(realpath(path));
-  return real ?? join(await resolvedPath(dirname(path)), basename(path));
+  try {
+    return await realpath(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+    return join(await resolvedPath(dirname(path)), basename(path));
+  }
 }

@@ -1,4 +1,8 @@
-import { MirrorError } from './errors.ts';
+import { basename, dirname, isAbsolute } from 'node:path';
+
+import { mountAt, ownerText, ownUserText, roomAt } from '../disk/place-facts.ts';
+import { roughSize } from '../text/humanize.ts';
+import { type ErrorCode, EXHAUSTED_HINT, MirrorError } from './errors.ts';
 
 /** The error code of a failed system call, or nothing if it is no such error. */
 export function systemCode(error: unknown): string | undefined {
@@ -10,22 +14,177 @@ export function systemCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-const FULL = new Set(['ENOSPC', 'EDQUOT']);
+/** A system call that failed, as far as its error tells. */
+interface FailedCall {
+  readonly code: string;
+  readonly syscall: string;
+  /** Absolute paths, the one that was named first; none where the call was made on an open file and nobody said which. */
+  readonly paths: readonly string[];
+}
 
-/** Turns a failed file operation into an error of ours; other errors are given back as they are. */
-export function diskError(error: unknown, doing: string): unknown {
+/** The cause of a failed call for a person. */
+interface Cause {
+  /** Goes on where "Failed while writing a.xlsx: " ends. */
+  readonly what: string;
+  readonly hint: string;
+  /** `disk.failed` unless told. */
+  readonly code?: ErrorCode;
+}
+
+const AWAY: Cause = {
+  what: 'the server of the file system is away, or lost what was open',
+  hint: 'Check the mount and its server.',
+};
+
+const NO_MORE_FILES: Cause = {
+  what: 'no more files can be opened',
+  hint: EXHAUSTED_HINT,
+  code: 'system.exhausted',
+};
+
+/** The one table from a failed call to its cause; gives null for a code that may have any cause. */
+const CAUSES: Readonly<Record<string, (call: FailedCall) => Cause | null>> = {
+  ENOSPC: ({ paths }) => outOfRoom(paths),
+  EDQUOT: () => ({
+    what: 'the quota is used up',
+    hint: `Raise the quota of the user, group or project that the directory counts for, or make room.`,
+    code: 'disk.full',
+  }),
+  EXDEV: ({ paths }) => acrossMounts(paths),
+  EBUSY: ({ paths }) => acrossMounts(paths),
+  EMFILE: () => NO_MORE_FILES,
+  ENFILE: () => NO_MORE_FILES,
+  ENAMETOOLONG: (call) => unstorableName(call),
+  EILSEQ: (call) => unstorableName(call),
+  EINVAL: (call) => unstorableName(call),
+  EFBIG: ({ paths: [path = ''] }) => ({
+    what: `${JSON.stringify(basename(path))} is larger than this file system, or \`ulimit -f\`, lets a file be`,
+    hint: 'Put the directory on a file system that takes such files; the target is tried again when it changes.',
+    code: 'disk.unstorable',
+  }),
+  EACCES: ({ paths }) => notAllowed(paths),
+  EPERM: ({ paths }) => notAllowed(paths),
+  EROFS: ({ paths: [path] }) => ({
+    what: `${fileSystemOf(path)} is mounted read-only`,
+    hint: `Mount it for writing. Linux does that to a disk with errors by itself: look into its log (dmesg).`,
+  }),
+  EIO: ({ paths: [path] }) => ({
+    what: `the disk of ${fileSystemOf(path)} reports an error`,
+    hint: 'Look into the log of the system (dmesg), and check the disk; afterwards `workbook-mirror verify` finds what it damaged.',
+  }),
+  ESTALE: () => AWAY,
+  ENOTCONN: () => AWAY,
+  EHOSTDOWN: () => AWAY,
+};
+
+function fileSystemOf(path: string | undefined): string {
+  const mount = path === undefined ? null : mountAt(path);
+  return mount === null ? 'the file system' : `the file system at ${mount.mountPoint}`;
+}
+
+/** Either bytes or inodes are used up; others may have come free since, so the scarcer of the two it was. */
+function outOfRoom([path]: readonly string[]): Cause {
+  const room = path === undefined ? null : roomAt(path);
+  const place = fileSystemOf(path);
+  if (room === null) return { what: `${place} is full`, hint: 'Make room there.', code: 'disk.full' };
+  const { freeBytes, totalBytes, freeInodes, totalInodes } = room;
+  if (freeInodes / totalInodes < freeBytes / totalBytes) {
+    return {
+      what: `${place} has no inode for another file: ${freeInodes} of its ${totalInodes} inodes are free by now, and ${roughSize(freeBytes)} of room`,
+      hint: 'Remove files there, or make a file system with more inodes (mkfs -N; nr_inodes of a tmpfs).',
+      code: 'disk.full',
+    };
+  }
+  return {
+    what: `${place} is full: ${roughSize(freeBytes)} of its ${roughSize(totalBytes)} are free by now`,
+    hint: 'Make room there; history.retired and history.replaced say how much the history keeps.',
+    code: 'disk.full',
+  };
+}
+
+/** Nothing is renamed or linked from one mount to another, nor a mount point itself. */
+function acrossMounts(paths: readonly string[]): Cause | null {
+  const mounts = paths.flatMap((path) => mountAt(path) ?? []);
+  const inner = mounts.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
+  if (inner === undefined) return null;
+  const { mountPoint } = inner;
+  if (paths.includes(mountPoint) || mounts.some((each) => each.mountPoint !== mountPoint))
+    return { what: `${mountPoint} is a mount point of its own`, hint: ONE_FILE_SYSTEM_HINT };
+  if (inner.fileSystem === 'overlay')
+    return {
+      what: 'it lies in a lower layer of an overlay, where no folder can be renamed',
+      hint: VOLUME_HINT,
+    };
+  return null;
+}
+
+const ONE_FILE_SYSTEM_HINT =
+  'Everything in the setting directory must be on one file system: unmount what is below it, or mount at the directory itself.';
+
+const VOLUME_HINT = 'Put the setting directory on a volume: data in an image cannot be mirrored into.';
+
+/** Calls that give a file a name. */
+const NAMING: ReadonlySet<string> = new Set(['open', 'mkdir', 'link', 'symlink', 'rename', 'copyfile']);
+
+/** Characters and endings that some file systems do not take; with other names EINVAL has another cause. */
+// oxlint-disable-next-line no-control-regex -- control characters are among them
+const UNUSUAL = /[\u0000-\u001f\u007f-\uffff"*:<>?\\|]|[ .]$/u;
+
+function unstorableName({ code, syscall, paths }: FailedCall): Cause | null {
+  const path = paths.at(-1);
+  if (path === undefined || !NAMING.has(syscall)) return null;
+  const name = path.split('/').find((each) => UNUSUAL.test(each)) ?? basename(path);
+  if (code === 'EINVAL' && !UNUSUAL.test(name)) return null;
+  const isLong = code === 'ENAMETOOLONG';
+  const long = path.split('/').toSorted((a, b) => Buffer.byteLength(b) - Buffer.byteLength(a))[0] ?? '';
+  const what = isLong
+    ? `the name ${JSON.stringify(long)} (${Buffer.byteLength(long)} bytes), or its path (${Buffer.byteLength(path)} bytes), is longer than this file system takes`
+    : `this file system cannot store the name ${JSON.stringify(name)}`;
+  return {
+    what,
+    hint: `Rename it in the service, or put the directory ${isLong ? 'at a shorter path or ' : ''}on another file system; the target is tried again when it changes.`,
+    code: 'disk.unstorable',
+  };
+}
+
+function notAllowed(paths: readonly string[]): Cause {
+  const owner = ownerText(paths.flatMap((path) => [path, dirname(path)]));
+  return {
+    what: `${owner === null ? '' : `${owner}; `}this program runs as ${ownUserText()}, and is not allowed to`,
+    hint: `Give that user the right (chown, chmod; lsattr shows what is immutable), or run the program as the owner.`,
+  };
+}
+
+/** A call that failed, from its error; null for another error. */
+function failedCall(error: unknown, place: string | undefined): FailedCall | null {
+  const code = systemCode(error);
+  if (code === undefined || !(error instanceof Error)) return null;
+  const { syscall = '', path, dest } = error as NodeJS.ErrnoException & { readonly dest?: string };
+  const named = [path, dest].filter((each): each is string => each !== undefined && isAbsolute(each));
+  return { code, syscall, paths: named.length === 0 && place !== undefined ? [place] : named };
+}
+
+/** The cause of a failed call, as the system lets it be known; null where that is not certain, or it is no such error. */
+export function causeOf(error: unknown, place?: string): Cause | null {
+  const call = failedCall(error, place);
+  return call === null ? null : (CAUSES[call.code]?.(call) ?? null);
+}
+
+/**
+ * Turns a failed file operation into an error of ours; other errors are given back as they are.
+ * @param place an absolute path where it was, for calls on open files
+ */
+export function diskError(error: unknown, doing: string, place?: string): unknown {
   if (error instanceof MirrorError) return error;
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return error;
-  if (FULL.has(code)) {
-    return new MirrorError('disk.full', `No space left while ${doing} (${code}).`, {
-      cause: error,
-      hint: 'Make room in the file system of the setting directory, or raise its quota; the pull is repeated by itself.',
-    });
-  }
-  return new MirrorError('disk.failed', `Failed while ${doing}: ${error.message}.`, {
+  const cause = causeOf(error, place);
+  const what = cause === null ? error.message : `${cause.what} (${code})`;
+  return new MirrorError(cause?.code ?? 'disk.failed', `Failed while ${doing}: ${what}.`, {
     cause: error,
-    hint: 'Check the file system of the setting directory: permissions, read-only mounts and disk errors.',
+    hint:
+      cause?.hint ??
+      'Check the file system of the setting directory: permissions, read-only mounts and disk errors.',
   });
 }
 
@@ -33,16 +192,16 @@ export function diskError(error: unknown, doing: string): unknown {
  * As {@link diskError} for a system call that failed where nobody said what it was for; other errors are given back as they are. A disk
  * may fail any call on it, as one does whose server is away: that is no defect of this program.
  */
-export function callError(error: unknown, doing: string): unknown {
-  return error instanceof Error && 'syscall' in error ? diskError(error, doing) : error;
+export function callError(error: unknown, doing: string, place?: string): unknown {
+  return error instanceof Error && 'syscall' in error ? diskError(error, doing, place) : error;
 }
 
-/** Runs a file operation; what fails in it is thrown as an error of ours. */
-export async function onDisk<T>(doing: string, operation: () => Promise<T>): Promise<T> {
+/** Runs a file operation; what fails in it is thrown as {@link diskError} makes it. */
+export async function onDisk<T>(doing: string, operation: () => Promise<T>, place?: string): Promise<T> {
   try {
     return await operation();
   } catch (error) {
-    throw diskError(error, doing);
+    throw diskError(error, doing, place);
   }
 }
 

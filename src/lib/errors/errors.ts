@@ -60,6 +60,8 @@ export const ERROR_RULES = {
   'disk.full': { action: 'retry', exitCode: 1 },
   'disk.failed': { action: 'retry', exitCode: 1 },
   'disk.changed': { action: 'retry', exitCode: 1 },
+  'disk.unstorable': { action: 'quarantine', exitCode: 1 },
+  'system.exhausted': { action: 'retry', exitCode: 1 },
   'publish.leased': { action: 'hold', exitCode: 1 },
   'publish.refused': { action: 'quarantine', exitCode: 1 },
   'hook.failed': { action: 'retry', exitCode: 1 },
@@ -118,8 +120,36 @@ export class MirrorError extends Error {
   }
 }
 
-/** Gives the error itself if it is one of ours; anything else is a defect of ours and is wrapped as one. */
+/** The remedy where the system gives no more open files or threads. */
+export const EXHAUSTED_HINT =
+  'Raise the limit on open files: LimitNOFILE= in the systemd unit, `ulimit -n` in a shell, --ulimit of a container. ENFILE means those of all processes together (sysctl fs.file-max), EAGAIN the number of threads (TasksMax=).';
+
+/** How the system, Node and loaders of modules say that no more files or threads are to be had; some give no code. */
+const EXHAUSTED = /\b(?:EMFILE|ENFILE)\b|too many open files|Worker initialization failure: EAGAIN/i;
+
+/**
+ * Whether an error comes of too many open files or threads. Any call can meet that, also one that loads a part of this program, so
+ * that whoever wraps its error may take it for a damaged installation, a service that is away, or a defect.
+ */
+function isOfExhaustion(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  // A message of ours may quote the service, which may have run out of files of its own.
+  if (!(error instanceof MirrorError) && EXHAUSTED.test(error.message)) return true;
+  return (
+    isOfExhaustion(error.cause) || (error instanceof AggregateError && error.errors.some(isOfExhaustion))
+  );
+}
+
+/**
+ * Gives the error itself if it is one of ours, and one of ours for what any call meets that finds no more open files or threads.
+ * Anything else is a defect of ours and is wrapped as one.
+ */
 export function toMirrorError(error: unknown): MirrorError {
+  if (error instanceof MirrorError && error.code === 'system.exhausted') return error;
+  if (isOfExhaustion(error)) {
+    const message = error instanceof MirrorError ? error.lines : error.message;
+    return new MirrorError('system.exhausted', message, { cause: error, hint: EXHAUSTED_HINT });
+  }
   if (error instanceof MirrorError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new MirrorError('internal.defect', message, {

@@ -73,7 +73,8 @@ export function bindNativeCalls(): NativeCalls {
   return {
     exchange: (one, other) => {
       if (renameat2 === null) absent('renameat2');
-      if (renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0) throw lastError('renameat2');
+      if (renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0)
+        throw Object.assign(lastError('renameat2'), { path: one, dest: other });
     },
     syncFileSystem: (fd) =>
       new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { diskError, onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { METHODS } from '../../lib/zip/directory.ts';
 import { readEnd, ZipFault } from '../../lib/zip/end-record.ts';
@@ -125,10 +125,6 @@ function archiveEntry({ entry, verdict, dataOffset }: PlacedEntry): ArchiveEntry
 function damagedUnlessOurs(error: unknown): MirrorError {
   if (error instanceof ZipFault) return damaged(error.message, error);
   if (error instanceof MirrorError || !(error instanceof Error)) return toMirrorError(error);
-  if ('syscall' in error) {
-    return new MirrorError('disk.failed', `Cannot read the downloaded archive: ${error.message}.`, {
-      cause: error,
-    });
-  }
+  if ('syscall' in error) return toMirrorError(diskError(error, 'reading the downloaded archive'));
   return damaged(`The archive is damaged: ${error.message}.`, error);
 }

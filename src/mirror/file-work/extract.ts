@@ -159,6 +159,6 @@ function writing<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw new DoingError(`writing ${path}`, error);
+    throw new DoingError(`writing ${path}`, error, path);
   }
 }

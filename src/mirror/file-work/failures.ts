@@ -21,10 +21,13 @@ export class StoppedError extends Error {}
 /** A system call that failed, and what it was for. */
 export class DoingError extends Error {
   readonly doing: string;
+  /** The absolute path where it was, if the call does not say. */
+  readonly place: string | undefined;
 
-  constructor(doing: string, cause: unknown) {
+  constructor(doing: string, cause: unknown, place?: string) {
     super(`failed while ${doing}`, { cause });
     this.doing = doing;
+    this.place = place;
   }
 }
 
@@ -34,12 +37,12 @@ export type WireFailure =
   | { readonly kind: 'damaged'; readonly index: number; readonly fault: string }
   | (Pick<MirrorError, 'code' | 'message' | 'hint'> & { readonly kind: 'failed'; readonly stack: string });
 
-/** Prepares a failure for its way. @param doing what failed where the error does not say */
-export function toWire(error: unknown, doing: string): WireFailure {
+/** Prepares a failure for its way. @param doing what failed, and `place` where, if the error does not say */
+export function toWire(error: unknown, doing: string, place?: string): WireFailure {
   if (error instanceof StoppedError) return { kind: 'stopped' };
   if (error instanceof DamagedEntryError) return { kind: 'damaged', index: error.index, fault: error.fault };
-  if (error instanceof DoingError) return toWire(error.cause, error.doing);
-  const { code, message, hint } = toMirrorError(callError(error, doing));
+  if (error instanceof DoingError) return toWire(error.cause, error.doing, error.place);
+  const { code, message, hint } = toMirrorError(callError(error, doing, place));
   return {
     kind: 'failed',
     code,

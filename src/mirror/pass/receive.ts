@@ -208,7 +208,7 @@ export async function receiveNewVersions(
 
 /** Failures that the whole contents would meet as well. */
 const CONCERNS_ALL =
-  /^(?:credentials|pass|disk|directory|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
+  /^(?:credentials|pass|disk|directory|system|internal)\.|^service\.(?:unreachable|busy|timeout)$|^contents\.forbidden$/;
 
 async function receiveFiles(
   reception: Reception,

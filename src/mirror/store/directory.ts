@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { systemCode } from '../../lib/errors/disk-errors.ts';
+import { causeOf, diskError, systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
@@ -90,14 +90,10 @@ export async function usable<T>(root: string, work: () => Promise<T>): Promise<T
 const NO_LOCKS_HINT =
   'The file system takes no locks (flock(2)): mount it with locks, or choose another directory.';
 
+/** Hints for what only opening meets; of everything else the cause is known. */
 const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
-  EACCES: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
-  EPERM: 'Give the user that runs workbook-mirror write permission there, or choose another directory.',
-  EROFS: 'The file system is mounted read-only: mount it for writing, or choose another directory.',
   ENOTDIR: 'Something on the way to it is a file: choose another directory.',
   EEXIST: 'Something on the way to it is a file: choose another directory.',
-  ENOSPC: 'The file system is full: make room, or choose another directory.',
-  EDQUOT: 'The quota is used up: raise it, or choose another directory.',
   ENOLCK: NO_LOCKS_HINT,
   ENOSYS: NO_LOCKS_HINT,
   EOPNOTSUPP: NO_LOCKS_HINT,
@@ -106,9 +102,12 @@ const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
 function unusable(error: unknown, root: string): unknown {
   const code = systemCode(error);
   if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
-  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${error.message}`, {
+  const cause = causeOf(error, root);
+  if (cause?.code === 'system.exhausted') return diskError(error, `opening ${root}`);
+  const what = cause === null ? error.message : `${cause.what} (${code})`;
+  return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${what}`, {
     cause: error,
-    hint: UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
+    hint: cause?.hint ?? UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
   });
 }
 

@@ -97,7 +97,7 @@ export class FileDestination implements Destination {
     for (let written = 0; written < piece.length;) {
       const { bytesWritten } = await this.opened
         .write(piece, written, piece.length - written, this.sizeBytes)
-        .catch(failed);
+        .catch((error: unknown) => this.failed(error));
       written += bytesWritten;
       this.sizeBytes += bytesWritten;
     }
@@ -118,11 +118,11 @@ export class FileDestination implements Destination {
     try {
       return writeSync(this.opened.fd, piece, from, piece.length - from, this.sizeBytes);
     } catch (error) {
-      return failed(error);
+      return this.failed(error);
     }
   }
-}
 
-function failed(cause: unknown): never {
-  throw diskError(cause, 'writing the download');
+  private failed(cause: unknown): never {
+    throw diskError(cause, 'writing the download', this.path);
+  }
 }

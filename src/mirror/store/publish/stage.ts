@@ -189,11 +189,15 @@ function stagedFiles({
         shared.clear();
       }),
     write: (path, mtimeMs, chunks) =>
-      onDisk(`writing ${path}`, async () => {
-        const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
-        staged.add(path);
-        return { path, mtimeMs, ...written };
-      }),
+      onDisk(
+        `writing ${path}`,
+        async () => {
+          const written = await writeFile(await ensureParent(path), mtimeMs, chunks, onProgress);
+          staged.add(path);
+          return { path, mtimeMs, ...written };
+        },
+        tree,
+      ),
     // Paths of a tree have nothing that `join` would change, and there are very many of them.
     placeOf: (path) => `${tree}/${path}`,
     publishedPlaceOf: (path) => `${published}/${path}`,

@@ -66,7 +66,11 @@ describe('a lease that cannot be looked at', () => {
     service.write(plan, 'main', 'a.xlsx', '2');
     faults.open = [new RegExp(`${lease.id}\\.json$`), code];
     expect(await mirror.results()).toMatchObject({
-      'Plan/main': { outcome: 'failed', code: 'disk.failed', errorAction: 'retry' },
+      'Plan/main': {
+        outcome: 'failed',
+        code: code === 'EMFILE' ? 'system.exhausted' : 'disk.failed',
+        errorAction: 'retry',
+      },
     });
     await mirror.expectExact(before);
     faults.open = null;

@@ -1,0 +1,99 @@
+import { accessSync, constants, lstatSync, readFileSync, statfsSync, type StatsFs } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
+
+import { type Mount, MOUNT_TABLE, mountOf, parseMounts } from './mounts.ts';
+
+/*
+ * Facts about a place that explain why a call failed there. They are asked for after the failure, so each may be unknown (null), and
+ * none throws.
+ */
+
+/** Room in a file system, in bytes, and its inodes; 0 of 0 inodes where it has no fixed number. */
+export interface Room {
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  readonly freeInodes: number;
+  readonly totalInodes: number;
+}
+
+/** The room where a path is, or would be. */
+export function roomAt(path: string): Room | null {
+  const found = firstAbove(path, (each): StatsFs => statfsSync(each));
+  if (found === null) return null;
+  const { bavail, blocks, bsize, ffree, files } = found.value;
+  return {
+    freeBytes: bavail * bsize,
+    totalBytes: blocks * bsize,
+    freeInodes: ffree,
+    totalInodes: files,
+  };
+}
+
+/** The mount that an absolute path lies on. */
+export function mountAt(path: string): Mount | null {
+  return mountOf(mountsNow(), path);
+}
+
+function mountsNow(): Mount[] {
+  try {
+    return parseMounts(readFileSync(MOUNT_TABLE, 'utf8'));
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Names the first of the paths that keeps this user out, or the folder above that does, with its owner and mode:
+ * `/data/mirror belongs to user 0, group 0, mode 0755`.
+ */
+export function ownerText(paths: readonly string[]): string | null {
+  const found = paths.flatMap((path) => {
+    const existing = firstAbove(path, (each) => lstatSync(each));
+    return existing === null ? [] : [existing];
+  });
+  const place = found.find(({ path }) => !isWritable(path)) ?? found[0];
+  if (place === undefined) return null;
+  const { uid, gid, mode } = place.value;
+  return `${place.path} belongs to user ${uid}, group ${gid}, mode ${(mode & 0o7777).toString(8).padStart(4, '0')}`;
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The user that calls are made as: `user 1000 (mirror), group 1000`. */
+export function ownUserText(): string {
+  const [uid, gid] = [process.geteuid?.(), process.getegid?.()];
+  const user = uid === undefined ? 'another user' : `user ${uid}`;
+  return `${user}${nameOf(uid)}${gid === undefined ? '' : `, group ${gid}`}`;
+}
+
+function nameOf(uid: number | undefined): string {
+  try {
+    const own = userInfo();
+    return own.uid === uid ? ` (${own.username})` : '';
+  } catch {
+    // A container may run as a number that no user has.
+    return '';
+  }
+}
+
+/** Asks about a path, and where that cannot be told, about the folders above it, one after the other. */
+function firstAbove<T>(
+  path: string,
+  ask: (path: string) => T,
+): { readonly path: string; readonly value: T } | null {
+  for (let place = path; ; place = dirname(place)) {
+    try {
+      return { path: place, value: ask(place) };
+    } catch {
+      if (dirname(place) === place) return null;
+    }
+  }
+}

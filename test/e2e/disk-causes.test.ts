@@ -1,0 +1,135 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { FakeService } from '../support/fake-service.ts';
+import { cleanEnvironment, MAIN } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** Mounts of a shell in a name space of its own go with it. */
+const IN_NAMESPACE = ['--mount', '--propagation', 'private'];
+const canMount = spawnSync('unshare', [...IN_NAMESPACE, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
+
+/** A user who owns nothing here. */
+const STRANGER = 65_533;
+
+interface Told {
+  readonly exitCode: number | null;
+  readonly text: string;
+}
+
+/** A service with three repositories, and a folder `$D` with the directory `$D/m`. @param files more files of repository A */
+async function startService(files: Readonly<Record<string, string>> = {}): Promise<{
+  readonly folder: string;
+  /** Runs a shell script that may start the program as `$PROGRAM`. */
+  readonly shell: (script: string) => Promise<Told>;
+}> {
+  const service = await FakeService.start({});
+  const many = Array.from({ length: 12 }, (_, index) => [`folder ${index}/book.xlsx`, 'x'.repeat(9000)]);
+  for (const name of ['A', 'B', 'C'])
+    service.addRepository(name, { ...Object.fromEntries(many), ...(name === 'A' ? files : {}) });
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o755);
+  await mkdir(join(folder, 'm'));
+  const env = cleanEnvironment({
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_SERVICE_RETRIES: '1',
+    WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
+    PROGRAM: `${process.execPath} ${MAIN}`,
+    D: folder,
+  });
+  return {
+    folder,
+    shell: async (script) => {
+      const command = canMount ? ['unshare', ...IN_NAMESPACE, 'sh'] : ['sh'];
+      const child = spawn('env', [...command, '-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      let text = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding('utf8').on('data', (more: string) => {
+          text += more;
+        });
+      await once(child, 'close');
+      return { exitCode: child.exitCode, text };
+    },
+  };
+}
+
+describe('too many open files', () => {
+  it('is said wherever it is met, with the limits to raise, and is no defect', async () => {
+    const { shell } = await startService();
+    const ends = [];
+    for (const limit of [22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42]) {
+      const { exitCode, text } = await shell(
+        `ulimit -n ${limit}; exec $PROGRAM sync --directory $D/${limit}`,
+      );
+      expect(text).not.toMatch(/defect|[Ii]nstall|permissions, read-only/);
+      ends.push({ exitCode, isExplained: text.includes('LimitNOFILE=') });
+    }
+    expect(ends).toEqual(ends.map(() => ({ exitCode: 1, isExplained: true })));
+  });
+
+  it('is no damaged installation where the files of the status page cannot be read', async () => {
+    const { shell } = await startService();
+    const { exitCode, text } = await shell(
+      'ulimit -n 34; exec $PROGRAM run --directory $D/run --http-listen 127.0.0.1:0',
+    );
+    expect(text).toContain('LimitNOFILE=');
+    expect(exitCode).toBe(1);
+    expect(text).not.toMatch(/[Ii]nstall workbook-mirror again/);
+  });
+});
+
+describe.runIf(canMount)('a disk that fails', () => {
+  it.each([
+    [
+      'no inode left',
+      'size=8m,nr_inodes=60',
+      /at \S+\/m has no inode for another file: \d+ of its 60 inodes/,
+    ],
+    ['no room left', 'size=120k', /at \S+\/m is full: [\d.]+ k?B of its 123 kB are free/],
+  ])('%s', async (_, options, message) => {
+    const { shell } = await startService();
+    const { exitCode, text } = await shell(
+      `mount -t tmpfs -o ${options} none $D/m; cd /; exec $PROGRAM sync`,
+    );
+    expect(text).toMatch(message);
+    expect(exitCode).toBe(1);
+  });
+
+  it('names a file system that became read-only', async () => {
+    const { shell } = await startService();
+    const { exitCode, text } = await shell(
+      'mount -t tmpfs none $D/m; $PROGRAM sync -q && mount -o remount,ro $D/m; exec $PROGRAM sync',
+    );
+    expect(text).toMatch(/file system at \S+\/m is mounted read-only/);
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe('a directory that the user may not write in', () => {
+  it('is named with its owner and mode, and so is the user', async () => {
+    const { shell } = await startService();
+    const asStranger =
+      process.getuid?.() === 0 ? `setpriv --reuid ${STRANGER} --regid ${STRANGER} --clear-groups` : '';
+    const { exitCode, text } = await shell(`chmod 0555 $D/m; exec ${asStranger} $PROGRAM sync`);
+    expect(text).toMatch(/\/m belongs to user \d+, group \d+, mode 0555; this program runs as user \d+/);
+    expect(exitCode).toBe(2);
+  });
+});
+
+it('a name that cannot be stored quarantines its target, is printed, and keeps no other from being mirrored', async () => {
+  const { folder, shell } = await startService({ [`${'l'.repeat(250)}/${'m'.repeat(250)}/a.xlsx`]: 'a' });
+  // A path has room for 4,095 bytes: the directory takes so many of them that these names are too long for the rest.
+  const deep = join(folder, ...Array.from({ length: 15 }, () => 'd'.repeat(240)));
+  await mkdir(deep, { recursive: true });
+  const { exitCode, text } = await shell(`cd $D; exec $PROGRAM sync --directory ${deep}`);
+  const short = text.replaceAll(/d{240}/g, 'd');
+  expect(short).toMatch(/A\/main: .* the name "[lm]{250}" \(250 bytes\), or its path/);
+  for (const other of ['B', 'C']) expect(short).toContain(`${other}/main: published`);
+  expect(exitCode).toBe(1);
+});
