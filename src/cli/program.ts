@@ -60,7 +60,7 @@ async function parse(argv: readonly string[]): Promise<Command | undefined> {
     await program.parseAsync(takeWholeHelp(program, argv));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw usageError(error);
+    if (error.exitCode !== 0) throw await usageError(error, program, argv);
   }
   return asked[0];
 }
@@ -87,9 +87,18 @@ export function createProgram(): Command {
   return program;
 }
 
-function usageError(error: CommanderError): MirrorError {
+async function usageError(
+  error: CommanderError,
+  program: Command,
+  argv: readonly string[],
+): Promise<MirrorError> {
   if (error.code === 'commander.help')
     return new MirrorError('usage.invalid', 'A command is needed: see above.');
+  if (error.code === 'commander.unknownOption') {
+    const { unknownFlagError } = await import('./unknown-flag.ts');
+    const known = unknownFlagError(program, argv.slice(2), error.message);
+    if (known !== null) return known;
+  }
   return new MirrorError('usage.invalid', linesOf(error), {
     hint: `\`${ownCommand('help')}\` lists the commands, \`${ownCommand('help')} COMMAND\` the flags of one.`,
   });
@@ -98,6 +107,11 @@ function usageError(error: CommanderError): MirrorError {
 /** The message of commander, its suggestion on a line of its own. */
 function linesOf({ message }: CommanderError): string[] {
   const [, what = message, meant] =
-    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(message) ?? [];
+    /^(?:error: )?(.*?)(?:\n(\(Did you mean [^\n]*\)))?$/s.exec(withoutValue(message)) ?? [];
   return meant === undefined ? [what] : [what, meant];
+}
+
+/** Leaves out the value of a flag that is not known, which may be a secret. */
+function withoutValue(message: string): string {
+  return message.replace(/(unknown option '-[^=']*)=[^]*?'(?=$|\n\(Did)/, "$1'");
 }

@@ -59,7 +59,11 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     checkSchedule: request.checkSchedule,
     openSecret: fileSecret,
   });
-  if ('problems' in resolution) throw new SettingsError(resolution.problems);
+  if ('problems' in resolution) {
+    const isMissed =
+      file === undefined && resolution.problems.some(({ message }) => message.startsWith('missing'));
+    throw new SettingsError(resolution.problems, isMissed ? noFileAdvice(choice.path, cwd) : '');
+  }
   return { ...resolution, configFile: file === undefined ? undefined : choice.path };
 }
 
@@ -93,6 +97,17 @@ function readLayer({ path, source }: FileChoice): FileLayer | undefined {
     return failed({ setting: undefined, source, message });
   }
   return fileLayer(content, path);
+}
+
+/** Names of settings files that people write where they work; such a file is read only where it is named. */
+const COMMON_NAMES = ['config.yaml', 'config.yml', 'workbook-mirror.yaml', 'workbook-mirror.yml'];
+
+/** Says where a settings file was looked for. */
+function noFileAdvice(path: string, cwd: string): string {
+  const here = COMMON_NAMES.find((name) => existsSync(join(cwd, name)));
+  const named = `--config ${here ?? 'FILE'} behind the command`;
+  const found = here === undefined ? '' : `, and ${join(cwd, here)} is read only where it is named`;
+  return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
 }
 
 /** The paths of the secrets that systemd hands over, by dotted name (systemd.exec, "Credentials"). */

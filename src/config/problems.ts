@@ -26,12 +26,15 @@ export interface SettingProblem {
 export class SettingsError extends MirrorError {
   readonly problems: readonly SettingProblem[];
 
-  /** @param problems at least one */
-  constructor(problems: readonly SettingProblem[]) {
+  /**
+   * @param problems at least one
+   * @param advice sentences for people, before the hint that every such error has
+   */
+  constructor(problems: readonly SettingProblem[], advice = '') {
     const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
     const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
     super('settings.invalid', [`${count} with the settings:`, ...lines], {
-      hint: `\`${ownCommand('help settings')}\` describes every setting, \`${ownCommand('help five-minutes')}\` how to begin.`,
+      hint: `${advice === '' ? '' : `${advice} `}\`${ownCommand('help settings')}\` describes every setting, \`${ownCommand('help five-minutes')}\` how to begin.`,
     });
     this.problems = problems;
   }
