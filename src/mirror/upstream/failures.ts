@@ -115,37 +115,53 @@ const CREDENTIALS = {
   v1: { kind: 'apiToken', name: 'personal API token of v1' },
 } as const satisfies Record<Generation, { readonly kind: CredentialKind; readonly name: string }>;
 
+/** The two generations' keys beside each other: one is set alone, both are set, or both are set to the same value. */
+export type KeyPair = 'single' | 'different' | 'equal';
+
+/** The keys that were tried: where they come from. */
+export interface TriedKeys {
+  readonly places: readonly CredentialPlace[];
+  readonly pair: KeyPair;
+}
+
+const PAIR_HINTS: Readonly<Record<KeyPair, string>> = {
+  single: '',
+  different:
+    ' Perhaps service.apiKey and service.apiToken are swapped: then give each the value of the other.',
+  equal:
+    ' service.apiKey and service.apiToken have the same value, but the key and the token are two secrets: one of the two is in the wrong place.',
+};
+
 /**
  * The error for keys that the service refuses (service specification, section 5).
- * @param places where the keys that were tried come from
  * @param untilMs when they are tried again, in milliseconds since the epoch; null where nothing waits for it
  */
 export function credentialRefused(
   generation: Generation,
   status: number,
   { origin, pathname }: URL,
-  places: readonly CredentialPlace[],
+  { places, pair }: TriedKeys,
   untilMs: number | null = null,
 ): MirrorError {
   const { name } = CREDENTIALS[generation];
   const what = `${origin}${pathname} refuses the ${name} (status ${status})`;
-  return credentialError(what, generation, places, untilMs);
+  return credentialError(what, generation, { places, pair }, untilMs);
 }
 
 /** The error while keys that were refused wait: nothing was sent. Parameters as above. */
 export function credentialStalled(
   generation: Generation,
-  places: readonly CredentialPlace[],
+  keys: TriedKeys,
   untilMs: number | null,
 ): MirrorError {
   const what = `The service refused the ${CREDENTIALS[generation].name}, and was not asked again`;
-  return credentialError(what, generation, places, untilMs);
+  return credentialError(what, generation, keys, untilMs);
 }
 
 function credentialError(
   what: string,
   generation: Generation,
-  places: readonly CredentialPlace[],
+  { places, pair }: TriedKeys,
   untilMs: number | null,
 ): MirrorError {
   const names = places.map((place) => credentialSetting(CREDENTIALS[generation].kind, place));
@@ -160,7 +176,7 @@ function credentialError(
   return new MirrorError(
     'credentials.refused',
     `${what}: ${names.length === 1 ? 'setting' : 'settings'} ${names.join(' and ')}.`,
-    { hint: renewal + next },
+    { hint: renewal + PAIR_HINTS[pair] + next },
   );
 }
 

@@ -11,7 +11,7 @@ import {
   withoutRefusal,
   withRefusal,
 } from './key-refusals.ts';
-import { contentsRefused, credentialRefused, credentialStalled } from './failures.ts';
+import { contentsRefused, credentialRefused, credentialStalled, type KeyPair } from './failures.ts';
 
 /** Where a key comes from. */
 export interface KeySource {
@@ -138,7 +138,7 @@ export class Keyring {
       generation,
       401,
       url,
-      this.#places(generation),
+      { places: this.#places(generation), pair: this.pair() },
       this.#nextAttemptAtMs(generation),
     );
   }
@@ -174,6 +174,13 @@ export class Keyring {
     return [...this.#values];
   }
 
+  /** Whether the keys of the two generations may be in each other's place. */
+  pair(): KeyPair {
+    const [keys, tokens] = [this.#keysOf('current'), this.#keysOf('v1')];
+    if (keys.length === 0 || tokens.length === 0) return 'single';
+    return keys.some(({ value }) => tokens.some((token) => token.value === value)) ? 'equal' : 'different';
+  }
+
   /** Notes that the service accepted a key. */
   accept(key: Key): void {
     const { digest, generation, place, attemptsBefore } = key;
@@ -195,7 +202,8 @@ export class Keyring {
   #stalled(generation: Generation): MirrorError {
     const keys = this.#keysOf(generation);
     for (const key of keys) this.#announceRefusal(key);
-    return credentialStalled(generation, this.#places(generation), this.#nextAttemptAtMs(generation));
+    const refused = { places: this.#places(generation), pair: this.pair() };
+    return credentialStalled(generation, refused, this.#nextAttemptAtMs(generation));
   }
 
   /** Where the keys of a generation come from. */

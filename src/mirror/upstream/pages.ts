@@ -229,7 +229,7 @@ async function readPage(
   const isSamePlace = before?.page.url.href === url.href;
   if (status === 304 && before !== null && before.etag !== null)
     return isSamePlace ? { ...before, cached: answer.cached } : 'of-another-place';
-  if (status === 403) throw credentialRefused('v1', 403, url, [answer.keyPlace]);
+  if (status === 403) throw credentialRefused('v1', 403, url, answer.keys);
   if (status !== 200) throw statusError(status, url, undefined);
   const etag = strongTag(answer.headers['etag']);
   return readWhole(answer, limits, (pieces) => {

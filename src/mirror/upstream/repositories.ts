@@ -50,7 +50,7 @@ async function readList(
 ): Promise<RepositoryList> {
   const theirsMs = serviceTimeMs(answer.headers['date']);
   const clock = clockProblem(theirsMs, Date.now());
-  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, [answer.keyPlace]);
+  if (answer.status === 403) throw credentialRefused('current', 403, answer.url, answer.keys);
   if (answer.status === 404) {
     throw new MirrorError(
       'service.not_found',

@@ -1,7 +1,6 @@
 import { type Generation, REPOSITORIES_PATH, requestHeaders } from '../../lib/api/requests.ts';
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { CredentialPlace } from '../pass/events.ts';
 import { type Bandwidth, createBandwidth } from './bandwidth.ts';
 import { type Cached, cachedAnswer } from './cached.ts';
 import {
@@ -18,6 +17,7 @@ import {
   unsure,
   UnsureError,
   withoutKeys,
+  type TriedKeys,
 } from './failures.ts';
 import { type Key, Keyring, type KeyringOptions } from './keyring.ts';
 import { redirectTarget } from './redirects.ts';
@@ -74,8 +74,8 @@ export interface TransportRequest {
 
 /** An answer whose body is still to be read, once, decoded. */
 export interface Answer extends WireAnswer {
-  /** Which of the keys the request was sent with. */
-  readonly keyPlace: CredentialPlace;
+  /** Which of the keys the request was sent with, for the error where it is refused. */
+  readonly keys: TriedKeys;
   /** Null where the service itself gave it, as far as its headers tell. */
   readonly cached: Cached | null;
 }
@@ -240,8 +240,13 @@ class Asker {
       };
       const answer = await connections.send(url, { headers, body, signal });
       const { status } = answer;
-      if (status < 300 || status >= 400 || status === 304)
-        return { ...answer, keyPlace: key.place, cached: cachedAnswer(answer.headers, Date.now()) };
+      if (status < 300 || status >= 400 || status === 304) {
+        const keys: TriedKeys = {
+          places: [key.place],
+          pair: status === 403 ? this.keyring.pair() : 'single',
+        };
+        return { ...answer, keys, cached: cachedAnswer(answer.headers, Date.now()) };
+      }
       answer.body.destroy();
       const isPost = body !== undefined;
       url = redirectTarget(answer, { redirects, isPost, base: this.#base, generation });

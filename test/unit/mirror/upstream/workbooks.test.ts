@@ -43,7 +43,14 @@ function transportTo(
     const place = placesNow().get(href);
     const url = new URL(href);
     const giveBack = (): void => {};
-    const common = { url, keyPlace: 'first', cached: null, headers: {}, body: 'nothing', giveBack } as const;
+    const common = {
+      url,
+      keys: { places: ['first'], pair: 'single' },
+      cached: null,
+      headers: {},
+      body: 'nothing',
+      giveBack,
+    } as const;
     if (place === undefined) return { ...common, status: 404 };
     const tag = place.etag === undefined ? {} : { etag: place.etag };
     if (place.etag !== undefined && headers?.['if-none-match'] === place.etag) {
