@@ -8,6 +8,8 @@ import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import { sharingSetting } from '../config/sharing.ts';
 import { checkCommands } from '../daemon/hooks/command-hooks.ts';
+import { scheduleAdvice } from '../daemon/triggers/schedule-advice.ts';
+import { nextRunsMs } from '../daemon/triggers/schedule.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../lib/disk/lock-reach.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { escapedJson, escapedLines, joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
@@ -30,7 +32,15 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   await checkCommands(loaded.settings);
   const { directory } = loaded.settings;
   const lines = describeLocks(directory, await locksIn(directory), sharingSetting(loaded.settings));
-  return { text: () => joinLines([describeCheck(loaded), ...lines]) };
+  return {
+    text: () =>
+      joinLines([
+        describeCheck(loaded),
+        ...describeSchedule(loaded.settings),
+        ...equalKeys(loaded.settings),
+        ...lines,
+      ]),
+  };
 }
 
 /** `config show` */
@@ -58,6 +68,34 @@ export function describeCheck({ settings, sources, configFile }: Loaded, command
   const summary = say`The settings are ${good}: ${counted(given, 'setting')} given, the others at their defaults; ${file}.`;
   const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
   return joinLines([summary, ...exposedSecretFiles(settings, ownFile).map(exposed)]);
+}
+
+/** So many passes show what a schedule means. */
+const PASSES_SHOWN = 3;
+
+/** Says when the next passes start, and where the schedule may mean something else than it seems to. */
+function describeSchedule({ schedule, timezone }: Loaded['settings']): TerminalText[] {
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone: timezone,
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  });
+  const passes = nextRunsMs(schedule, timezone, PASSES_SHOWN).map((timeMs) => format.format(timeMs));
+  const next = say`schedule: the next passes start at ${passes.join('; ')} (time zone ${timezone}).`;
+  return [next, ...scheduleAdvice(schedule).map((advice) => say`Warning: schedule: ${advice}`)];
+}
+
+/** Warns of one value for two secrets: the service shows an API key and an API token in two places. */
+function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): TerminalText[] {
+  if (apiKey === undefined || apiKey.reveal() !== apiToken?.reveal()) return [];
+  return [
+    say`Warning: service.apiKey and service.apiToken have the same value, but the key and the token are two secrets.`,
+  ];
 }
 
 const REACH_TEXTS: Readonly<Record<LockReach, string>> = {

@@ -22,6 +22,11 @@ const RUNS_LOOKED_AT = [60, 20_000] as const;
 /** Says what is wrong with a cron expression, or nothing. */
 export function checkSchedule(expression: string): string | undefined {
   if (validate(expression)) return undefined;
+  const fields = expression.trim().split(/\s+/);
+  const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
+  // Each field is fine by itself: the months that are named do not have the day.
+  if (fields.length >= 5 && validate(without(3)) && validate(without(2)))
+    return 'expected a cron expression that comes due: none of its months has the day of month';
   return 'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first';
 }
 
@@ -88,7 +93,8 @@ export function longestPeriodMs(expression: string, timezone: string): number {
   return runs.reduce((longest, run, index) => Math.max(longest, run - (runs[index - 1] ?? run)), 0);
 }
 
-function nextRunsMs(expression: string, timezone: string, count: number): number[] {
+/** When the next runs begin, in milliseconds since the epoch. */
+export function nextRunsMs(expression: string, timezone: string, count: number): number[] {
   const task = createTask(expression, () => {}, { timezone: zoneFor(expression, timezone) });
   try {
     return task.getNextRuns(count).map((run) => run.getTime());

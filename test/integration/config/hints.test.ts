@@ -1,0 +1,123 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { FakeService } from '../../support/fake-service.ts';
+import { run, start } from '../../support/program.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const SERVICE = {
+  WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://workbooks.example.com/api',
+  WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+};
+
+describe('a command line that is not understood', () => {
+  it.each([
+    ['--config x sync', ['The flag --config stands before the command', 'workbook-mirror sync --config …`']],
+    [
+      '-q --directory=x config check',
+      ['The flag -q stands before', 'workbook-mirror config check -q --directory …`'],
+    ],
+    ['sync --service-api-key S3CRET', ['There is no flag --service-api-key:', '--service-api-key-file FILE']],
+    [
+      'run --service-api-token=S3CRET',
+      ['--service-api-token-file FILE', 'WORKBOOK_MIRROR_SERVICE_API_TOKEN'],
+    ],
+    ['sync --service-api-keys=S3CRET', ["unknown option '--service-api-keys'"]],
+  ])('%s', async (line, texts) => {
+    const { exitCode, stdout, stderr } = await run(line.split(' '));
+    expect(exitCode).toBe(2);
+    for (const text of texts) expect(stderr).toContain(text);
+    expect(stdout + stderr).not.toContain('S3CRET');
+  });
+
+  it('says where a settings file was looked for, and names one that is near', async () => {
+    const folder = await temporaryFolder();
+    const missing = await start(['sync'], {}, folder).ended;
+    expect(missing.stderr).toContain(
+      'No settings file was read: there is none at /etc/workbook-mirror/config.yaml.',
+    );
+    await writeFile(join(folder, 'config.yaml'), '');
+    expect((await start(['sync'], {}, folder).ended).stderr).toContain(
+      `${join(folder, 'config.yaml')} is read only where`,
+    );
+    expect((await start(['sync', '--config', 'config.yaml'], {}, folder).ended).stderr).not.toContain(
+      'No settings file',
+    );
+  });
+});
+
+describe('config check', () => {
+  it.each([
+    ['*/5 * * * *', null],
+    ['0 8-17/4 * * 1-5', null],
+    ['0 0 1 1 *', null],
+    ['*/7 * * * *', '*/7 for the minute begins anew with each hour: 56 is followed by 0'],
+    ['0 */5 * * *', '*/5 for the hour begins anew with each day: 20 is followed by 0'],
+    ['0 0 */2 * *', '*/2 for the day of month begins anew with each month: 31 is followed by 1'],
+    ['*/90 * * * *', 'comes once in each hour, and not every 90 minutes'],
+    ['* 2 * * *', 'a pass in each minute from 2:00 to 2:59'],
+    ['*/5 * * * * *', 'the first of six fields is seconds'],
+    ['0 0 13 * 5', 'a day must fit both'],
+  ])('says what %s does', async (schedule, advice) => {
+    const { exitCode, stdout } = await run(['config', 'check', '--schedule', schedule], {
+      ...SERVICE,
+      WORKBOOK_MIRROR_DIRECTORY: '/tmp/not-there',
+      WORKBOOK_MIRROR_TIMEZONE: 'Europe/Berlin',
+    });
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      /next passes start at (?:\w{3}, \d+ \w+ \d{4}, [\d:]{8}(?:; )?){3} \(time zone Europe\/Berlin\)/,
+    );
+    if (advice === null) expect(stdout).not.toContain('Warning: schedule');
+    else expect(stdout).toContain(advice);
+  });
+
+  it('refuses a day that no month has, and says so', async () => {
+    const { exitCode, stderr } = await run(['config', 'check', '--schedule', '0 0 30 2 *'], SERVICE);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('none of its months has the day of month');
+  });
+
+  it('warns of one value for the key and the token', async () => {
+    const settings = {
+      ...SERVICE,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'key',
+      WORKBOOK_MIRROR_DIRECTORY: '/tmp/not-there',
+    };
+    const { stdout } = await run(['config', 'check'], settings);
+    expect(stdout).toContain('service.apiKey and service.apiToken have the same value');
+  });
+});
+
+describe('a key that the service refuses', () => {
+  it.each([
+    ['alone', 'wrong', '', null],
+    [
+      'beside a token, may be swapped with it',
+      'wrong-1',
+      'wrong-2',
+      'Perhaps service.apiKey and service.apiToken are swapped',
+    ],
+    [
+      'with the value of the token',
+      'wrong',
+      'wrong',
+      'have the same value, but the key and the token are two secrets',
+    ],
+  ])('%s', async (_, apiKey, apiToken, hint) => {
+    const service = await FakeService.start();
+    onTestFinished(() => service.close());
+    const { exitCode, stderr } = await run(['sync'], {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: apiKey,
+      ...(apiToken === '' ? {} : { WORKBOOK_MIRROR_SERVICE_API_TOKEN: apiToken }),
+      WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
+    });
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('Make a new one in the service');
+    if (hint === null) expect(stderr).not.toMatch(/swapped|same value/);
+    else expect(stderr).toContain(hint);
+  });
+});
