@@ -65,6 +65,7 @@ export function listing(fields: Partial<Listing> = {}): Listing {
     repositories: [repository()],
     repositoriesComplete: true,
     workbooks: [],
+    unread: { repositories: new Set(), isAnywhere: false },
     workbooksComplete: true,
     problems: [],
     ...fields,

@@ -8,11 +8,15 @@ import { z } from 'zod';
 /** An ISO 8601 instant with an offset; the current API gives microseconds, v1 no fraction (sections 2.1 and 2.3). */
 const instant = z.iso.datetime({ offset: true });
 
+/** No name is longer than any path that a file system takes (Linux, PATH_MAX) or a server does in an address (RFC 9110, 4.1). */
+const name = z.string().min(1).max(4096);
+
 /** A repository of the current API (section 2.1). `url` is null for a drag-and-drop repository. */
 export const repositorySchema = z.looseObject({
-  id: z.string().min(1),
-  name: z.string().min(1),
-  full_name: z.string().min(1),
+  // Control characters in an id would make the keys of two targets one.
+  id: name.regex(/^\P{Cc}*$/u),
+  name,
+  full_name: name,
   url: z.string().nullish(),
   created_at: instant.nullish().catch(null),
 });

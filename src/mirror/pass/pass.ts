@@ -70,7 +70,7 @@ export async function runPass(
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection, problems });
     context.emit({ name: 'pass.finished', ...summary });
-    return { results, summary, exitCode: exitCodeOfPass(results, selection) };
+    return { results, summary, exitCode: exitCodeOfPass(results, selection, listing) };
   } catch (thrown) {
     const error = callError(thrown, 'making a pass');
     await reportFailure(context, error, trigger, startedAtMs, signal);

@@ -38,6 +38,7 @@ const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded
 export function exitCodeOfPass(
   results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
   selection: SelectionCheck,
+  { repositoriesComplete }: Pick<Listing, 'repositoriesComplete'>,
 ): ExitCode {
   if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
     return EXIT_CODES.defect;
@@ -50,5 +51,8 @@ export function exitCodeOfPass(
       (outcome.kind === 'guarded' && !HARMLESS_HOLDS.has(action.reason)) ||
       (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
   );
-  return isIncomplete || selectsNothing(selection) ? EXIT_CODES.incomplete : EXIT_CODES.ok;
+  // What a row that cannot be read names is listed, and not mirrored.
+  return isIncomplete || !repositoriesComplete || selectsNothing(selection)
+    ? EXIT_CODES.incomplete
+    : EXIT_CODES.ok;
 }

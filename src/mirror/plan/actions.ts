@@ -31,7 +31,8 @@ export type HoldReason =
   | 'repository-missing'
   | 'no-repositories-listed'
   | 'listing-incomplete'
-  | 'listing-contradicts-itself';
+  | 'listing-contradicts-itself'
+  | 'row-unreadable';
 
 /** Why a tree leaves the mirror for the history. */
 export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate' | 'moved';

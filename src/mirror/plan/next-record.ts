@@ -188,6 +188,7 @@ function heldSince(
 /** Holds because an answer proves nothing, or has had no effect; the others know that the target is, or may be, there. */
 const NO_EVIDENCE: ReadonlySet<string> = new Set([
   'listing-incomplete',
+  'row-unreadable',
   'no-repositories-listed',
   'lease',
   'other-instance',

@@ -1,4 +1,12 @@
-import type { Action, ActionOf, HoldAction, HoldReason, PullAction, PullReason } from './actions.ts';
+import type {
+  Action,
+  ActionOf,
+  HoldAction,
+  HoldReason,
+  KeepAction,
+  PullAction,
+  PullReason,
+} from './actions.ts';
 import { RowGroups } from './fingerprint.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { fullCheckDueMs } from './full-check.ts';
@@ -155,7 +163,7 @@ function decidePull(candidate: Candidate, record: TargetRecord, input: PlanInput
   const settled = candidate.rows?.isSettled(candidate.target.branch) ?? true;
   if (published === null) return decideFirstPull(candidate, record, input, settled);
   const reason = pullReason(candidate, published, record, input, settled);
-  if (reason === null) return { ...common(candidate), kind: 'keep', reason: 'unchanged' };
+  if (reason === null) return keep(candidate, 'unchanged', input);
   const isExaminationDue = isCheckDue(candidate.target, record, published, input);
   const depth = isExaminationDue || input.drifted.has(published.path) ? 'bytes' : 'facts';
   const byWorkbook = depth === 'facts' ? answersByWorkbook(candidate, reason, input) : 'no';
@@ -174,9 +182,9 @@ function decideFirstPull(
     if (nowMs < untilMs) return { ...hold(candidate, 'service-processing'), untilMs };
   }
   const isAbsent =
-    record.absentSinceMs !== null && candidate.rows !== null && !hasRows(candidate) && !input.urgent;
+    record.absentSinceMs !== null && isListTrusted(candidate, input) && !hasRows(candidate) && !input.urgent;
   if (isAbsent && nowMs < fullCheckDueMs(candidate.target, record.checkedAtMs ?? 0, policy.fullCheckMs)) {
-    return { ...common(candidate), kind: 'keep', reason: 'absent' };
+    return keep(candidate, 'absent', input);
   }
   return pull(candidate, 'never-mirrored', input, settled);
 }
@@ -193,8 +201,13 @@ function pullReason(
   if (candidate.rows !== null && published.fingerprint !== digestOf(candidate)) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';
-  if (candidate.rows === null) return 'no-version-list';
+  if (!isListTrusted(candidate, input)) return 'no-version-list';
   return isCheckDue(candidate.target, record, published, input) ? 'full-check' : null;
+}
+
+/** Whether the list of workbooks tells of all that changed in a target's repository. */
+function isListTrusted({ rows, repository }: Candidate, { listing }: PlanInput): boolean {
+  return rows !== null && !listing.unread.repositories.has(repository.fullName);
 }
 
 /**
@@ -257,6 +270,12 @@ function whenAbsent(candidate: Candidate, input: PlanInput): PullAction['whenAbs
 
 function hasRows(candidate: Candidate): boolean {
   return candidate.rows?.branches.has(candidate.target.branch) === true;
+}
+
+/** A row that tells nothing of itself may be about any workbook: then the list verifies none. */
+function keep(candidate: Candidate, reason: KeepAction['reason'], { listing }: PlanInput): Action {
+  if (listing.unread.isAnywhere) return hold(candidate, 'row-unreadable');
+  return { ...common(candidate), kind: 'keep', reason };
 }
 
 function hold(candidate: Candidate, reason: HoldReason): HoldAction {

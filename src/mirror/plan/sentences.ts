@@ -54,6 +54,8 @@ const HOLD_SENTENCES: Readonly<Record<HoldReason, string>> = {
   'repository-missing': 'stays for now, although the service no longer lists its repository',
   'no-repositories-listed': 'stays, as the service lists no repositories at all',
   'listing-incomplete': 'stays, as the list of repositories is not whole, or came from a cache',
+  'row-unreadable':
+    'is not verified, as it may be what a row is about that cannot be read, in the list of workbooks',
   'listing-contradicts-itself': 'stays, as the lists of the service contradict each other',
 };
 

@@ -1,7 +1,7 @@
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { countNames } from './reference-forms.ts';
-import { knownBranch, type Listing, type Repository, type WorkbookRow } from './listing.ts';
+import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
 import {
   type ContentsAnswer,
   type ContentsContext,
@@ -140,6 +140,7 @@ function combine(
     repositories: repositories.repositories,
     repositoriesComplete: repositories.isComplete,
     workbooks: joined?.rows ?? null,
+    unread: unreadRows(repositories, workbooks),
     workbooksComplete: workbooks?.isComplete ?? false,
     problems: [
       ...repositories.problems,
@@ -149,6 +150,13 @@ function combine(
       ),
     ],
   };
+}
+
+/** The repositories that malformed rows are about, which name them as others do: by full name or by id. */
+function unreadRows({ repositories }: RepositoryList, workbooks: WorkbookList | null): UnreadRows {
+  const named = new Set(workbooks?.malformed.map(({ repository }) => repository));
+  const hidden = repositories.filter(({ id, fullName }) => named.has(id) || named.has(fullName));
+  return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
 }
 
 /** Rows, each with the full name of its repository, and with its branch as that is known here. */

@@ -40,6 +40,14 @@ export interface WorkbookRow {
   readonly sha256?: string;
 }
 
+/** The repositories that rows which could not be understood are about. */
+export interface UnreadRows {
+  /** By their full names. */
+  readonly repositories: ReadonlySet<string>;
+  /** Whether a row does not tell its repository, so that it may be about any. */
+  readonly isAnywhere: boolean;
+}
+
 /** The answer of a poll: what the service says there is. */
 export interface Listing {
   /**
@@ -56,6 +64,8 @@ export interface Listing {
   readonly repositoriesComplete: boolean;
   /** Null where the list of workbooks (v1) is not available. */
   readonly workbooks: readonly WorkbookRow[] | null;
+  /** The repositories of which rows of that list could not be understood, which therefore verifies nothing of them. */
+  readonly unread: UnreadRows;
   /** False when pages shifted, counts disagreed or rows could not be understood: absence then proves nothing. */
   readonly workbooksComplete: boolean;
   /** Faults of the answers, a sentence each. */

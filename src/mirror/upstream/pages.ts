@@ -5,6 +5,7 @@ import type { Cached } from './cached.ts';
 import { credentialRefused, statusError } from './failures.ts';
 import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
 import type { WorkbookRow } from './listing.ts';
+import type { MalformedRow } from './malformed-rows.ts';
 import { learnSteps, nextPageUrl, stepAhead } from './page-addresses.ts';
 import { strongTag } from './resume.ts';
 import type { Answer, Transport } from './transport.ts';
@@ -17,7 +18,7 @@ export interface Page {
   readonly count: number;
   readonly next: URL | null;
   readonly rows: readonly WorkbookRow[];
-  readonly malformed: number;
+  readonly malformed: readonly MalformedRow[];
   readonly dropped: DroppedRows;
 }
 
@@ -36,8 +37,8 @@ export interface KnownPage {
 export interface Reading {
   readonly pages: readonly Page[];
   readonly rows: readonly WorkbookRow[];
-  /** Rows that could not be understood. */
-  readonly malformed: number;
+  /** Rows that could not be understood; their positions are those in the whole list. */
+  readonly malformed: readonly MalformedRow[];
   /** Rows that nobody wants. */
   readonly dropped: number;
   /** Whether a row occurs twice. */
@@ -207,7 +208,7 @@ export class PageSource {
 
 /** How many rows a page has, the dropped ones among them. */
 export function rowsOf({ rows, malformed, dropped }: Page): number {
-  return rows.length + malformed + dropped.digests.length;
+  return rows.length + malformed.length + dropped.digests.length;
 }
 
 function circular({ search }: URL): MirrorError {

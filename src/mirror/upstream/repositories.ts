@@ -1,3 +1,5 @@
+import type { z } from 'zod';
+
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -5,6 +7,7 @@ import type { Cached } from './cached.ts';
 import type { Repository } from './listing.ts';
 import { addressHint, credentialRefused, statusError } from './failures.ts';
 import { digestOfBytes, parseJson, readWhole, wrongKind } from './json.ts';
+import { type MalformedRow, malformedRow, malformedSentences } from './malformed-rows.ts';
 import type { Answer, AnswerLimits, Transport } from './transport.ts';
 
 /** The repositories that the rows of the list name. */
@@ -83,22 +86,23 @@ function understand(answer: Answer, pieces: readonly Uint8Array[]): RepositoryRo
 export function readRows(rows: readonly unknown[]): RepositoryRows {
   const byId = new Map<string, Repository>();
   const contradicted = new Set<string>();
-  let malformed = 0;
-  for (const row of rows) {
-    const repository = readRow(row);
-    if (repository === null) {
-      malformed += 1;
+  const malformed: MalformedRow[] = [];
+  for (const [at, row] of rows.entries()) {
+    const parsed = repositorySchema.safeParse(row);
+    if (!parsed.success) {
+      malformed.push(malformedRow(row, parsed.error.issues, at));
       continue;
     }
+    const repository = repositoryOf(parsed.data);
     const before = byId.get(repository.id);
     if (before !== undefined && !isSameName(before, repository)) contradicted.add(repository.id);
     if (before === undefined || facts(repository) < facts(before)) byId.set(repository.id, repository);
   }
   return {
     repositories: [...byId.values()].filter(({ id }) => !contradicted.has(id)),
-    isComplete: malformed === 0 && contradicted.size === 0,
+    isComplete: malformed.length === 0 && contradicted.size === 0,
     problems: [
-      ...(malformed === 0 ? [] : [`${malformed} rows of the list of repositories are malformed`]),
+      ...malformedSentences('repositories', malformed),
       ...[...contradicted].map(
         (id) => `the list of repositories gives ${JSON.stringify(id)} several names, of which none counts`,
       ),
@@ -106,17 +110,8 @@ export function readRows(rows: readonly unknown[]): RepositoryRows {
   };
 }
 
-/** Longer than any path that a file system takes (Linux, PATH_MAX) or a server does in an address (RFC 9110, 4.1). */
-const MAX_NAME_LENGTH = 4096;
-
-/** Control characters in an id would make the keys of two targets one. */
-const CONTROL = /\p{Cc}/u;
-
-function readRow(row: unknown): Repository | null {
-  const parsed = repositorySchema.safeParse(row);
-  if (!parsed.success) return null;
-  const { id, name, full_name: fullName, url, created_at: createdAt } = parsed.data;
-  if ([id, name, fullName].some((text) => text.length > MAX_NAME_LENGTH) || CONTROL.test(id)) return null;
+function repositoryOf(row: z.infer<typeof repositorySchema>): Repository {
+  const { id, name, full_name: fullName, url, created_at: createdAt } = row;
   return { id, name, fullName, url: url ?? null, createdAt: createdAt ?? null };
 }
 

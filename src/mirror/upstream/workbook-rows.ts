@@ -1,13 +1,14 @@
 import { hash } from 'node:crypto';
 
 import { type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
+import { type MalformedRow, malformedRow } from './malformed-rows.ts';
 import type { WorkbookRow } from './listing.ts';
 
 /** The rows of a page of the list of workbooks. */
 export interface WorkbookRows {
   readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
-  readonly malformed: number;
+  readonly malformed: readonly MalformedRow[];
   readonly dropped: DroppedRows;
 }
 
@@ -32,16 +33,16 @@ export function readWorkbookRows(
   const rows: WorkbookRow[] = [];
   const digests: number[] = [];
   const repositories = new Set<string>();
-  for (const result of results) {
+  const malformed: MalformedRow[] = [];
+  for (const [at, result] of results.entries()) {
     const parsed = workbookSchema.safeParse(result);
-    if (!parsed.success) continue;
-    if (wants(parsed.data.integration)) rows.push(toRow(parsed.data, shared));
+    if (!parsed.success) malformed.push(malformedRow(result, parsed.error.issues, at));
+    else if (wants(parsed.data.integration)) rows.push(toRow(parsed.data, shared));
     else {
       digests.push(digestOf(parsed.data));
       repositories.add(shared(parsed.data.integration));
     }
   }
-  const malformed = results.length - rows.length - digests.length;
   return { rows, malformed, dropped: { digests, repositories } };
 }
 

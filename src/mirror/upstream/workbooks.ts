@@ -2,6 +2,7 @@ import { type WorkbookStatusFilter, workbooksPath } from '../../lib/api/requests
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Cached, olderOf } from './cached.ts';
 import type { WorkbookRow } from './listing.ts';
+import { type MalformedRow, malformedSentences } from './malformed-rows.ts';
 import {
   type KnownPage,
   type Page,
@@ -19,6 +20,8 @@ export interface WorkbookList {
   readonly rows: readonly WorkbookRow[];
   /** The rows page by page; each the same value as long as its page has not changed. */
   readonly pages: readonly (readonly WorkbookRow[])[];
+  /** Rows that could not be understood. */
+  readonly malformed: readonly MalformedRow[];
   /** False when absence from it proves nothing. */
   readonly isComplete: boolean;
   readonly problems: readonly string[];
@@ -68,9 +71,10 @@ function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Omit
   return {
     rows,
     pages: pages.map((page) => page.rows),
-    isComplete: doubt === null && malformed === 0,
+    malformed,
+    isComplete: doubt === null && malformed.length === 0,
     problems: [
-      ...(malformed === 0 ? [] : [`${malformed} rows of the list of workbooks are malformed`]),
+      ...malformedSentences('workbooks', malformed),
       ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
     ],
   };
@@ -79,7 +83,7 @@ function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Omit
 /** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */
 export function doubtAbout({ pages, rows, malformed, dropped, repeats, isCut }: Reading): string | null {
   const [first] = pages;
-  const total = rows.length + malformed + dropped;
+  const total = rows.length + malformed.length + dropped;
   if (isCut) return 'a page was gone while it was read';
   if (first === undefined) return 'there was no page';
   if (pages.some(({ count }) => count !== first.count)) return 'the count changed from page to page';
@@ -89,7 +93,7 @@ export function doubtAbout({ pages, rows, malformed, dropped, repeats, isCut }: 
 
 /** Whether two readings hold the same rows. */
 export function sameRows(one: Reading, other: Reading): boolean {
-  if (one.rows.length !== other.rows.length || one.malformed !== other.malformed) return false;
+  if (one.rows.length !== other.rows.length || one.malformed.length !== other.malformed.length) return false;
   if (one.dropped !== other.dropped) return false;
   if (one.rows === other.rows) return true;
   const a = one.rows.map(keyOf).sort();
@@ -141,11 +145,21 @@ function readingOf(pages: readonly Page[], watch: PageWatch, isCut: boolean): Re
   return {
     pages,
     rows: pages.flatMap((page) => page.rows),
-    malformed: pages.reduce((sum, page) => sum + page.malformed, 0),
+    malformed: malformedIn(pages),
     dropped: pages.reduce((sum, page) => sum + page.dropped.digests.length, 0),
     repeats: watch.repeats,
     isCut,
   };
+}
+
+/** The rows of pages that could not be understood, with their positions in the whole list. */
+function malformedIn(pages: readonly Page[]): MalformedRow[] {
+  let before = 0;
+  return pages.flatMap((page) => {
+    const first = before;
+    before += rowsOf(page);
+    return page.malformed.map((row) => ({ ...row, position: first + row.position }));
+  });
 }
 
 /** Pages without a row that was not seen before: some services give a few empty ones. */
@@ -176,12 +190,12 @@ class PageWatch {
   follow(pages: readonly Page[]): void {
     for (const page of pages.slice(this.pages)) {
       this.pages += 1;
-      this.rows += page.rows.length + page.malformed;
+      this.rows += page.rows.length + page.malformed.length;
       this.rowsInAll += rowsOf(page);
       this.greatestCount = Math.max(this.greatestCount, page.count);
       const fresh = page.rows.filter((row) => this.isNew(row)).length + this.freshDropped(page);
       if (fresh === 0) this.idlePages += 1;
-      if (fresh < rowsOf(page) - page.malformed) this.repeats = true;
+      if (fresh < rowsOf(page) - page.malformed.length) this.repeats = true;
       const isIdle = this.idlePages > SPARE_PAGES || this.pages > this.greatestCount + SPARE_PAGES;
       if (isIdle || this.rows > MAX_ROWS || this.rowsInAll > MAX_ROWS_IN_ALL) throw endless();
     }

@@ -82,11 +82,21 @@ describe('the exit code of a pass', () => {
       1,
     ]),
   ])('%s', (_what, results, exitCode) => {
-    expect(exitCodeOfPass(results, { repositories: 1, selected: 1, unmatched: [] })).toBe(exitCode);
+    expect(
+      exitCodeOfPass(
+        results,
+        { repositories: 1, selected: 1, unmatched: [] },
+        { repositoriesComplete: true },
+      ),
+    ).toBe(exitCode);
   });
 
   it('that selected nothing, although there is something', () => {
-    expect(exitCodeOfPass([], { repositories: 1, selected: 0, unmatched: [] })).toBe(1);
-    expect(exitCodeOfPass([], { repositories: 0, selected: 0, unmatched: [] })).toBe(0);
+    expect(
+      exitCodeOfPass([], { repositories: 1, selected: 0, unmatched: [] }, { repositoriesComplete: true }),
+    ).toBe(1);
+    expect(
+      exitCodeOfPass([], { repositories: 0, selected: 0, unmatched: [] }, { repositoriesComplete: true }),
+    ).toBe(0);
   });
 });

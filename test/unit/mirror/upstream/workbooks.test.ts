@@ -292,18 +292,20 @@ interface ReadingFacts extends Partial<Reading> {
   readonly counts?: readonly number[];
 }
 
+const UNREADABLE = { repository: null, name: null, field: '', position: 1 };
+
 function reading({ keys, counts = [keys.length], ...fields }: ReadingFacts): Reading {
   const rows = keys.map((path) => row({ path }));
   const page = {
     url: new URL(LIST),
     next: null,
     rows,
-    malformed: 0,
+    malformed: [],
     dropped: { digests: [], repositories: new Set<string>() },
   };
   const pages = counts.map((count) => ({ ...page, count }));
   const repeats = new Set(keys).size !== keys.length;
-  return { pages, rows, malformed: 0, dropped: 0, repeats, isCut: false, ...fields };
+  return { pages, rows, malformed: [], dropped: 0, repeats, isCut: false, ...fields };
 }
 
 describe('a reading of all pages', () => {
@@ -312,7 +314,7 @@ describe('a reading of all pages', () => {
     ['as many rows as every page says', reading({ keys: ['a', 'b'], counts: [2, 2] }), 'complete'],
     [
       'as many rows as it says, malformed ones among them',
-      reading({ keys: ['a'], counts: [2], malformed: 1 }),
+      reading({ keys: ['a'], counts: [2], malformed: [UNREADABLE] }),
       'complete',
     ],
     ['no page', reading({ keys: [], counts: [] }), 'there was no page'],
@@ -357,7 +359,12 @@ describe('two readings', () => {
     ['other rows', reading({ keys: ['a', 'b'] }), reading({ keys: ['a', 'c'] }), false],
     ['fewer rows', reading({ keys: ['a'] }), reading({ keys: ['a', 'b'] }), false],
     ['rows in other numbers', reading({ keys: ['a', 'a', 'b'] }), reading({ keys: ['a', 'b', 'b'] }), false],
-    ['more malformed rows', reading({ keys: ['a'] }), reading({ keys: ['a'], malformed: 1 }), false],
+    [
+      'more malformed rows',
+      reading({ keys: ['a'] }),
+      reading({ keys: ['a'], malformed: [UNREADABLE] }),
+      false,
+    ],
   ])('of %s', (_what, one, other, same) => {
     expect(sameRows(one, other)).toBe(same);
     expect(sameRows(other, one)).toBe(same);

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+
+interface Situation extends MirrorCommands {
+  /** Has the service write a version of `Accounting/a.xlsx` of which the list gives this row. */
+  readonly hideBehind: (row: unknown) => void;
+}
+
+/** A mirror of two targets, of one of which a new version shows in a row that cannot be read. */
+async function mirrored(): Promise<Situation> {
+  const commands = await startCommands({ etag: 'strong', conditional: true });
+  const { service } = commands;
+  const accounting = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  service.addRepository('Other', { 'o.xlsx': 'o' });
+  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  service.takeRequests();
+  const hideBehind = (row: unknown): void => {
+    service.write(accounting, 'main', 'a.xlsx', 'a, second version');
+    accounting.branches.get('main')?.versions.delete('a.xlsx');
+    service.knobs.malformedWorkbooks = [row];
+  };
+  return { ...commands, hideBehind };
+}
+
+const ROW = {
+  type: 'workbook',
+  id: 'Accounting/a.xlsx',
+  name: '/a.xlsx',
+  integration: 'Accounting',
+  version: { id: 'f'.repeat(40), branch: 'main' },
+};
+
+const ofAccounting: readonly [string, unknown, string][] = [
+  ['has no version', { ...ROW, version: null }, 'version'],
+  ['has a version without an id', { ...ROW, version: { branch: 'main' } }, 'version.id'],
+  [
+    'has a version without a branch',
+    { ...ROW, version: { id: 'f'.repeat(40), branch: '' } },
+    'version.branch',
+  ],
+  ['has no name', { ...ROW, name: 7 }, 'name'],
+  ['tells its repository by its id alone', { ...ROW, integration: null }, 'integration'],
+];
+
+describe('a row of the list of workbooks that cannot be read', () => {
+  it.each(ofAccounting)('and %s has its repository compared as a whole', async (_name, row, field) => {
+    const { command, service, directory, hideBehind } = await mirrored();
+    hideBehind(row);
+    const { exitCode, stderr } = await command(['sync']);
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('"Accounting/a.xlsx"');
+    expect(stderr).toContain(JSON.stringify(field));
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
+      'a, second version',
+    );
+    expect(service.takeDownloads()).toHaveLength(1);
+    for (const args of [['plan'], ['status']]) {
+      const shown = await command(args);
+      expect(shown.stdout + shown.stderr).toContain(JSON.stringify(field));
+    }
+    // As long as it is there, every pass asks, which costs little; the same bytes are not pulled again.
+    expect((await command(['sync'])).exitCode).toBe(0);
+    expect(service.takeDownloads()).toHaveLength(1);
+    service.write(service.repositories[0] ?? never(), 'main', 'a.xlsx', 'a, third version');
+    service.repositories[0]?.branches.get('main')?.versions.delete('a.xlsx');
+    await command(['sync']);
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a, third version');
+  });
+
+  it.each([null, 7, {}, { id: 'x', name: 'y', version: null }])(
+    'and does not tell its repository (%j) has nothing verified by the list',
+    async (row) => {
+      const { command, directory, service, hideBehind } = await mirrored();
+      hideBehind(row);
+      const before = (await command(['status', '--json'])).stdout;
+      const { exitCode, stderr } = await command(['sync', '--json']);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain('row 3');
+      const after = (await command(['status', '--json'])).stdout;
+      const times = (text: string): (number | null)[] =>
+        (JSON.parse(text) as { targets: { target: string; verifiedAtMs: number | null }[] }).targets
+          .filter(({ target }) => target === 'Other/main')
+          .map(({ verifiedAtMs }) => verifiedAtMs);
+      expect(times(after)).toEqual(times(before));
+      expect((await command(['why', 'Other/main'])).stdout).toContain('row-unreadable');
+      service.knobs.malformedWorkbooks = [];
+      service.write(service.repositories[0] ?? never(), 'main', 'a.xlsx', 'a, third version');
+      expect((await command(['sync'])).exitCode).toBe(0);
+      expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
+        'a, third version',
+      );
+    },
+  );
+});
+
+describe('a row of the list of repositories that cannot be read', () => {
+  it('is named, and makes the pass end with 1, as what it names is not mirrored', async () => {
+    const { command, service } = await mirrored();
+    service.knobs.malformedRepositories = [{ id: 'x', name: 'Budget', full_name: null }];
+    const { exitCode, stderr } = await command(['sync']);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('"x"');
+    expect(stderr).toContain('"full_name"');
+  });
+});
+
+function never(): never {
+  throw new Error('there is no repository');
+}
