@@ -45,7 +45,7 @@ export async function runApprove(command: Command): Promise<Outcome> {
  * @returns whether the answer was yes
  * @throws MirrorError `usage.invalid` where nobody can be asked
  */
-async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
+export async function confirmed(what: TerminalText, question: TerminalText): Promise<boolean> {
   tell(what);
   if (!process.stdin.isTTY || !standardError.isTerminal()) {
     throw new MirrorError('usage.invalid', 'There is no terminal to ask on, and nothing was done.', {

@@ -8,7 +8,7 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Try', ['demo', 'serve', 'keys']],
   ['Mirror', ['run', 'sync', 'poll', 'plan', 'config']],
   ['Look', ['status', 'why', 'diff', 'verify']],
-  ['Decide', ['approve', 'retry', 'history', 'lease']],
+  ['Decide', ['approve', 'retry', 'forget', 'history', 'lease']],
   ['Ask', ['repos', 'workbooks', 'probe']],
   ['Learn', ['help', 'completion']],
 ];
@@ -116,9 +116,8 @@ function programHelp(program: Command, helper: Help): string {
     }),
   );
   return [
-    `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...]`,
+    `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...] (--help-all: everything)`,
     ...lines,
-    'COMMAND --help: its flags. --help-all: everything, with exit codes and topics.',
     '',
   ].join('\n');
 }

@@ -153,6 +153,20 @@ function addDecisionCommands(program: Command): void {
     .option('--yes', 'do not ask')
     .option('--json', 'print what was approved as JSON');
   declare(program, {
+    name: 'forget',
+    flags: DISK_FLAGS,
+    summary: 'have targets that are mirrored no longer leave the mirror',
+    help:
+      'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees go to the history, ' +
+      'and nothing lists them any more; of a tree that was removed by hand the rest is cleared away. Lists what would go, and asks; without a ' +
+      'terminal it takes --yes. Beside a running daemon the next pass carries it out.\n\n' +
+      'Example: workbook-mirror forget Accounting/main',
+    load: async () => (await import('./forget.ts')).runForget,
+  })
+    .argument('<targets...>', TARGETS[1])
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was forgotten as JSON');
+  declare(program, {
     name: 'retry',
     flags: PASS_FLAGS,
     summary: 'try at once what waits',

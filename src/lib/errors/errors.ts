@@ -74,6 +74,7 @@ export const ERROR_RULES = {
   'state.unavailable': { action: 'retry', exitCode: 1 },
   'target.unknown': { action: 'exit', exitCode: 2 },
   'target.not_held': { action: 'exit', exitCode: 2 },
+  'target.mirrored': { action: 'exit', exitCode: 2 },
   'history.not_found': { action: 'exit', exitCode: 2 },
   'history.occupied': { action: 'exit', exitCode: 2 },
   'history.damaged': { action: 'exit', exitCode: 1 },

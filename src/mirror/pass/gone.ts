@@ -67,8 +67,11 @@ function notFoundError(action: PullAction): MirrorError {
   );
 }
 
-/** The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double, a copy to another instance's: the target stays. */
-const STAYS_ELSEWHERE: ReadonlySet<RetireReason> = new Set(['branch-known', 'duplicate', 'moved']);
+/**
+ * The branch HEAD gives way to a named branch that is mirrored, a duplicate to its double, a copy to another instance's: the target
+ * stays. A forgotten one goes because a person named it.
+ */
+const NOT_GUARDED: ReadonlySet<RetireReason> = new Set(['branch-known', 'duplicate', 'moved', 'forgotten']);
 
 /** Retires what is gone, except what the guard holds because it is too much at once. Gives a result for each, in their order. */
 export async function retireAll(
@@ -77,7 +80,7 @@ export async function retireAll(
 ): Promise<EndedResult[]> {
   const { plan, policy, records, approvals } = execution;
   const total = mirroredTargets(plan);
-  const deletions = retirements.filter(({ reason }) => !STAYS_ELSEWHERE.has(reason));
+  const deletions = retirements.filter(({ reason }) => !NOT_GUARDED.has(reason));
   const limit = policy.guard.targets;
   const held = new Set(holdTogether('target', deletions, { total, others: 0, limit, approvals, records }));
   const results: EndedResult[] = [];

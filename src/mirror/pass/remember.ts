@@ -33,9 +33,10 @@ export async function withdraw(
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
   const { shard } = context.store;
   const used = [...approvals].flatMap(([key, approval]) => {
-    // Others are for other instances; a copy that has moved is this one's to let go.
-    if (approval.subject !== 'moved' && !owns(shard, approval.target.repositoryId)) return [];
     const result = resultOf.get(key);
+    // Others are for other instances; a copy that has moved is this one's to let go.
+    const isOurs = approval.subject === 'moved' || result !== undefined;
+    if (!isOurs && !owns(shard, approval.target.repositoryId)) return [];
     return result !== undefined && isStillToBeDone(approval, result) ? [] : [approval];
   });
   if (used.length > 0) await context.store.withdrawApprovals(used);
@@ -46,6 +47,7 @@ const MEANT_LATER: ReadonlySet<string> = new Set(['guarded', 'missing', 'held', 
 
 /** Whether an approved deletion may still be meant: its target was not seen again, or its new state not published. */
 function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResult): boolean {
+  if (subject === 'forgotten') return action.reason === 'forgotten' && outcome.kind !== 'retired';
   if (subject === 'deselected') return action.deselection !== undefined;
   if (MEANT_LATER.has(outcome.kind)) return true;
   const isRetirement = action.kind === 'retire' || action.reason === 'confirm-gone';

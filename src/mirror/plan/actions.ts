@@ -35,7 +35,13 @@ export type HoldReason =
   | 'row-unreadable';
 
 /** Why a tree leaves the mirror for the history. */
-export type RetireReason = 'repository-gone' | 'branch-gone' | 'branch-known' | 'duplicate' | 'moved';
+export type RetireReason =
+  | 'repository-gone'
+  | 'branch-gone'
+  | 'branch-known'
+  | 'duplicate'
+  | 'moved'
+  | 'forgotten';
 
 /** The common part of all actions. */
 export interface ActionOf<Kind extends string, Reason extends string> {

@@ -85,7 +85,8 @@ export interface HeldFiles extends HeldDeletion {
 /** A person's word that a deletion may go through, once. */
 export interface Approval {
   readonly target: TargetId;
-  readonly subject: HeldDeletion['subject'];
+  /** The held deletion that goes through; `forgotten` for a tree that is to leave the mirror (`forget`), whether its deletion is held or not. */
+  readonly subject: HeldDeletion['subject'] | 'forgotten';
   /** As in {@link HeldDeletion}. */
   readonly digest: string | null;
 }
@@ -93,15 +94,16 @@ export interface Approval {
 /** Approvals by target. */
 export type Approvals = ReadonlyMap<string, Approval>;
 
-/** Whether a held deletion is the one that a person approved. */
+/** Whether a held deletion is the one that a person approved. A forgotten target may go for whatever reason it is held. */
 export function isApproved(
   approvals: Approvals,
   target: TargetId,
-  held: Pick<HeldDeletion, 'subject' | 'digest'>,
+  held: Pick<Approval, 'subject' | 'digest'>,
 ): boolean {
   const approval = approvals.get(targetKey(target));
   if (approval === undefined || approval.digest !== held.digest) return false;
-  return approval.subject === held.subject || (approval.subject === 'restored' && held.subject === 'target');
+  if (approval.subject === held.subject || approval.subject === 'forgotten') return true;
+  return approval.subject === 'restored' && held.subject === 'target';
 }
 
 /** The facts by which deletions that happen together are judged. */

@@ -34,11 +34,8 @@ export function makePlan(facts: PlanInput, groups = new RowGroups()): Action[] {
     const deselection = deselections.get(candidate);
     const remembered = input.records.get(targetKey(candidate.target)) ?? emptyRecord(candidate.target);
     const record = aboutTree(remembered, candidate.published?.publishedAtMs ?? null);
-    const action = decide(
-      deselection === undefined ? candidate : { ...candidate, selected: true },
-      record,
-      input,
-    );
+    const asBefore = deselection === undefined ? candidate : { ...candidate, selected: true };
+    const action = decideForgotten(candidate, record, input) ?? decide(asBefore, record, input);
     if (action === null) return [];
     return [deselection === undefined ? action : { ...action, deselection }];
   });
@@ -73,6 +70,22 @@ function decide(candidate: Candidate, record: TargetRecord, input: PlanFacts): A
   const action = decidePull(candidate, record, input);
   if (action.kind === 'keep') return action;
   return decideHeld(candidate, record, input) ?? decideFailed(candidate, record, input) ?? action;
+}
+
+/** A tree that a person had forgotten, and that would not be mirrored again: deselected, another instance's, or gone from the service. */
+function decideForgotten(
+  candidate: Candidate,
+  { missingPasses }: TargetRecord,
+  { approvals, listing }: PlanInput,
+): Action | null {
+  const { target, published, selected, moved, listed, duplicate } = candidate;
+  const isForgotten = isApproved(approvals, target, { subject: 'forgotten', digest: null });
+  if (!isForgotten || published === null || duplicate) return null;
+  const isComplete = listing.repositoriesComplete && listing.repositories.length > 0;
+  const isGone = missingPasses > 0 || (listed === null && isComplete);
+  if (selected && !moved && !isGone) return null;
+  const { path } = published;
+  return { ...common(candidate), path, moveFrom: null, kind: 'retire', reason: 'forgotten' };
 }
 
 /** A repository that the service no longer lists; only a complete answer counts. */

@@ -22,6 +22,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   diff: ['Accounting/main'],
   verify: [],
   approve: ['--all'],
+  forget: ['Accounting/main'],
   retry: ['--all'],
   'history list': [],
   'history restore': ['Accounting/main'],
