@@ -11,6 +11,7 @@ import {
   utcTime,
   withHint,
 } from '../lib/text/humanize.ts';
+import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../mirror/plan/sentences.ts';
 import { dueHooks } from '../mirror/plan/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
@@ -226,6 +227,7 @@ function describeTrouble({
   held,
   drift,
   restoredAtMs,
+  missingWorkbooks,
   nextAttemptAtMs,
 }: TargetStatus): string | null {
   const changed = drift === null ? null : `someone changed it: ${driftSentence(drift)}`;
@@ -235,7 +237,8 @@ function describeTrouble({
   }
   if (changed !== null) return changed;
   if (held !== null) return `${heldSentence(held)}; ${ownCommand('approve', target)}`;
-  return restoredAtMs === null ? null : `restored from the history at ${utcTime(restoredAtMs)}`;
+  if (restoredAtMs !== null) return `restored from the history at ${utcTime(restoredAtMs)}`;
+  return missingWorkbooks.length === 0 ? null : missingSentence(missingWorkbooks);
 }
 
 function describeLastPass(

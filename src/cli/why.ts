@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { counted, oneLine, utcTime } from '../lib/text/humanize.ts';
+import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence } from '../mirror/plan/sentences.ts';
 import { PATHS_SHOWN } from '../mirror/plan/guard.ts';
 import type { ManifestFile } from '../mirror/store/manifest.ts';
@@ -143,6 +144,7 @@ export function describeExplanation(explanation: Explanation | FilePlaces | Reti
       `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
       slowSinceMs !== null &&
         `  being pulled since ${time(slowSinceMs)}, which takes long; passes leave it alone until that is over`,
+      target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
       describeFile(explanation),
       '',
       record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',

@@ -108,6 +108,7 @@ export function published(of: Repository = repository(), fields: Partial<Publish
     publishedAtMs: NOW_MS - 10 * MINUTE_MS,
     restoredAtMs: null,
     archiveBytes: 1000,
+    missing: [],
     fileCount: 1,
     sizeBytes: 900,
     sharedBytes: 0,

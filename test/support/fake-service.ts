@@ -63,6 +63,12 @@ export interface FakeKnobs extends ArchiveKnobs {
   headers: Record<string, string>;
   /** Called after a page was made and before the next one can be asked for; from 1. */
   afterPage: ((page: number) => void) | null;
+  /** What the contents of a branch, of a folder or of a file are, where they are not what the list speaks of. */
+  contentsOf:
+    | ((repository: FakeRepository, branch: string) => ReadonlyMap<string, Buffer> | undefined)
+    | null;
+  /** What the list says of a row, where it is not what the contents speak of: merged into the row. */
+  listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null;
   /** Called before the contents of a whole branch are read. */
   beforeDownload: ((repository: FakeRepository, branch: string) => void) | null;
 }
@@ -100,6 +106,8 @@ export function defaultKnobs(): FakeKnobs {
     digests: false,
     headers: {},
     afterPage: null,
+    contentsOf: null,
+    listedAs: null,
     beforeDownload: null,
   };
 }
@@ -472,7 +480,8 @@ export class FakeService {
       const integration = knobs.integration === 'id' ? repository.id : repository.fullName;
       const row = workbookRow(integration, branch, path, version, knobs);
       const bytes = repository.branches.get(branch)?.files.get(path);
-      return knobs.digests && bytes !== undefined ? Object.assign(row, { file: fileFacts(bytes) }) : row;
+      if (knobs.digests && bytes !== undefined) Object.assign(row, { file: fileFacts(bytes) });
+      return Object.assign(row, knobs.listedAs?.(path, branch));
     });
     const ghosts = knobs.unlistedIntegrations.map((integration) => {
       const version = { id: 'e'.repeat(40), sequence: 1, status: 'success', processing: 0, failure: 0 };
@@ -497,7 +506,9 @@ export class FakeService {
     const branch = new URLSearchParams(search).get('branch') ?? repository.defaultBranch;
     if (inner === '') knobs.beforeDownload?.(repository, branch);
     const isEmpty = repository.branches.size === 0 && knobs.emptyRepository === 'empty-archive';
-    const files = isEmpty ? new Map<string, Buffer>() : repository.branches.get(branch)?.files;
+    const files = isEmpty
+      ? new Map<string, Buffer>()
+      : (knobs.contentsOf?.(repository, branch) ?? repository.branches.get(branch)?.files);
     if (files === undefined) return this.absent();
     const path = decodeURIComponent(inner).replace(/\/$/, '');
     const file = files.get(path);
@@ -676,7 +687,7 @@ function workbookRow(
     },
     ...(missingFields && !isStatusNeeded ? {} : { status }),
     ...(missingFields ? {} : { display_name: path.split('/').at(-1) }),
-    ...(extraFields ? { created_at: instant(FIRST_MOMENT_MS, false), file: { size: 1, type: 'xlsm' } } : {}),
+    ...(extraFields ? { created_at: instant(FIRST_MOMENT_MS, false), file: { type: 'xlsm' } } : {}),
   };
 }
 

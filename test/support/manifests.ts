@@ -89,8 +89,26 @@ export function manifests(): fc.Arbitrary<Manifest> {
           { noNullPrototype: true },
         ),
       ),
+      missing: fc.array(text, { minLength: 1 }),
       files,
     },
-    { noNullPrototype: true },
+    {
+      requiredKeys: [
+        'repository',
+        'branch',
+        'verifiedAtMs',
+        'comparedAtMs',
+        'publishedAtMs',
+        'restoredAtMs',
+        'fingerprint',
+        'borrowed',
+        'settled',
+        'etag',
+        'archiveBytes',
+        'skipped',
+        'files',
+      ],
+      noNullPrototype: true,
+    },
   );
 }

@@ -29,6 +29,7 @@ export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS)
     held: null,
     drift: null,
     restoredAtMs: null,
+    missingWorkbooks: [],
     ...fields,
   };
 }

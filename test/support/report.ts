@@ -24,6 +24,7 @@ export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
     held: null,
     drift: null,
     restoredAtMs: null,
+    missingWorkbooks: [],
     ...fields,
   };
 }

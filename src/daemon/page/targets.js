@@ -155,7 +155,7 @@ export function countStates(targets) {
  * @param {Target} target
  * @returns {string | null}
  */
-export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedAtMs }) {
+export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedAtMs, missingWorkbooks }) {
   if (failure !== null) return `${failure.code}: ${failure.message}`;
   if (drift !== null) return `changed on disk: ${driftClause(drift)}`;
   if (held !== null) return `held: ${heldClause(held)}`;
@@ -163,6 +163,8 @@ export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedA
   if (restoredAtMs !== null) return 'restored from the history';
   if (state === 'missing') return 'missing from the service';
   if (state === 'stale') return verifiedAtMs === null ? 'never verified' : 'not verified in time';
+  if (missingWorkbooks.length > 0)
+    return `its contents lack ${counted(missingWorkbooks.length, 'listed workbook')}`;
   return null;
 }
 

@@ -208,6 +208,9 @@ const targetStatus = z.object({
   held: held.nullable(),
   drift: drift.nullable(),
   restoredAtMs: timeOrNeverMs,
+  missingWorkbooks: z.array(z.string()).readonly().meta({
+    description: 'workbooks that the list of the service shows and that its contents lack',
+  }),
   approveCommand: z.string().optional().meta({
     description: 'only of a held target: the command that lets the deletion go, quoted for a shell',
   }),

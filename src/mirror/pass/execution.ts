@@ -2,6 +2,7 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { Action, HoldAction, PullAction } from '../plan/actions.ts';
+import { type Contradiction, describeDoubt, type Doubt } from '../plan/contradictions.ts';
 import { type Lease, LeasedError } from '../store/leases/lease.ts';
 import type { Outcome, RetryPolicy, TargetRecord } from '../plan/record.ts';
 import type { RememberedTree } from '../plan/targets.ts';
@@ -149,6 +150,18 @@ function heldByOther({ target, repository, path, published, fingerprint, moveFro
   return resultOf(action, { kind: 'held' });
 }
 
+/** The list and the contents contradict each other, and not yet often enough for the contents to be believed. */
+export class ContradictedError extends MirrorError {
+  readonly doubt: Doubt;
+
+  /** @param contradictions at least one */
+  constructor(contradictions: readonly Contradiction[], doubt: Doubt) {
+    const { message, hint } = describeDoubt(contradictions, doubt);
+    super('contents.contradicted', message, { hint });
+    this.doubt = doubt;
+  }
+}
+
 /** Codes of errors that every other target would meet as well. */
 const ENDS_PASS: ReadonlySet<ErrorCode> = new Set(['credentials.refused', 'directory.taken']);
 
@@ -165,6 +178,7 @@ export function failed(
   if (error instanceof LeasedError) return heldByLease(work, action, error.lease);
   if (error instanceof TargetBusyError) return heldByOther(action);
   const { code, message, hint, retryAfterMs } = mirrorError;
+  const doubt = error instanceof ContradictedError ? { doubt: error.doubt } : {};
   return resultOf(action, {
     kind: 'failed',
     code,
@@ -173,5 +187,6 @@ export function failed(
     hint: hint ?? null,
     retryAfterMs: retryAfterMs ?? 0,
     fingerprint: action.fingerprint,
+    ...doubt,
   });
 }

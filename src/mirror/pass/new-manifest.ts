@@ -1,34 +1,36 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { fingerprintOfTree } from '../plan/fingerprint.ts';
+import { missingWorkbooks } from '../plan/contradictions.ts';
 import { workbookOf } from '../plan/new-versions.ts';
+import { rowsAtFiles } from '../plan/rows-at-files.ts';
 import { isSame, type Manifest, type ManifestFile, sameManifest, treeChanges } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PullAction } from '../plan/actions.ts';
 import type { Pull } from './execution.ts';
 import type { Received } from './receive.ts';
 
+/** The facts of a pull from which the manifest follows. */
+type PullFacts = Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>;
+
 /**
  * The manifest of what a pull received.
  * @param previous that of what is published; null for nothing
  * @param nowMs milliseconds since the epoch
+ * @param unproven paths of files that may be of the version before: they keep it, and the tree the time when it was last verified
  */
 export function newManifest(
-  {
-    action,
-    repository,
-    rows: listed,
-    listedAtMs,
-  }: Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>,
+  pull: PullFacts,
   received: Received,
   previous: Manifest | null,
   nowMs: number,
+  unproven: ReadonlySet<string> = new Set(),
 ): Manifest {
+  const { action, repository, listedAtMs } = pull;
   const { branch } = action.target;
   const { etag, archiveBytes, comparedAtMs, skipped, isThorough } = received;
   const asOfMs = Math.min(listedAtMs, received.cached?.asOfMs ?? listedAtMs);
-  const rows = asOfMs < listedAtMs && !isAsListedBefore(action, received, previous) ? null : listed;
-  const paths = new Set(received.files.map((file) => file.path));
-  const fingerprint = rows === null ? null : fingerprintOfTree(rows, branch, (path) => paths.has(path));
+  const rows = rowsAbout(pull, received, previous);
+  const listed = listedFacts(rows, branch, received, previous, unproven);
   const { id, name, fullName, url, createdAt } = repository;
   return {
     repository: { id, name, fullName, url, createdAt },
@@ -38,15 +40,87 @@ export function newManifest(
     publishedAtMs:
       previous !== null && isSameTree(previous, received) ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
-    fingerprint: fingerprint?.digest ?? null,
-    borrowed: fingerprint?.borrowed ?? [],
+    fingerprint: listed.fingerprint,
+    borrowed: listed.borrowed,
     settled: action.settled,
     etag,
     ...(isThorough || isVouchedFor(etag, previous) ? {} : { isThorough }),
     archiveBytes,
     skipped,
-    files: withVersions(received.files, rows ?? [], branch),
+    ...(listed.missing.length === 0 ? {} : { missing: listed.missing }),
+    files: listed.files,
+    ...(unproven.size === 0 || previous === null ? {} : timesOf(previous)),
   };
+}
+
+/** The part of a manifest that the list tells. @param rows null where there is none that speaks of the contents */
+function listedFacts(
+  rows: readonly WorkbookRow[] | null,
+  branch: string,
+  received: Received,
+  previous: Manifest | null,
+  unproven: ReadonlySet<string>,
+): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
+  const { files } = received;
+  if (rows === null) {
+    const missing = previous?.missing ?? [];
+    return { fingerprint: null, borrowed: [], missing, files: withVersions(files, [], branch) };
+  }
+  const paths = files.map((file) => file.path);
+  const known = withKnownVersions(rows, branch, paths, unproven, previous);
+  const { digest, borrowed } = fingerprintOfTree(known, branch, holdsIn(rows, branch, paths));
+  const missing = missingWorkbooks(rows, branch, received);
+  return { fingerprint: digest, borrowed, missing, files: withVersions(files, known, branch) };
+}
+
+function timesOf({ verifiedAtMs, comparedAtMs, restoredAtMs }: Manifest): Partial<Manifest> {
+  return { verifiedAtMs, comparedAtMs, restoredAtMs };
+}
+
+/** The rows of the list that speak of received contents; null where these are older than the list. */
+export function rowsAbout(
+  { action, rows, listedAtMs }: PullFacts,
+  received: Received,
+  previous: Manifest | null,
+): readonly WorkbookRow[] | null {
+  const isOlder = received.cached !== null && received.cached.asOfMs < listedAtMs;
+  return isOlder && !isAsListedBefore(action, received, previous) ? null : rows;
+}
+
+/** The rows, those of unproven files with the published version: then the fingerprint is not that of the list, and they are asked for again. */
+function withKnownVersions(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  paths: readonly string[],
+  unproven: ReadonlySet<string>,
+  previous: Manifest | null,
+): readonly WorkbookRow[] {
+  if (unproven.size === 0) return rows;
+  const known = new Map(previous?.files.map(({ path, workbook }) => [path, workbook]));
+  const own = rows.filter((row) => row.branch === branch);
+  const named = rowsAtFiles(own, paths);
+  const asKnown = rows.filter((row) => row.branch !== branch);
+  for (const [index, row] of own.entries()) {
+    const { path } = named[index] ?? row;
+    const workbook = unproven.has(path) ? known.get(path) : undefined;
+    asKnown.push(workbook === undefined ? row : { ...row, ...workbook });
+  }
+  return asKnown;
+}
+
+/** Tells whether a tree holds a file at a workbook's path, as another branch lists it. */
+function holdsIn(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  paths: readonly string[],
+): (path: string) => boolean {
+  const held = new Set(paths);
+  const others = rows.filter((row) => row.branch !== branch);
+  const named = rowsAtFiles(others, paths);
+  for (const [index, { path }] of others.entries()) {
+    if (held.has(named[index]?.path ?? path)) held.add(path);
+  }
+  return (path) => held.has(path);
 }
 
 /** Whether contents that are older than the list are known to be the listed versions all the same: they were published as those. */
@@ -69,7 +143,12 @@ function withVersions(
   rows: readonly WorkbookRow[],
   branch: string,
 ): ManifestFile[] {
-  const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
+  const listed = rows.filter((row) => row.branch === branch);
+  const named = rowsAtFiles(
+    listed,
+    files.map(({ path }) => path),
+  );
+  const own = new Map(named.map((row) => [row.path, row]));
   return files.map((file) => {
     const row = own.get(file.path);
     if (row === undefined && file.workbook === undefined) return file;

@@ -6,14 +6,21 @@ import { utcTime } from '../../lib/text/humanize.ts';
 import { aboutTree } from '../plan/record.ts';
 import { cacheName } from '../upstream/cached.ts';
 import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
-import { type Manifest, treeChanges } from '../store/manifest.ts';
+import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullAction, PullReason } from '../plan/actions.ts';
+import {
+  findContradictions,
+  isBelieved,
+  mayPublish,
+  missingSentence,
+  nextDoubt,
+} from '../plan/contradictions.ts';
 import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { StagedState } from './context.ts';
-import { type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
+import { ContradictedError, type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
 import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
-import { isSameTree, needsPublishing, newManifest } from './new-manifest.ts';
+import { isSameTree, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
 import { reportCached } from './reported-once.ts';
 import { lookAtPublished, type PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
@@ -66,8 +73,9 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       reportCached(context, 'cached contents', received.cached);
       refuseOlder(pull, received, before.manifest);
     }
+    const { unproven, doubtful } = compareWithList(pull, received, before.manifest);
     meter.publishes();
-    const manifest = newManifest(pull, received, before.manifest, context.now());
+    const manifest = newManifest(pull, received, before.manifest, context.now(), unproven);
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, policy.guard.files);
     if (held !== null && !isApproved(pull.approvals, action.target, held))
       return { result: await guarded(pull, held, received.downloadedBytes), news: [] };
@@ -75,10 +83,46 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const { rewritten } = received;
     const repair = { rewritten, isDamaged: before.isDamaged, isApprovedDeletion: held !== null };
     const method = await publishChanges(pull, stage, manifest, before.manifest, repair);
-    return await pulled(pull, { before, received, manifest, method, startedAtMs });
+    const done = await pulled(pull, { before, received, manifest, method, startedAtMs });
+    return doubtful === null ? done : unverified(pull, done, doubtful);
   } finally {
     await stage.discard();
   }
+}
+
+/** What the list says of received contents that may be published. */
+interface ListComparison {
+  /** Paths of the files that may be of the version before. */
+  readonly unproven: ReadonlySet<string>;
+  /** Why the contents verify nothing all the same; null where the list agrees, or is not believed. */
+  readonly doubtful: ContradictedError | null;
+}
+
+/** Compares received contents with the list. @throws ContradictedError where they are not to be published */
+function compareWithList(pull: Pull, received: Received, previous: Manifest | null): ListComparison {
+  const { action, context, record } = pull;
+  const rows = rowsAbout(pull, received, previous) ?? [];
+  const contradictions = findContradictions(rows, action.target.branch, previous, received);
+  const nowMs = context.now();
+  const doubt = nextDoubt(record.doubt, contradictions, nowMs);
+  if (contradictions.length === 0 || isBelieved(contradictions, doubt, nowMs))
+    return { unproven: new Set(), doubtful: null };
+  const doubtful = new ContradictedError(contradictions, doubt);
+  if (!mayPublish(contradictions)) throw doubtful;
+  return { unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
+}
+
+/** The end of a pull that published what is new, and that verified nothing. */
+function unverified(pull: Pull, { result, news }: Pulled, doubtful: ContradictedError): Pulled {
+  const { outcome } = failed(pull, pull.action, doubtful);
+  if (result?.outcome.kind !== 'pulled' || outcome.kind !== 'failed') return { result, news };
+  const { publishedAtMs, tree } = result.outcome;
+  const published = tree === null ? {} : { published: { publishedAtMs, tree } };
+  // A failure is all that there is to tell where nothing was published.
+  return {
+    result: { ...result, outcome: { ...outcome, ...published } },
+    news: result.changedFiles === 0 ? [] : news,
+  };
 }
 
 /** Refuses other contents of a time before the tree was found to be right: they would bring an old state back. */
@@ -200,6 +244,9 @@ async function pulled(
   const [first] = skipped;
   if (first !== undefined && count > 0)
     news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
+  const { missing = [] } = manifest;
+  if (missing.length > 0 && !isSame(missing, before.manifest?.missing))
+    news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
   news.push({ name: 'target.pulled', ...facts });
   const isExamined = isWhole && (before.manifest === null || action.depth === 'bytes');
   const tree = method === 'none' ? null : await context.store.treeToRemember(target, manifest);

@@ -2,6 +2,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/leading-folder.ts';
 import { byCodeUnits, type ManifestFile, type SkippedEntry } from '../store/manifest.ts';
+import { isDeletion } from '../plan/contradictions.ts';
+import { rowsAtFiles } from '../plan/rows-at-files.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
 import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
@@ -28,7 +30,7 @@ export function goesPastCache(policy: PageCachePolicy, isFirst: boolean): boolea
 
 /**
  * Unpacks an archive into a stage, leaving out the files whose published copy already holds the same bytes. The same size and CRC-32
- * prove that, except for workbooks that have a new version; a thorough pull compares every byte.
+ * prove that, except for workbooks that have a new version, or another digest in the list; a thorough pull compares every byte.
  * @param hasFileTimes whether the archive's times are those that the files are to have, also where their bytes did not change
  */
 export async function unpack(
@@ -41,8 +43,13 @@ export async function unpack(
   const { context, policy, action, meter, signal } = reception;
   const { branch } = action.target;
   const strip = await leadingFolder(reception, archive);
-  const rows = (reception.rows ?? []).filter((row) => row.branch === branch);
-  if (archive.entries.length === 0 && rows.length > 0) throw emptyArchive(rows.length);
+  const listed = (reception.rows ?? []).filter((row) => row.branch === branch);
+  const present = listed.filter((row) => !isDeletion(row));
+  if (archive.entries.length === 0 && present.length > 0) throw emptyArchive(present.length);
+  const rows = rowsAtFiles(
+    listed,
+    archive.entries.map(({ path }) => path.slice(strip.length)),
+  );
   const { kept, orders } = await ordersFor(archive, strip, {
     rows: new Map(rows.map((row) => [row.path, row])),
     stage,
@@ -140,7 +147,8 @@ function isSameByChecksum(comparison: Comparison, entry: ArchiveEntry, previous:
   if (isThorough || previous.sizeBytes !== entry.sizeBytes || previous.crc32 !== entry.crc32) return false;
   const row = rows.get(previous.path);
   const isNewVersion = row !== undefined && row.versionId !== previous.workbook?.versionId;
-  return !isNewVersion && mayStay(comparison, previous, timeIn(comparison, entry, row));
+  const isOtherListed = (row?.sha256 ?? previous.sha256) !== previous.sha256;
+  return !isNewVersion && !isOtherListed && mayStay(comparison, previous, timeIn(comparison, entry, row));
 }
 
 function mayStay({ before, hasFileTimes }: Comparison, previous: ManifestFile, mtimeMs: number): boolean {

@@ -3,6 +3,7 @@ import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Action } from './actions.ts';
 import { type FileDifference, fileDifferences, type FileState, stateOf } from './file-differences.ts';
 import { singleVersions, workbookOf } from './new-versions.ts';
+import { rowsAtFiles } from './rows-at-files.ts';
 
 /** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
 export interface ForeseenChanges {
@@ -42,7 +43,8 @@ function listedChanges(
   branch: string,
 ): FileDifference[] {
   const files = new Map(published?.files.map((file) => [file.path, file]));
-  const own = new Map(rows.filter((row) => row.branch === branch).map((row) => [row.path, row]));
+  const listed = rows.filter((row) => row.branch === branch);
+  const own = new Map(rowsAtFiles(listed, files.keys()).map((row) => [row.path, row]));
   return [...own.values()]
     .flatMap((row): FileDifference[] => {
       const { path, versionId, sha256 = null } = row;

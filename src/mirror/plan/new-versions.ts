@@ -4,6 +4,8 @@ import type { Manifest, ManifestFile, ManifestWorkbook } from '../store/manifest
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { PullAction } from './actions.ts';
+import { isDeletion } from './contradictions.ts';
+import { rowsAtFiles } from './rows-at-files.ts';
 
 /** Most workbooks that are pulled one by one: of more, the whole contents come sooner. */
 const MOST_WORKBOOKS = 32;
@@ -18,7 +20,7 @@ const MOST_SHARE = 0.5;
  * listing, so that together they are the listed state; without digests only a single file may be pulled this way. Any
  * difference that is not plainly a new version of a workbook, such as one no longer listed, needs the whole contents.
  * @param rows all rows of the target's repository
- * @returns null where the whole contents are needed
+ * @returns the rows with the paths that the tree gives their files; null where the whole contents are needed
  */
 export function newVersions(
   previous: Manifest,
@@ -26,15 +28,21 @@ export function newVersions(
   branch: string,
 ): readonly WorkbookRow[] | null {
   const own = new Map<string, WorkbookRow>();
-  for (const row of rows) {
-    if (row.branch !== branch) continue;
+  const files = new Map(previous.files.map((file) => [file.path, file]));
+  const isOwn = (row: WorkbookRow): boolean => row.branch === branch;
+  for (const row of rowsAtFiles(rows.filter(isOwn), files.keys())) {
+    if (isDeletion(row) && !files.has(row.path)) continue;
     if (own.has(row.path)) return null;
     own.set(row.path, row);
   }
-  const files = new Map(previous.files.map((file) => [file.path, file]));
-  // What a whole pull leaves out is no file to be pulled by its path.
-  const isLeftOut = previous.skipped.some(({ path }) => own.has(path));
-  const isBorrowed = rows.some((row) => row.branch !== branch && !own.has(row.path) && files.has(row.path));
+  // What a whole pull leaves out, or found to be missing, is no file to be pulled by its path.
+  const leftOut = [...previous.skipped.map(({ path }) => path), ...(previous.missing ?? [])];
+  const isLeftOut = leftOut.some((path) => own.has(path));
+  const others = rowsAtFiles(
+    rows.filter((row) => !isOwn(row)),
+    files.keys(),
+  );
+  const isBorrowed = others.some(({ path }) => !own.has(path) && files.has(path));
   const isListed = previous.files.every((file) => file.workbook === undefined || own.has(file.path));
   if (isBorrowed || isLeftOut || !isListed) return null;
   const changed = [...own.values()].filter(

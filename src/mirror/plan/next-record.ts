@@ -103,6 +103,7 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
     missingPasses: 0,
     processingSinceMs: null,
     absentSinceMs: null,
+    doubt: null,
     held: null,
   };
   switch (outcome.kind) {
@@ -142,13 +143,24 @@ function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolic
     case 'retired':
       return { ...seen, tree: null, failure: null };
     case 'failed':
-      return {
-        ...record,
-        decisions,
-        missingPasses: 0,
-        failure: nextFailure(record.failure, outcome, policy, step),
-      };
+      return failedRecord({ ...record, decisions }, outcome, policy, step);
   }
+}
+
+function failedRecord(
+  record: TargetRecord,
+  outcome: Extract<Outcome, { kind: 'failed' }>,
+  policy: RetryPolicy,
+  step: RecordStep,
+): TargetRecord {
+  return {
+    ...record,
+    ...outcome.published,
+    missingPasses: 0,
+    // Any other failure is no answer: it says nothing about the contents.
+    doubt: outcome.doubt ?? record.doubt,
+    failure: nextFailure(record.failure, outcome, policy, step),
+  };
 }
 
 /** A target that is gone stays so while it is held, so that an approval need not wait for further answers. */

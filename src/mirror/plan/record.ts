@@ -1,6 +1,7 @@
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import type { BackOffPolicy } from '../../lib/time/back-off.ts';
 import type { ErrorAction, ErrorCode } from '../../lib/errors/errors.ts';
+import type { Doubt } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
 import type { RememberedTree } from './targets.ts';
 import type { TargetId } from '../upstream/listing.ts';
@@ -65,6 +66,8 @@ export interface TargetRecord {
   /** Since when the service has no contents for it, although nothing says that it should. Milliseconds since the epoch. */
   readonly absentSinceMs: number | null;
   readonly failure: Failure | null;
+  /** The contradiction between the list and the contents in the last answers; null where these agreed. */
+  readonly doubt: Doubt | null;
   /** The deletion that waits for `approve`. */
   readonly held: Held | null;
   /** The latest first. */
@@ -88,6 +91,7 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
     processingSinceMs: null,
     absentSinceMs: null,
     failure: null,
+    doubt: null,
     held: null,
     decisions: [],
   };
@@ -126,6 +130,10 @@ export type Outcome =
       readonly hint: string | null;
       readonly retryAfterMs: number;
       readonly fingerprint: string | null;
+      /** The contradiction that it failed by; left out for any other failure. */
+      readonly doubt?: Doubt;
+      /** The tree that was published all the same; left out where none was. */
+      readonly published?: Pick<TargetRecord, 'publishedAtMs' | 'tree'>;
     };
 
 /** How failed and absent targets are tried again. */

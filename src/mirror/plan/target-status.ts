@@ -64,6 +64,8 @@ export interface TargetStatus {
   readonly drift: DriftNote | null;
   /** When a person brought the tree back from the history, if the service has not had it since. */
   readonly restoredAtMs: number | null;
+  /** Workbooks that the list shows and that the contents lack, see `Manifest.missing`. */
+  readonly missingWorkbooks: readonly string[];
 }
 
 /** A tree that was found to differ from its manifest. */
@@ -140,6 +142,7 @@ function publishedStatus(
     held: record.held,
     drift,
     restoredAtMs: isRestored ? tree.restoredAtMs : null,
+    missingWorkbooks: tree.missing,
   };
 }
 
@@ -173,6 +176,7 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     held: record.held,
     drift: null,
     restoredAtMs: null,
+    missingWorkbooks: [],
   };
 }
 

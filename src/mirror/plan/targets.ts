@@ -32,6 +32,8 @@ export interface Published {
   /** When a person brought it back from the history; null for what the service gave. Milliseconds since the epoch. */
   readonly restoredAtMs: number | null;
   readonly archiveBytes: number;
+  /** See `Manifest.missing`. */
+  readonly missing: readonly string[];
   readonly fileCount: number;
   readonly sizeBytes: number;
   /** Size of the files among them that were made to share their storage with files of other targets. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
+import type { Doubt } from '../plan/contradictions.ts';
 import { checkOf, type TreeSummary } from '../plan/targets.ts';
 import { TRIGGERS } from '../pass/events.ts';
 import { PULL_PHASES } from '../pass/pull-progress.ts';
@@ -35,6 +36,12 @@ const heldSchema = z.object({
   first: z.array(z.string()).readonly().default([]),
 });
 
+const doubtSchema = z.object({
+  digest: z.string(),
+  answers: z.number().int().positive(),
+  sinceMs: time,
+}) satisfies z.ZodType<Doubt>;
+
 const count = z.number().int().nonnegative();
 
 const treeSummarySchema = z.object({
@@ -56,6 +63,7 @@ const treeSummarySchema = z.object({
   publishedAtMs: time,
   restoredAtMs: time.nullable(),
   archiveBytes: count,
+  missing: z.array(z.string()),
   fileCount: count,
   sizeBytes: count,
   sharedBytes: count,
@@ -97,6 +105,7 @@ export const recordSchema = z.compile(
     processingSinceMs: time.nullable(),
     absentSinceMs: time.nullable(),
     failure: failureSchema.nullable(),
+    doubt: doubtSchema.nullable().default(null).catch(null),
     held: heldSchema.nullable().default(null),
     decisions: z.array(
       z.object({

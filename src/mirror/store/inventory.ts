@@ -204,6 +204,7 @@ function summaryOf(manifest: Manifest, path: string): TreeSummary {
     restoredAtMs: manifest.restoredAtMs,
     archiveBytes: manifest.archiveBytes,
     fileCount: manifest.files.length,
+    missing: manifest.missing ?? [],
     sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),
     sharedBytes: manifest.files.reduce((sum, file) => sum + (file.isShared === true ? file.sizeBytes : 0), 0),
   };

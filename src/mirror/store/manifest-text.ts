@@ -30,6 +30,7 @@ const manifestSchema = z.object({
   skipped: z.array(
     z.object({ path: z.string(), reason: z.enum(['symbolic-link', 'special-file', 'submodule']) }),
   ),
+  missing: z.array(z.string()).optional(),
   // There may be very many: each is read and checked by itself, and not as it passes through a schema.
   files: z.custom<readonly unknown[]>(Array.isArray),
 });
@@ -85,6 +86,7 @@ function aroundFiles(manifest: Manifest, formatInstant: FormatInstant): readonly
     ...(manifest.isThorough === false ? { thorough: false } : {}),
     archive_size: manifest.archiveBytes,
     skipped: manifest.skipped.map((entry) => ({ ...entry })),
+    ...((manifest.missing ?? []).length === 0 ? {} : { missing: [...(manifest.missing ?? [])] }),
     files: [],
   };
   const text = JSON.stringify(onDisk, sortKeys, 1);
@@ -142,6 +144,7 @@ export function understandManifest(text: Buffer): Manifest | string {
     ...(data.thorough === false ? { isThorough: false } : {}),
     archiveBytes: data.archive_size,
     skipped: data.skipped,
+    ...(data.missing === undefined ? {} : { missing: data.missing }),
     files,
   };
 }

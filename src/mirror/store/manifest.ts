@@ -77,6 +77,11 @@ export interface Manifest {
   /** Bytes of the archive that the tree came from. */
   readonly archiveBytes: number;
   readonly skipped: readonly SkippedEntry[];
+  /**
+   * Paths of workbooks that the listing shows and that the contents lack, as several answers in a row agreed; sorted, and left out
+   * where there is none.
+   */
+  readonly missing?: readonly string[];
   /** Sorted by path. */
   readonly files: readonly ManifestFile[];
 }

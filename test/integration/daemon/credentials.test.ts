@@ -35,7 +35,8 @@ async function mirrored(
 
 /** Changes something, so that a pass has work. */
 function edit(service: FakeService): void {
-  for (const repository of service.repositories) service.write(repository, 'main', 'new.xlsx', 'n');
+  for (const repository of service.repositories)
+    service.write(repository, 'main', 'new.xlsx', `${service.sequence}`);
 }
 
 /** The keys and tokens that were sent since the last call, in order. */

@@ -211,6 +211,7 @@ describe('the record after an action', () => {
       processingSinceMs: null,
       absentSinceMs: null,
       failure: null,
+      doubt: null,
       held: null,
       decisions: [],
     });

@@ -165,6 +165,7 @@ describe('what is said of a target', () => {
       held: null,
       drift: null,
       restoredAtMs: null,
+      missingWorkbooks: [],
       isStale: false,
       verifiedAtMs: NOW_MS,
       changedAtMs: 7,

@@ -1,0 +1,220 @@
+import { hash } from 'node:crypto';
+
+import { counted } from '../../lib/text/humanize.ts';
+import type { Manifest, ManifestFile, SkippedEntry } from '../store/manifest.ts';
+import { byCodeUnits } from '../store/manifest.ts';
+import type { WorkbookRow } from '../upstream/listing.ts';
+import { rowsAtFiles } from './rows-at-files.ts';
+
+/**
+ * A workbook of which the list and the contents do not say the same.
+ *
+ * - `missing`: it is listed, and the contents lack it.
+ * - `other-bytes`: its file has another size or SHA-256 than the list says.
+ * - `outdated`: the list has a new version, and the bytes are those of the version before.
+ * - `unannounced`: the list has the published version, and the bytes are others: they may be newer than the list, or older.
+ */
+export interface Contradiction {
+  readonly kind: 'missing' | 'other-bytes' | 'outdated' | 'unannounced';
+  /** The path of its file; of a missing one, its path in the list. */
+  readonly path: string;
+  readonly versionId: string;
+  /** SHA-256 of the file, in hexadecimal digits; null of a missing one. */
+  readonly sha256: string | null;
+}
+
+/** The contents of a target, as far as the list speaks of them. */
+export interface ListedContents {
+  readonly files: readonly ManifestFile[];
+  readonly skipped: readonly SkippedEntry[];
+}
+
+/**
+ * Compares the list with contents. The published state is taken from its manifest, whatever became of its files on the disk.
+ * @param rows all rows of the target's repository; those of other branches prove nothing
+ * @param previous the manifest of what is published; null where nothing is
+ * @returns sorted by path
+ */
+export function findContradictions(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  previous: Pick<Manifest, 'files' | 'missing' | 'settled'> | null,
+  contents: ListedContents,
+): Contradiction[] {
+  const files = new Map(contents.files.map((file) => [file.path, file]));
+  const published = new Map(previous?.files.map((file) => [file.path, file]));
+  const accepted = new Set(previous?.missing);
+  const found = [...listedWorkbooks(rows, branch, contents)].flatMap(([path, listed]): Contradiction[] => {
+    const file = files.get(path);
+    const [{ versionId } = { versionId: '' }] = listed;
+    if (file === undefined)
+      return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
+    const kind = contradictionOf(listed, file, published.get(path));
+    // What the service was still processing may change under the same version.
+    const isExpected = kind === 'unannounced' && previous?.settled === false;
+    return kind === null || isExpected ? [] : [{ kind, path, versionId, sha256: file.sha256 }];
+  });
+  return found.sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+/** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */
+export function missingWorkbooks(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  contents: ListedContents,
+): string[] {
+  const paths = new Set(contents.files.map(({ path }) => path));
+  return [...listedWorkbooks(rows, branch, contents).keys()].filter((path) => !paths.has(path)).sort();
+}
+
+/** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */
+export function isDeletion({ action }: WorkbookRow): boolean {
+  return /^(?:delete|remove)d?$/i.test(action ?? '');
+}
+
+/**
+ * The rows of a branch, by the paths of their files: a list may have several of one workbook. Without those of workbooks that may
+ * rightly be missing: deleted ones, and what is on purpose left out of the tree.
+ */
+function listedWorkbooks(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  { files, skipped }: ListedContents,
+): Map<string, WorkbookRow[]> {
+  const own = rows.filter((row) => row.branch === branch);
+  const leftOut = new Set(skipped.map(({ path }) => path));
+  const named = rowsAtFiles(own, [...files.map(({ path }) => path), ...leftOut]);
+  const byPath = Map.groupBy(named, (row) => row.path);
+  for (const [path, listed] of byPath) {
+    if (leftOut.has(path) || listed.some(isDeletion)) byPath.delete(path);
+  }
+  return byPath;
+}
+
+function contradictionOf(
+  listed: readonly WorkbookRow[],
+  file: ManifestFile,
+  published: ManifestFile | undefined,
+): Contradiction['kind'] | null {
+  if (!listed.some((row) => fits(row, file))) return 'other-bytes';
+  const knownId = published?.workbook?.versionId;
+  // A digest of the list proves the bytes; without a known version there is nothing to compare with.
+  if (knownId === undefined || listed.some(({ sha256 }) => sha256 === file.sha256)) return null;
+  if (published?.sha256 === file.sha256) {
+    return listed.every(({ versionId }) => versionId !== knownId) ? 'outdated' : null;
+  }
+  return listed.every(({ versionId }) => versionId === knownId) ? 'unannounced' : null;
+}
+
+/** Whether a file has the size and the digest that a row says, as far as it says them. */
+function fits({ sizeBytes, sha256 }: WorkbookRow, file: ManifestFile): boolean {
+  return (sizeBytes ?? file.sizeBytes) === file.sizeBytes && (sha256 ?? file.sha256) === file.sha256;
+}
+
+/** Answers in a row that contradict the list in the same way. */
+export interface Doubt {
+  /** Of the contradictions. */
+  readonly digest: string;
+  readonly answers: number;
+  /** When the first of them came. Milliseconds since the epoch. */
+  readonly sinceMs: number;
+}
+
+/** So many answers that agree are believed, and not the list. */
+const ANSWERS_BELIEVED = 3;
+
+/** The time over which they must have come, so that contents that lag a little behind the list are waited for. In milliseconds. */
+const LEAST_DOUBT_MS = 5000;
+
+/**
+ * The doubt after an answer with contradictions.
+ * @param before the doubt of the answers before; null for none
+ * @param nowMs milliseconds since the epoch
+ */
+export function nextDoubt(
+  before: Doubt | null,
+  contradictions: readonly Contradiction[],
+  nowMs: number,
+): Doubt {
+  // Not of the other versions and files: where these change at every answer, the same contradiction still is the same.
+  const digest = hash('sha256', JSON.stringify(contradictions.map(digested)));
+  if (before?.digest !== digest || before.sinceMs > nowMs) return { digest, answers: 1, sinceMs: nowMs };
+  return { ...before, answers: before.answers + 1 };
+}
+
+/** A workbook that is missing is so under whichever version. */
+function digested({ kind, path, versionId, sha256 }: Contradiction): readonly (string | null)[] {
+  return kind === 'missing' ? [kind, path] : [kind, path, versionId, sha256];
+}
+
+/** Whether so many answers agree that they count, and not the list. Bytes with a wrong digest never do. */
+export function isBelieved(
+  contradictions: readonly Contradiction[],
+  { answers, sinceMs }: Doubt,
+  nowMs: number,
+): boolean {
+  if (contradictions.some(({ kind }) => kind === 'other-bytes')) return false;
+  return answers >= ANSWERS_BELIEVED && nowMs - sinceMs >= LEAST_DOUBT_MS;
+}
+
+/** Whether what is new in contents may be published, although they are not believed: nothing speaks against it but old bytes. */
+export function mayPublish(contradictions: readonly Contradiction[]): boolean {
+  return contradictions.every(({ kind }) => kind === 'outdated');
+}
+
+/** The gravest first: the first of these that there is, is the one to tell. */
+const TELLING: readonly Contradiction['kind'][] = ['other-bytes', 'missing', 'unannounced', 'outdated'];
+
+/** What contradicts, and what becomes of it, as sentences. @param contradictions at least one */
+export function describeDoubt(
+  contradictions: readonly Contradiction[],
+  { answers }: Doubt,
+): { readonly message: string; readonly hint: string } {
+  const kind = TELLING.find((each) => contradictions.some((found) => found.kind === each)) ?? 'missing';
+  const first = contradictions.find((found) => found.kind === kind);
+  const others = contradictions.length - 1;
+  const name = JSON.stringify(first?.path ?? '');
+  const more =
+    others === 0
+      ? ''
+      : ` The list and the contents contradict each other about ${counted(others, 'other workbook')}, too.`;
+  const agreed = `${counted(answers, 'answer')} said so until now`;
+  return {
+    message: `${sentenceOf(kind, name, shortId(first?.versionId ?? ''))} (${agreed}).${more}`,
+    hint: hintFor(kind),
+  };
+}
+
+function sentenceOf(kind: Contradiction['kind'], name: string, version: string): string {
+  switch (kind) {
+    case 'other-bytes':
+      return `The file ${name} has another size or SHA-256 than the list says of its version ${version}`;
+    case 'missing':
+      return `The list shows the workbook ${name} with version ${version}, and the contents lack it`;
+    case 'unannounced':
+      return `The list shows the published version ${version} of ${name}, and the contents have other bytes for it`;
+    case 'outdated':
+      return `The list shows the new version ${version} of ${name}, and the contents still have the bytes of the version before`;
+  }
+}
+
+function hintFor(kind: Contradiction['kind']): string {
+  if (kind === 'other-bytes') {
+    return 'What is mirrored stays as it is. The next passes compare again; if it stays, ask the operator of the service which of the two is right.';
+  }
+  const when = `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
+  const until = kind === 'outdated' ? 'Other changes are published' : 'What is mirrored stays as it is';
+  return `${until}. The next passes compare again: ${when}.`;
+}
+
+/** Enough of a commit's identifier to know it by. */
+function shortId(versionId: string): string {
+  return /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
+}
+
+/** The warning about workbooks that are listed and that the contents lack. @param paths at least one */
+export function missingSentence(paths: readonly string[]): string {
+  const [first = ''] = paths;
+  const more = paths.length === 1 ? '' : ` and ${counted(paths.length - 1, 'more workbook')}`;
+  return `the list of the service shows ${JSON.stringify(first)}${more}, and its contents lack ${paths.length === 1 ? 'it' : 'them'}`;
+}
