@@ -1,0 +1,324 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import {
+  API_KEY,
+  API_TOKEN,
+  type FakeKnobs,
+  type FakeRepository,
+  FakeService,
+} from '../../../support/fake-service.ts';
+import { runHere, type Written } from '../../../support/in-process.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+/** So many `sync` are more than enough for the contents to be believed, if they ever are. */
+const MANY = 8;
+
+/** A directory and a service, used by the command line alone. */
+interface User {
+  readonly service: FakeService;
+  readonly repository: FakeRepository;
+  readonly run: (...args: readonly string[]) => Promise<Written>;
+  /** Runs `sync` until it exits with 0, half a minute apart. @returns the exit codes */
+  readonly syncUntilFresh: () => Promise<number[]>;
+  /** The published tree: its files with their texts. */
+  readonly tree: () => Promise<Record<string, string>>;
+  /** The versions that the manifest names, by path. */
+  readonly versions: () => Promise<Record<string, string | undefined>>;
+}
+
+const FILES = { 'a.xlsx': 'a1', 'b.xlsx': 'b1', 'notes.txt': 'n1' };
+
+async function user(
+  knobs: Partial<FakeKnobs> = {},
+  files: Readonly<Record<string, string>> = FILES,
+  fullName = 'host.example/plan.git',
+): Promise<User> {
+  const service = await FakeService.start(knobs);
+  onTestFinished(() => service.close());
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const repository = service.addRepository(fullName, files);
+  const directory = await temporaryFolder();
+  const run = (...args: readonly string[]): Promise<Written> =>
+    runHere(args, {
+      SERVICE_BASE_URL: service.baseUrl,
+      SERVICE_API_KEY: API_KEY,
+      SERVICE_API_TOKEN: API_TOKEN,
+      SERVICE_RETRIES: '0',
+      DIRECTORY: directory,
+      GUARD_FILES: 'off',
+    });
+  const root = join(directory, 'mirror', fullName, 'main');
+  return {
+    service,
+    repository,
+    run,
+    syncUntilFresh: async () => {
+      const codes: number[] = [];
+      while (codes.at(-1) !== 0 && codes.length < MANY) {
+        vi.setSystemTime(Date.now() + 30_000);
+        codes.push((await run('sync')).exitCode);
+      }
+      return codes;
+    },
+    tree: async () => {
+      const names = await readdir(root, { recursive: true }).catch(() => []);
+      const texts = names.map(async (name) => [name, await readFile(join(root, name), 'utf8')]);
+      return Object.fromEntries(await Promise.all(texts)) as Record<string, string>;
+    },
+    versions: async () => {
+      const text = await readFile(join(directory, 'manifests', fullName, 'main.json'), 'utf8');
+      const { files: listed } = JSON.parse(text) as {
+        files: { path: string; workbook?: { version: string } }[];
+      };
+      return Object.fromEntries(listed.map(({ path, workbook }) => [path, workbook?.version]));
+    },
+  };
+}
+
+/** The contents that are there now, with other files; undefined takes one away. */
+function contentsNow(
+  { repository }: User,
+  others: Readonly<Record<string, string | undefined>> = {},
+): Map<string, Buffer> {
+  const files = new Map(repository.branches.get('main')?.files);
+  for (const [path, text] of Object.entries(others)) {
+    if (text === undefined) files.delete(path);
+    else files.set(path, Buffer.from(text));
+  }
+  return files;
+}
+
+/** What `sync`, `status` and `why` say of the one target. */
+async function said({ run }: User): Promise<{
+  readonly exitCode: number;
+  readonly stderr: string;
+  readonly state: string;
+  readonly verifiedAtMs: number;
+  readonly status: string;
+  readonly why: string;
+}> {
+  const { exitCode, stderr } = await run('sync');
+  const report = JSON.parse((await run('status', '--json')).stdout) as {
+    targets: { target: string; state: string; verifiedAtMs: number }[];
+  };
+  const [{ target, state, verifiedAtMs } = { target: '', state: '', verifiedAtMs: 0 }] = report.targets;
+  const status = (await run('status')).stdout;
+  const why = (await run('why', target)).stdout;
+  return { exitCode, stderr, state, verifiedAtMs, status, why };
+}
+
+/** Expects that the target is not called fresh, anywhere, and that the file is named. */
+async function expectDoubt(mirror: User, name: string): Promise<void> {
+  const before = JSON.parse((await mirror.run('status', '--json')).stdout) as {
+    targets: { verifiedAtMs: number | null }[];
+  };
+  vi.setSystemTime(Date.now() + 30_000);
+  const { exitCode, stderr, state, verifiedAtMs, status, why } = await said(mirror);
+  expect({ exitCode, state }).toEqual({ exitCode: 1, state: 'failing' });
+  expect(status).toContain('contents.contradicted');
+  for (const text of [stderr, status, why]) expect(text).toContain(name);
+  expect(verifiedAtMs).toBe(before.targets[0]?.verifiedAtMs ?? null);
+}
+
+describe('a new version in the list with the bytes of the version before', () => {
+  it.each([
+    ['in the whole contents', 'host.example/plan.git', {}],
+    ['in a file pulled by its path', 'Accounting', {}],
+    ['as "not modified"', 'host.example/plan.git', { etag: 'strong', conditional: true }],
+  ] as const)(
+    'is no proof at first, and the next answers bring the new bytes: %s',
+    async (_name, fullName, knobs) => {
+      const files = { 'a.xlsx': 'a1', 'b.xlsx': 'b1'.repeat(99) };
+      const mirror = await user(knobs, files, fullName);
+      await mirror.syncUntilFresh();
+      const lagging = contentsNow(mirror);
+      mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+      mirror.service.knobs.contentsOf = () => lagging;
+      await expectDoubt(mirror, 'a.xlsx');
+      expect(await mirror.tree()).toEqual(files);
+      mirror.service.knobs.contentsOf = null;
+      expect(await mirror.syncUntilFresh()).toEqual([0]);
+      expect(await mirror.tree()).toEqual({ ...files, 'a.xlsx': 'a2' });
+    },
+  );
+
+  it('is believed once several answers agree, and is left alone then', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
+    const { id } = mirror.service.version(mirror.repository, 'main', 'a.xlsx');
+    expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+    expect(await mirror.versions()).toMatchObject({ 'a.xlsx': id });
+    mirror.service.takeRequests();
+    expect(await said(mirror)).toMatchObject({ exitCode: 0, state: 'fresh' });
+    expect(mirror.service.takeDownloads()).toEqual([]);
+  });
+
+  it('is not believed however often it is asked for within a moment', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
+    const codes: number[] = [];
+    vi.setSystemTime(Date.now());
+    for (let count = 0; count < 5; count += 1) codes.push((await mirror.run('sync')).exitCode);
+    expect(codes).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it('is believed at once where its digest in the list proves it', async () => {
+    const mirror = await user({ digests: true });
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+  });
+
+  it('keeps back no other change', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    const before = await mirror.versions();
+    for (const [path, text] of [
+      ['a.xlsx', 'a1'],
+      ['b.xlsx', 'b2'],
+      ['notes.txt', 'n2'],
+    ] as const)
+      mirror.service.write(mirror.repository, 'main', path, text);
+    await expectDoubt(mirror, 'a.xlsx');
+    expect(await mirror.tree()).toEqual({ 'a.xlsx': 'a1', 'b.xlsx': 'b2', 'notes.txt': 'n2' });
+    expect((await mirror.versions())['a.xlsx']).toBe(before['a.xlsx']);
+  });
+});
+
+describe('size and digest of the list', () => {
+  it.each([
+    ['another size in a new file', { size: 7 }, 'new'],
+    ['another digest of a new version', { digest: 'f'.repeat(64) }, 'b2'],
+    ['another digest of a file that did not change', { digest: 'f'.repeat(64) }, 'b1'],
+  ])('are never overruled by an archive: %s', async (_name, file, text) => {
+    const mirror = await user({}, text === 'new' ? { 'a.xlsx': 'a1' } : FILES);
+    await mirror.syncUntilFresh();
+    const before = await mirror.tree();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+    if (text !== 'b1') mirror.service.write(mirror.repository, 'main', 'b.xlsx', text);
+    mirror.service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { file } : {});
+    await expectDoubt(mirror, 'b.xlsx');
+    expect(await mirror.syncUntilFresh()).toEqual(Array.from({ length: MANY }, () => 1));
+    expect(await mirror.tree()).toEqual(before);
+    mirror.service.knobs.listedAs = null;
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect(await mirror.tree()).toMatchObject({ 'a.xlsx': 'a2', 'b.xlsx': text });
+  });
+});
+
+describe('a listed workbook that the contents lack', () => {
+  it('stays, and is named, until the contents have it again', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+    mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': undefined });
+    await expectDoubt(mirror, 'b.xlsx');
+    expect(await mirror.tree()).toEqual(FILES);
+    mirror.service.knobs.contentsOf = null;
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2' });
+  });
+
+  it.each(['at first', 'later'])(
+    'is believed once several answers agree, with a warning that stays: %s',
+    async (when) => {
+      const mirror = await user();
+      if (when === 'later') await mirror.syncUntilFresh();
+      mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+      mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': undefined });
+      expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+      expect(await mirror.tree()).toEqual({ 'a.xlsx': 'a2', 'notes.txt': 'n1' });
+      mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a3');
+      const warned = await said(mirror);
+      expect(warned).toMatchObject({ exitCode: 0, state: 'fresh' });
+      for (const text of [warned.status, warned.why]) expect(text).toMatch(/"b\.xlsx".* contents lack it/);
+      mirror.service.remove(mirror.repository, 'main', 'b.xlsx');
+      const after = await said(mirror);
+      expect(after).toMatchObject({ exitCode: 0, state: 'fresh' });
+      expect(after.status + after.why).not.toContain('b.xlsx');
+    },
+  );
+
+  it('goes at once where the list says that it was deleted, or no longer shows it', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+    mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'a.xlsx': undefined, 'b.xlsx': undefined });
+    mirror.service.remove(mirror.repository, 'main', 'b.xlsx');
+    const { id } = mirror.service.version(mirror.repository, 'main', 'a.xlsx');
+    const deleted = { id, branch: 'main', action: 'deleted', status: 'success' };
+    mirror.service.knobs.listedAs = () => ({ version: deleted });
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect(await mirror.tree()).toEqual({ 'notes.txt': 'n1' });
+  });
+});
+
+describe('contents with other bytes under the published version', () => {
+  it('are not published at first: they may be older than the list', async () => {
+    const mirror = await user();
+    mirror.service.write(mirror.repository, 'main', 'b.xlsx', 'b2');
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+    mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': 'b1' });
+    await expectDoubt(mirror, 'b.xlsx');
+    expect(await mirror.tree()).toEqual({ ...FILES, 'b.xlsx': 'b2' });
+    expect(await mirror.syncUntilFresh()).toEqual([1, 0]);
+    expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2' });
+  });
+
+  it('say nothing where only another branch lists the workbook', async () => {
+    const mirror = await user({ rows: 'latest-only' });
+    mirror.service.fork(mirror.repository, 'main', 'side');
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'side', 'b.xlsx', 'b2');
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    mirror.service.write(mirror.repository, 'side', 'b.xlsx', 'b3');
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect(await mirror.tree()).toEqual(FILES);
+  });
+});
+
+describe('a name in another Unicode form in the contents than in the list', () => {
+  const NFC = 'Übersicht.xlsx'.normalize('NFC');
+  const NFD = NFC.normalize('NFD');
+  const listAsNfc: Partial<FakeKnobs> = {
+    listedAs: (path) => ({ name: `/${path.normalize('NFC')}`, id: path.normalize('NFC') }),
+  };
+
+  it.each(['host.example/plan.git', 'Accounting'])(
+    'is the same workbook, with its version and time: %s',
+    async (fullName) => {
+      const mirror = await user(listAsNfc, { [NFD]: 'u1', 'b.xlsx': 'b1'.repeat(99) }, fullName);
+      const { service, repository } = mirror;
+      expect(await mirror.syncUntilFresh()).toEqual([0]);
+      expect(Object.keys(await mirror.tree())).toContain(NFD);
+      expect((await mirror.versions())[NFD]).toBe(service.version(repository, 'main', NFD).id);
+      service.write(repository, 'main', NFD, 'u2');
+      expect(await mirror.syncUntilFresh()).toEqual([0]);
+      expect((await mirror.tree())[NFD]).toBe('u2');
+      expect((await mirror.versions())[NFD]).toBe(service.version(repository, 'main', NFD).id);
+      service.takeRequests();
+      expect((await mirror.run('sync')).exitCode).toBe(0);
+      expect(service.takeDownloads()).toEqual([]);
+    },
+  );
+
+  it('is missing where it is not plain which file is meant', async () => {
+    const mirror = await user(listAsNfc, { [NFD]: 'u1', 'b.xlsx': 'b1' });
+    // Two files of one normalised form, neither of which has the listed name.
+    const half = 'Ǖ.xlsx';
+    const forms = ['Ü\u0304.xlsx', 'U\u0308\u0304.xlsx'];
+    mirror.service.write(mirror.repository, 'main', half, 'x');
+    mirror.service.knobs.contentsOf = () =>
+      contentsNow(mirror, { [half]: undefined, [forms[0] ?? '']: '1', [forms[1] ?? '']: '2' });
+    const { exitCode, stderr } = await mirror.run('sync', '--archive-name-twins', 'accept');
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(half);
+  });
+});

@@ -1,0 +1,102 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { findContradictions, isBelieved, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
+import { workbookOf } from '../../../../src/mirror/plan/new-versions.ts';
+import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import { manifestWith, row } from '../../../support/builders.ts';
+
+/** A workbook: what is published of it, what is listed, and what the contents have. Null for nothing. */
+interface Workbook {
+  readonly path: string;
+  readonly published: { readonly versionId: string; readonly sha256: string } | null;
+  readonly listed: { readonly versionId: string; readonly sha256?: string; readonly branch: string } | null;
+  readonly contents: { readonly sha256: string } | null;
+}
+
+const id = fc.constantFrom('1', '2');
+const sha256 = fc.constantFrom('a', 'b');
+
+const workbooks: fc.Arbitrary<Workbook[]> = fc.uniqueArray(
+  fc.record({
+    path: fc.constantFrom('a.xlsx', 'b.xlsx', 'c.xlsx', 'd/a.xlsx'),
+    published: fc.option(fc.record({ versionId: id, sha256 })),
+    listed: fc.option(
+      fc.record(
+        { versionId: id, sha256, branch: fc.constantFrom('main', 'side') },
+        { requiredKeys: ['versionId', 'branch'] },
+      ),
+    ),
+    contents: fc.option(fc.record({ sha256 })),
+  }),
+  { selector: ({ path }) => path },
+);
+
+function file(path: string, digest: string): ManifestFile {
+  return { path, sizeBytes: 1, sha256: digest, mode: 0o644, mtimeMs: 0 };
+}
+
+function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
+  const rows = all.flatMap(({ path, listed }) => (listed === null ? [] : [row({ path, ...listed })]));
+  const files = all.flatMap(({ path, contents }) => (contents === null ? [] : [file(path, contents.sha256)]));
+  const published = all.flatMap(({ path, published: known }) =>
+    known === null
+      ? []
+      : [{ ...file(path, known.sha256), workbook: workbookOf(row({ path, versionId: known.versionId })) }],
+  );
+  return findContradictions(rows, 'main', manifestWith({ files: published }), { files, skipped: [] });
+}
+
+describe('the contradictions between list and contents', () => {
+  it('are about each workbook by itself, in whatever order they come', () => {
+    fc.assert(
+      fc.property(workbooks, (all) => {
+        const single = all.flatMap((each) => find([each])).sort((a, b) => (a.path < b.path ? -1 : 1));
+        expect(find(all)).toStrictEqual(single);
+        expect(find(all.toReversed())).toStrictEqual(single);
+      }),
+    );
+  });
+
+  it('are none where contents are what the digests of the list say, nor about workbooks that only other branches list', () => {
+    fc.assert(
+      fc.property(workbooks, (all) => {
+        const isProven = ({ listed, contents }: Workbook): boolean =>
+          listed === null ||
+          listed.branch !== 'main' ||
+          (contents !== null && contents.sha256 === listed.sha256);
+        expect(find(all.filter(isProven))).toStrictEqual([]);
+      }),
+    );
+  });
+
+  it('are told for every listed workbook that is lost, replaced under its version, or has the old bytes under a new one', () => {
+    fc.assert(
+      fc.property(workbooks, (all) => {
+        for (const each of all) {
+          const { published, listed, contents } = each;
+          if (listed?.branch !== 'main' || listed.sha256 !== undefined) continue;
+          const isSameBytes = contents?.sha256 === published?.sha256;
+          const isSameVersion = listed.versionId === published?.versionId;
+          const isExpected = contents === null || (published !== null && isSameBytes !== isSameVersion);
+          expect(find([each])).toHaveLength(isExpected ? 1 : 0);
+        }
+      }),
+    );
+  });
+
+  it('are never believed where bytes have a wrong digest, and otherwise once enough answers agree', () => {
+    fc.assert(
+      fc.property(workbooks, (all) => {
+        const found = find(all);
+        let doubt = nextDoubt(null, found, 0);
+        for (let nowMs = 1; nowMs < 10; nowMs += 1) {
+          expect(isBelieved(found, doubt, nowMs)).toBe(false);
+          doubt = nextDoubt(doubt, found, nowMs);
+        }
+        const isWrong = found.some(({ kind }) => kind === 'other-bytes');
+        expect(isBelieved(found, nextDoubt(doubt, found, 60_000), 60_000)).toBe(!isWrong);
+      }),
+    );
+  });
+});
