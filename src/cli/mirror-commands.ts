@@ -38,6 +38,7 @@ function addPassCommands(program: Command): void {
     load: async () => (await import('./sync.ts')).runSync,
   })
     .option('--json', 'print the outcome as JSON')
+    .option('--allow-failed', 'end with 0 also where targets failed or are held, if all others are verified')
     .option(...ADOPT);
   declare(program, {
     name: 'poll',

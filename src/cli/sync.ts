@@ -20,7 +20,7 @@ import type { EventSink, Trigger } from '../mirror/pass/events.ts';
 
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
-  const { adopt }: { adopt?: true } = command.opts();
+  const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
   const { settings } = settingsOf(command, ['service', 'directory']);
   const { report, hooksDue, exitCode } = await sync(settings, progressOf(settings), {
     adopt: adopt === true,
@@ -31,7 +31,8 @@ export async function runSync(command: Command): Promise<Outcome> {
       'warn',
     );
   }
-  return { data: syncData(report), exitCode };
+  const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && report.isAllThatCanBe;
+  return { data: syncData(report), exitCode: isAllowed ? EXIT_CODES.ok : exitCode };
 }
 
 /** The progress display of a command, and what tells it how far the work is. */

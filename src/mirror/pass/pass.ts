@@ -17,7 +17,7 @@ import { executePlan } from './execute.ts';
 import { problemsOf, reportCached } from './reported-once.ts';
 import { reportLost, stillAwaited } from './lost.ts';
 import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
-import { exitCodeOfPass, summarise } from './summary.ts';
+import { exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext } from './context.ts';
 import type { State } from '../state/state.ts';
@@ -31,6 +31,8 @@ export interface PassReport {
   readonly results: readonly ActionResult[];
   readonly summary: PassFinished;
   readonly exitCode: ExitCode;
+  /** See {@link isAllThatCanBe}. */
+  readonly isAllThatCanBe: boolean;
 }
 
 /** Triggers behind which a person waits: they do not respect back-off. */
@@ -70,7 +72,12 @@ export async function runPass(
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection, problems });
     context.emit({ name: 'pass.finished', ...summary });
-    return { results, summary, exitCode: exitCodeOfPass(results, selection, listing) };
+    return {
+      results,
+      summary,
+      exitCode: exitCodeOfPass(results, selection, listing),
+      isAllThatCanBe: isAllThatCanBe(results, selection),
+    };
   } catch (thrown) {
     const error = callError(thrown, 'making a pass');
     await reportFailure(context, error, trigger, startedAtMs, signal);

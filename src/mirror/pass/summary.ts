@@ -1,4 +1,5 @@
-import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
+import type { HoldReason } from '../plan/actions.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
@@ -55,4 +56,36 @@ export function exitCodeOfPass(
   return isIncomplete || !repositoriesComplete || selectsNothing(selection)
     ? EXIT_CODES.incomplete
     : EXIT_CODES.ok;
+}
+
+/** Failures that any target meets while they last: they are of the service or of the disk. */
+const SHARED_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
+  'service.unreachable',
+  'service.timeout',
+  'service.busy',
+  'disk.full',
+  'directory.replaced',
+]);
+
+/** Holds that end when somebody else is done, or that doubt the whole listing. */
+const SHARED_HOLDS: ReadonlySet<string> = new Set<HoldReason>([
+  'lease',
+  'other-instance',
+  'still-pulling',
+  'no-repositories-listed',
+]);
+
+/**
+ * Whether a pass that came to its end mirrored everything that can be mirrored (manual, "Exit codes"): every selected target is
+ * verified, or failed, is held or in quarantine for a reason that is its own.
+ */
+export function isAllThatCanBe(
+  results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
+  selection: SelectionCheck,
+): boolean {
+  const isShared = ({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean =>
+    outcome.kind === 'unfinished' ||
+    (outcome.kind === 'held' && SHARED_HOLDS.has(action.reason)) ||
+    (outcome.kind === 'failed' && SHARED_FAILURES.has(outcome.code));
+  return !results.some(isShared) && !selectsNothing(selection);
 }

@@ -20,7 +20,7 @@ function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: nu
     waiting,
     processing: 0,
   } as const;
-  return { results: [], summary, exitCode };
+  return { results: [], summary, exitCode, isAllThatCanBe: true };
 }
 
 /** A store of which nothing can be had. */
