@@ -14,6 +14,8 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
+import type { StoredPass } from '../mirror/state/state.ts';
+import { WHOLE_DIRECTORY } from '../mirror/plan/other-service.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { type Outcome, tell } from './output.ts';
@@ -32,9 +34,7 @@ export async function runApprove(command: Command): Promise<Outcome> {
   }
   const { settings } = settingsOf(command, ['directory']);
   const approved = await approve(settings, all === true ? null : command.args, (held) =>
-    yes === true
-      ? Promise.resolve(true)
-      : confirmed(describeHeld(held), say`Let ${counted(held.length, 'target')} go?`),
+    yes === true ? Promise.resolve(true) : confirmed(describeHeld(held), questionAbout(held)),
   );
   if (approved !== null) return { data: approved, text: () => describeApproved(approved) };
   return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
@@ -71,14 +71,26 @@ function ended(input: {
 
 /** A held deletion. */
 export interface Approved {
+  /** As below `mirror/`; the directory itself where it may mirror another service. */
   readonly target: string;
-  readonly subject: HeldDeletion['subject'];
+  readonly subject: HeldDeletion['subject'] | 'service';
+  /** What is held, where the record of a target does not tell. */
+  readonly message?: string;
   readonly deletions: number;
   readonly of: number;
   /** The files that would go, sorted: all of them, where they are known. */
   readonly files: readonly string[];
   /** The same files, with what the manifest of the published tree says of them. */
   readonly differences: readonly FileDifference[];
+}
+
+/** The directory itself, where the last pass was held as it would have mirrored another service. */
+function heldAsWhole(lastPass: StoredPass | null): Approved[] {
+  if (lastPass?.failure?.code !== 'directory.other_service') return [];
+  const { message } = lastPass.failure;
+  return [
+    { target: 'the directory', subject: 'service', message, deletions: 0, of: 0, files: [], differences: [] },
+  ];
 }
 
 /**
@@ -111,7 +123,8 @@ export async function approve(
     );
     const names = asked?.map((name) => namedPath(name, store.layout.mirror)) ?? [...held.keys()];
     const chosen = names.map((name) => ({ name, record: held.get(name) ?? notHeld(name, [...held.keys()]) }));
-    const found: Approved[] = [];
+    const found: Approved[] = asked === null ? heldAsWhole(await state.lastPass()) : [];
+    const isOther = found.length > 0;
     for (const { name, record } of chosen) {
       const { subject, deletions, of } = record.held;
       const files = await heldPaths(store, name, record);
@@ -120,6 +133,8 @@ export async function approve(
       found.push({ target: name, subject, deletions, of, files, differences });
     }
     if (found.length > 0 && !(await confirm(found))) return null;
+    if (isOther)
+      await writeApproval(store.layout, { target: WHOLE_DIRECTORY, subject: 'service', digest: null });
     for (const {
       target,
       held: { subject, digest },
@@ -148,8 +163,10 @@ function notHeld(name: string, held: readonly string[]): never {
 /** The deletions that an approval would let through, for a person. */
 function describeHeld(held: readonly Approved[]): TerminalText {
   return joinLines(
-    held.flatMap(({ target, files: _files, differences, ...deletion }) => [
-      `${target}: ${heldSentence({ ...deletion, digest: null })}.`,
+    held.flatMap(({ target, subject, message, differences, deletions, of }) => [
+      subject === 'service'
+        ? (message ?? target)
+        : `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
       ...(differences.length === 0 ? [] : [describeDifferences(differences, PATHS_SHOWN).prefixed('  ')]),
       ...(differences.length > PATHS_SHOWN
         ? [say`  \`${ownCommand('why --json', target)}\` lists all of them`]
@@ -158,15 +175,24 @@ function describeHeld(held: readonly Approved[]): TerminalText {
   );
 }
 
+function questionAbout(held: readonly Approved[]): TerminalText {
+  const targets = held.filter(({ subject }) => subject !== 'service').length;
+  return targets === held.length
+    ? say`Let ${counted(targets, 'target')} go?`
+    : say`Mirror that service here${targets === 0 ? '' : `, and let ${counted(targets, 'target')} go`}?`;
+}
+
 /** The approved deletions, for a person. */
 function describeApproved(approved: readonly Approved[]): TerminalText {
   if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
   const lines = approved.map(({ target, subject, deletions, of }) =>
-    subject === 'files'
-      ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
-      : subject === 'deselected'
-        ? `${target}: may be left out, as the settings say; its tree stays as it is`
-        : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
+    subject === 'service'
+      ? 'The directory may mirror this service; the trees of the one before leave as any other that are gone'
+      : subject === 'files'
+        ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
+        : subject === 'deselected'
+          ? `${target}: may be left out, as the settings say; its tree stays as it is`
+          : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
   );
   return joinLines([
     ...lines,

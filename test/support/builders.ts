@@ -59,6 +59,7 @@ export function row(fields: Partial<WorkbookRow> = {}): WorkbookRow {
 /** A complete listing of one repository without workbooks, unless it is said otherwise. */
 export function listing(fields: Partial<Listing> = {}): Listing {
   return {
+    address: 'https://service.example/api',
     cached: null,
     takenAtMs: NOW_MS,
     serviceTimeMs: NOW_MS,

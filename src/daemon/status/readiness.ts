@@ -85,6 +85,9 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
       return { ...listed, isWhole: event.isWhole };
     case 'selection.checked':
       return { ...listed, selectsNothing: selectsNothing(event) };
+    case 'pass.failed':
+      // What is there is not what the service has that is asked now.
+      return event.code === 'directory.other_service' ? { ...listed, isListed: false } : listed;
     case 'pass.finished':
       return listed.isOutdated ? listed : { ...listed, isListed: listed.isWhole };
     default:

@@ -35,6 +35,7 @@ export const ERROR_RULES = {
   'directory.unusable': { action: 'exit', exitCode: 2 },
   'directory.locked': { action: 'exit', exitCode: 4 },
   'directory.taken': { action: 'exit', exitCode: 1 },
+  'directory.other_service': { action: 'stall', exitCode: 1 },
   'directory.replaced': { action: 'retry', exitCode: 1 },
   'daemon.absent': { action: 'exit', exitCode: 2 },
   'credentials.refused': { action: 'stall', exitCode: 3 },

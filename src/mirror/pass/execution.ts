@@ -60,6 +60,8 @@ export interface PlannedPass {
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
+  /** Whether a person let the pass mirror another service than the directory did before. */
+  readonly isOtherService: boolean;
 }
 
 /** A plan on its way. */

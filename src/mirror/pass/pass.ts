@@ -5,13 +5,14 @@ import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
+import { listsNoneOf, otherService, WHOLE_DIRECTORY } from '../plan/other-service.ts';
 import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
-import type { PlanPolicy } from '../plan/plan-input.ts';
+import type { PlanInput, PlanPolicy } from '../plan/plan-input.ts';
 import { checkSelection, type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import { ownerOf, owns } from '../plan/shard.ts';
 import type { Published } from '../plan/targets.ts';
-import type { Listing } from '../upstream/listing.ts';
+import { type Listing, targetKey } from '../upstream/listing.ts';
 import { flaggedIn, reportFailures } from './reported-failures.ts';
 import { executePlan } from './execute.ts';
 import { problemsOf, reportCached } from './reported-once.ts';
@@ -67,7 +68,7 @@ export async function runPass(
     await context.store.withdrawRetries(ownRetries(context, planned));
     await context.store.drifted.save();
     // Before the history loses anything: what left the mirror since the inventory was written counts as lost without it.
-    await context.store.saveTargets(stillAwaited(lost, listing, results));
+    await context.store.saveTargets(stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection, problems });
@@ -124,7 +125,7 @@ function ownRetries(
 
 /** The part of a pass's context that planning needs: nothing that writes. */
 export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
-  readonly store: Pick<MirrorStore, 'shard' | 'id' | 'inventory' | 'approvals' | 'retries'>;
+  readonly store: Pick<MirrorStore, 'shard' | 'id' | 'inventory' | 'formerAddress' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records' | 'verifiedElsewhere'>;
   /** Paths of the trees that are to be put right. */
   readonly drifted: ReadonlySet<string>;
@@ -133,6 +134,7 @@ export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGrou
 /**
  * Computes what a pass would do, from a listing and from what is on disk and remembered.
  * @param carried pulls of earlier passes that go on, by target key
+ * @throws MirrorError `directory.other_service` where nobody let it mirror the service that the listing is of
  */
 export async function planPass(
   context: PlanContext,
@@ -149,6 +151,7 @@ export async function planPass(
 > {
   const { published, others, unreadable, trees } = await context.store.inventory();
   const approvals = await context.store.approvals();
+  const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
   const remembered = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
@@ -183,7 +186,32 @@ export async function planPass(
     retire: count('retire'),
   });
   const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
-  return { plan, records, trees, approvals, selection, retries };
+  return { plan, records, trees, approvals, isOtherService, selection, retries };
+}
+
+/**
+ * Whether a pass is to mirror another service than the directory did before.
+ * @throws MirrorError `directory.other_service` where nobody let it
+ */
+async function isOfOtherService(
+  { store }: PlanContext,
+  listing: Listing,
+  { published, others, approvals }: Pick<PlanInput, 'published' | 'others' | 'approvals'>,
+): Promise<boolean> {
+  const ids = [
+    ...published.map(({ repository }) => repository.id),
+    ...others.map((tree) => tree.repositoryId),
+  ];
+  const mirrored = new Set(ids);
+  if (!listsNoneOf(mirrored, listing)) return false;
+  const formerAddress = await store.formerAddress();
+  const isSameAddress = formerAddress === listing.address;
+  // A single repository may well have been deleted and made anew.
+  if (isSameAddress && mirrored.size === 1) return false;
+  // Of a list that is not whole only another address says that it is another service's.
+  if (!listing.repositoriesComplete && (isSameAddress || formerAddress === null)) return false;
+  if (approvals.get(targetKey(WHOLE_DIRECTORY))?.subject === 'service') return true;
+  throw otherService(listing, mirrored.size, formerAddress);
 }
 
 /** Reports what is wrong with the lists, and which workbooks failed. @returns what is wrong with the lists, a sentence each */

@@ -27,12 +27,15 @@ export async function forget(
 
 /** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
 export async function withdraw(
-  { context, approvals }: Execution,
+  { context, approvals, isOtherService }: Execution,
   results: readonly ActionResult[],
 ): Promise<void> {
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
   const { shard } = context.store;
+  // Something of another service that was let in has yet to be published.
+  const isToCome = isOtherService && !results.some(({ outcome }) => outcome.kind === 'pulled');
   const used = [...approvals].flatMap(([key, approval]) => {
+    if (approval.subject === 'service') return isToCome ? [] : [approval];
     const result = resultOf.get(key);
     // Others are for other instances; a copy that has moved is this one's to let go.
     const isOurs = approval.subject === 'moved' || result !== undefined;

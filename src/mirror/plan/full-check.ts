@@ -1,3 +1,7 @@
+import { isAhead } from '../../lib/time/wrong-clock.ts';
+import type { PlanInput } from './plan-input.ts';
+import type { TargetRecord } from './record.ts';
+import type { Published } from './targets.ts';
 import { targetKey, type TargetId } from '../upstream/listing.ts';
 
 /**
@@ -10,4 +14,21 @@ export function fullCheckDueMs(target: TargetId, checkedAtMs: number, fullCheckM
     hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
   }
   return checkedAtMs + Math.ceil(fullCheckMs * (0.5 + (hash / 0xffffffff) * 0.5));
+}
+
+/**
+ * Whether a tree is to be read whole again, and the contents compared with it. A pull of what changed in between is none of
+ * that: it does not look at the bytes of the other files.
+ */
+export function isCheckDue(
+  target: TargetId,
+  { examinedAtMs, checkedAtMs }: TargetRecord,
+  published: Published,
+  { nowMs, policy }: PlanInput,
+): boolean {
+  const { verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs } = published;
+  // A clock that was ahead wrote this manifest: the check writes it again.
+  if (isAhead(nowMs, verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs)) return true;
+  const lastMs = examinedAtMs ?? Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
+  return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }

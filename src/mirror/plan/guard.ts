@@ -85,8 +85,11 @@ export interface HeldFiles extends HeldDeletion {
 /** A person's word that a deletion may go through, once. */
 export interface Approval {
   readonly target: TargetId;
-  /** The held deletion that goes through; `forgotten` for a tree that is to leave the mirror (`forget`), whether its deletion is held or not. */
-  readonly subject: HeldDeletion['subject'] | 'forgotten';
+  /**
+   * The held deletion that goes through; `forgotten` for a tree that is to leave the mirror (`forget`), whether its deletion is held or
+   * not; `service` where the whole directory may mirror another service than before.
+   */
+  readonly subject: HeldDeletion['subject'] | 'forgotten' | 'service';
   /** As in {@link HeldDeletion}. */
   readonly digest: string | null;
 }

@@ -8,12 +8,11 @@ import type {
   PullReason,
 } from './actions.ts';
 import { RowGroups } from './fingerprint.ts';
-import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { fullCheckDueMs } from './full-check.ts';
+import { fullCheckDueMs, isCheckDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
-import { HEAD_BRANCH, targetKey, type TargetId } from '../upstream/listing.ts';
+import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import { aboutTree, emptyRecord, type TargetRecord } from './record.ts';
 import { findCandidates, type Candidate, type Published } from './targets.ts';
 
@@ -221,23 +220,6 @@ function pullReason(
 /** Whether the list of workbooks tells of all that changed in a target's repository. */
 function isListTrusted({ rows, repository }: Candidate, { listing }: PlanInput): boolean {
   return rows !== null && !listing.unread.repositories.has(repository.fullName);
-}
-
-/**
- * Whether a tree is to be read whole again, and the contents compared with it. A pull of what changed in between is none of
- * that: it does not look at the bytes of the other files.
- */
-function isCheckDue(
-  target: TargetId,
-  { examinedAtMs, checkedAtMs }: TargetRecord,
-  published: Published,
-  { nowMs, policy }: PlanInput,
-): boolean {
-  const { verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs } = published;
-  // A clock that was ahead wrote this manifest: the check writes it again.
-  if (isAhead(nowMs, verifiedAtMs, comparedAtMs, publishedAtMs, restoredAtMs)) return true;
-  const lastMs = examinedAtMs ?? Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
-  return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }
 
 function pull(candidate: Candidate, reason: PullReason, input: PlanInput, settled: boolean): PullAction {

@@ -14,7 +14,7 @@ import { readOwnText } from '../../lib/disk/own-file.ts';
 
 const approvalSchema = z.object({
   target: z.object({ repositoryId: z.string(), branch: z.string() }),
-  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved', 'forgotten']),
+  subject: z.enum(['target', 'restored', 'files', 'deselected', 'moved', 'forgotten', 'service']),
   digest: z.string().nullable(),
 });
 

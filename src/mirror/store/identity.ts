@@ -19,7 +19,7 @@ export async function listTargetsOnce(
   if ((await readTargetList(layout)).kind !== 'missing') return;
   const present = await inventory.read();
   if (present.published.length + present.others.length > 0)
-    await writeTargetList(layout, present, await chooseOwn(), [], now());
+    await writeTargetList(layout, present, await chooseOwn(), { awaited: [] }, now());
 }
 
 /**

@@ -31,7 +31,7 @@ import { targetKey } from '../upstream/listing.ts';
 import { showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
-import { findLost, readTargetList, writeTargetList } from './target-list.ts';
+import { findLost, readFormerAddress, readTargetList, writeTargetList } from './target-list.ts';
 import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
 import { identify, listTargetsOnce } from './identity.ts';
 import type { MirrorStore } from './store.ts';
@@ -224,7 +224,7 @@ function targetsOf(
   { layout, native, checkDirectory, now }: PublishContext,
   inventory: Inventory,
   chooseOwn: () => Promise<IsOwn>,
-): Pick<MirrorStore, 'lostTargets' | 'saveTargets'> {
+): Pick<MirrorStore, 'lostTargets' | 'saveTargets' | 'formerAddress'> {
   return {
     lostTargets: () =>
       onDisk('reading the inventory', async () => {
@@ -235,11 +235,12 @@ function targetsOf(
             : [];
         return { lost, problem: found.kind === 'damaged' ? found.problem : null };
       }),
-    saveTargets: async (awaited) => {
+    formerAddress: () => readFormerAddress(layout),
+    saveTargets: async (awaited, address) => {
       await checkDirectory();
       await onDisk('writing the inventory', () =>
         withCommonLock(layout, native, async () =>
-          writeTargetList(layout, await inventory.read(), await chooseOwn(), awaited, now()),
+          writeTargetList(layout, await inventory.read(), await chooseOwn(), { awaited, address }, now()),
         ),
       );
     },

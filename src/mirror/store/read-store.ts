@@ -8,6 +8,7 @@ import { readManifest } from './manifest-file.ts';
 import type { Shard } from '../plan/shard.ts';
 import { ownTreesIn } from './shards/other-instances.ts';
 import { readRetries } from './retries.ts';
+import { readFormerAddress } from './target-list.ts';
 import type { MirrorStore } from './store.ts';
 
 /** The parts of the store that can be read beside the process that writes the mirror directory. */
@@ -18,6 +19,7 @@ export type StoreReader = Pick<
   | 'id'
   | 'published'
   | 'inventory'
+  | 'formerAddress'
   | 'recall'
   | 'manifest'
   | 'leases'
@@ -38,6 +40,7 @@ export async function readStore(directory: string, shard?: Shard): Promise<Store
     id: (await knownDirectoryId(layout)) ?? '',
     published: async () => (await inventory.read()).published,
     inventory: inventory.read,
+    formerAddress: () => readFormerAddress(layout),
     recall: inventory.recall,
     manifest: (path) => onDisk('reading a manifest', () => readManifest(manifestPath(layout, path))),
     leases: async () => (await onDisk('reading the leases', () => readLeases(layout, Date.now()))).inForce,

@@ -48,7 +48,10 @@ export interface MirrorStore {
     readonly problem: string | null;
   }>;
   /** Makes the inventory name the published targets. @param awaited lost targets that are to stay in it */
-  readonly saveTargets: (awaited: readonly ListedTarget[]) => Promise<void>;
+  /** @param address of the service that they come from; left out, what is on record stays */
+  readonly saveTargets: (awaited: readonly ListedTarget[], address?: string) => Promise<void>;
+  /** The address of the service that was mirrored last; null where it is not on record. @throws MirrorError `disk.*` */
+  readonly formerAddress: () => Promise<string | null>;
   readonly manifest: (path: string) => Promise<Manifest | null>;
   /**
    * How a published tree differs from a manifest; null when it is not there at all.

@@ -7,6 +7,7 @@ import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { byCodeUnits } from './manifest.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { ListedTarget, Published } from '../plan/targets.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { readHistory } from './history/history.ts';
 import { type InventoryReading, manifestPaths } from './inventory.ts';
@@ -22,6 +23,8 @@ import { readOwnFile } from '../../lib/disk/own-file.ts';
 export interface TargetList {
   /** Milliseconds since the epoch. */
   readonly writtenAtMs: number;
+  /** The address of the service that they came from, without anything secret; null where it is not on record. */
+  readonly address: string | null;
   /** Sorted by path. */
   readonly targets: readonly ListedTarget[];
 }
@@ -39,6 +42,7 @@ const MAX_LIST_BYTES = 512 * 1024 ** 2;
 
 const listSchema = z.strictObject({
   format: z.literal(FORMAT),
+  service: z.string().optional(),
   sha256: z.string(),
   targets: z.array(
     z.strictObject({
@@ -51,9 +55,10 @@ const listSchema = z.strictObject({
 });
 
 /** The part of the list that its digest covers: everything but the digest, with sorted keys and without any space. */
-function bodyOf({ writtenAtMs, targets }: TargetList): Omit<z.infer<typeof listSchema>, 'sha256'> {
+function bodyOf({ writtenAtMs, address, targets }: TargetList): Omit<z.infer<typeof listSchema>, 'sha256'> {
   return {
     format: FORMAT,
+    ...(address === null ? {} : { service: address }),
     targets: targets.map(({ branch, path, repositoryId }) => ({ branch, path, repository: repositoryId })),
     written_at: new Date(writtenAtMs).toISOString(),
   };
@@ -83,30 +88,41 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
     const field = JSON.stringify(issue?.path.join('.') ?? '');
     return { kind: 'damaged', problem: `its field ${field} is not what an inventory has there` };
   }
-  const { written_at: writtenAt, targets, sha256 } = parsed.data;
+  const { written_at: writtenAt, service = null, targets, sha256 } = parsed.data;
   const list: TargetList = {
     writtenAtMs: Date.parse(writtenAt),
+    address: service,
     targets: targets.map(({ branch, path, repository }) => ({ path, repositoryId: repository, branch })),
   };
   if (digestOf(list) !== sha256) return { kind: 'damaged', problem: 'its checksum does not match' };
   return { kind: 'list', list };
 }
 
+const NO_LIST = { targets: [], address: null } as const;
+
+/** The address of the service that was mirrored last; null where it is not on record. @throws MirrorError `disk.failed` */
+export async function readFormerAddress(layout: DirectoryLayout): Promise<string | null> {
+  const found = await onDisk('reading the inventory', () => readTargetList(layout));
+  return found.kind === 'list' ? found.list.address : null;
+}
+
 /**
  * Makes the list name what is mirrored, if it does not already. Of several instances only one may do so at a time.
  * @param isOwn what is lost and another instance's stays in the list: that one says what becomes of it
- * @param awaited targets of the list that are lost and are to stay in it until they are back
+ * @param known.awaited targets of the list that are lost and are to stay in it until they are back
+ * @param known.address of the service that they come from; left out, what is on record stays
  * @param nowMs milliseconds since the epoch
  */
 export async function writeTargetList(
   layout: DirectoryLayout,
   { published, others }: Pick<InventoryReading, 'published' | 'others'>,
   isOwn: IsOwn,
-  awaited: readonly ListedTarget[],
+  { awaited, address }: { readonly awaited: readonly ListedTarget[]; readonly address?: string | undefined },
   nowMs: number,
 ): Promise<void> {
   const found = await readTargetList(layout);
-  const before = found.kind === 'list' ? found.list.targets : [];
+  const { targets: before, address: formerAddress } = found.kind === 'list' ? found.list : NO_LIST;
+  const presentAddress = address ?? formerAddress;
   const mirrored = [...published.map(listedTarget), ...others];
   const keys = new Set(mirrored.map(targetKey));
   const manifests = new Set(await manifestPaths(layout));
@@ -116,8 +132,9 @@ export async function writeTargetList(
   const stillLost = [...awaited, ...theirs].filter((target) => !keys.has(targetKey(target)));
   const byPath = new Map([...stillLost, ...kept, ...mirrored].map((target) => [target.path, target]));
   const targets = [...byPath.values()].sort((a, b) => byCodeUnits(a.path, b.path));
-  if (found.kind === 'list' && isSame(targets, before) && !isAhead(nowMs, found.list.writtenAtMs)) return;
-  const list = { writtenAtMs: nowMs, targets };
+  const isAsBefore = isSame(targets, before) && presentAddress === formerAddress;
+  if (found.kind === 'list' && isAsBefore && !isAhead(nowMs, found.list.writtenAtMs)) return;
+  const list = { writtenAtMs: nowMs, address: presentAddress, targets };
   const { format, ...rest } = bodyOf(list);
   const text = JSON.stringify({ format, sha256: digestOf(list), ...rest }, null, 1);
   await replaceFile(layout.targetList, `${text}\n`, layout.staging);

@@ -82,7 +82,7 @@ export function createClient(
       );
       believeAbsence(workbooks);
       nameCounts = countNames(repositories.repositories);
-      return combine(beganAtMs, repositories, workbooks, joiner);
+      return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joiner) };
     },
     download: (request) => downloadContents(context, request),
     downloadFile: (request) => downloadFile(context, request),
@@ -130,7 +130,7 @@ function combine(
   repositories: RepositoryList,
   workbooks: WorkbookList | null,
   joiner: RowJoiner,
-): Listing {
+): Omit<Listing, 'address'> {
   const joined = workbooks === null ? null : joiner.join(repositories.repositories, workbooks);
   const cached = olderOf(repositories.cached, workbooks?.cached ?? null);
   return {

@@ -50,6 +50,8 @@ export interface UnreadRows {
 
 /** The answer of a poll: what the service says there is. */
 export interface Listing {
+  /** The address of the service that gave it, without anything secret. */
+  readonly address: string;
   /**
    * When the poll began, or when the oldest of its answers was made that a cache gave, in milliseconds since the epoch: everything in
    * the listing is at least as new as this.

@@ -85,6 +85,8 @@ export type AnswerLimits = Pick<TransportOptions, 'maxAnswerBytes' | 'stallTimeo
 
 /** The way to the service: one origin, pooled connections, retries. */
 export interface Transport {
+  /** The base address, without anything secret. */
+  readonly address: string;
   readonly hasCredential: (generation: Generation) => boolean;
   /**
    * To be asked before a poll, so that no request at all is sent while the keys of either generation all wait.
@@ -120,6 +122,7 @@ export function createTransport(options: TransportOptions): Transport {
   const asker = new Asker(options);
   const { keyring } = asker;
   return {
+    address: plainAddress(options.baseUrl),
     hasCredential: (generation) => keyring.hasKey(generation),
     admit: (isUrgent) => keyring.admit(isUrgent),
     send: async (sent, read) => {
@@ -142,6 +145,11 @@ export function createTransport(options: TransportOptions): Transport {
     bandwidth: asker.bandwidth,
     close: () => asker.close(),
   };
+}
+
+function plainAddress(baseUrl: string): string {
+  const { origin, pathname } = new URL(baseUrl);
+  return origin + pathname;
 }
 
 /** Makes single tries of requests. */

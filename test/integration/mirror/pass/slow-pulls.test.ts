@@ -400,12 +400,12 @@ describe('a slow pull whose target', () => {
 
   it('is seen by the guard with all others', async () => {
     const pair = await SlowPair.start({ RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: '1' });
+    pair.service.addRepository('Third', { 'a.xlsx': '' });
     await pair.release();
     await pair.pass();
     pair.service.write(pair.slow, 'main', 'huge.xlsx', 'two');
     pair.hold();
     await pair.pass();
-    pair.service.addRepository('Third', { 'a.xlsx': '' });
     for (const gone of [pair.slow, pair.prompt]) pair.service.removeRepository(gone);
     expect(resultsOf(await pair.pass())).toMatchObject({
       'Slow/main': { reason: 'deletion-guard', outcome: 'guarded' },

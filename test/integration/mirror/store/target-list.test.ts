@@ -55,7 +55,13 @@ describe('the inventory of a directory', () => {
     const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
     const [{ ino }, text] = [await lstat(file), await readFile(file, 'utf8')];
-    expect(Object.keys(JSON.parse(text) as object)).toEqual(['format', 'sha256', 'targets', 'written_at']);
+    expect(Object.keys(JSON.parse(text) as object)).toEqual([
+      'format',
+      'sha256',
+      'service',
+      'targets',
+      'written_at',
+    ]);
     service.write(named(service, 'A'), 'main', 'plan.xlsx', 'other bytes');
     await mirror.pass();
     expect((await lstat(file)).ino).toBe(ino);

@@ -59,6 +59,7 @@ function transportTo(
     return { ...common, status: 200, headers: tag, body: place.body };
   };
   const transport: Transport = {
+    address: LIST,
     hasCredential: () => true,
     admit: () => {},
     send: async (request, consume) => {

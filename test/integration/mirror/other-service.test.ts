@@ -1,0 +1,125 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { API_KEY, API_TOKEN, FakeService } from '../../support/fake-service.ts';
+import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+import { start } from '../../support/program.ts';
+
+async function otherInstallation(): Promise<FakeService> {
+  const other = await FakeService.start();
+  onTestFinished(() => other.close());
+  other.sequence = 1000;
+  other.addRepository('Accounting', { 'a.xlsx': 'of another installation' });
+  other.addRepository('Sales', { 's.xlsx': 's' });
+  return other;
+}
+
+/** A directory that holds two repositories of a service, and another installation. */
+async function mirrored(): Promise<MirrorCommands & { readonly other: FakeService }> {
+  const commands = await startCommands();
+  commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  commands.service.addRepository('Purchases', { 'p.xlsx': 'p' });
+  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  return { ...commands, other: await otherInstallation() };
+}
+
+function treesIn(directory: string): Promise<string[]> {
+  return readdir(join(directory, 'mirror'));
+}
+
+describe('another service in the same directory', () => {
+  it('is held as a whole, and says so everywhere, until approve --all', async () => {
+    const { command, service, other, directory } = await mirrored();
+    const settings = { SERVICE_BASE_URL: other.baseUrl, RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: 'off' };
+    for (let passes = 0; passes < 3; passes += 1) {
+      const { exitCode, stderr } = await command(['sync'], settings);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(service.baseUrl);
+      expect(stderr).toContain(other.baseUrl);
+      expect(stderr.match(/lists none of the 2 repositories/g)).toHaveLength(1);
+    }
+    const planned = await command(['plan'], settings);
+    expect({ exitCode: planned.exitCode, text: planned.stderr }).toMatchObject({ exitCode: 1 });
+    expect(planned.stderr).toContain(other.baseUrl);
+    const shown = await command(['status'], settings);
+    expect(shown.exitCode).toBe(1);
+    expect(shown.stdout).toContain('directory.other_service');
+    expect(await treesIn(directory)).toEqual(['Accounting', 'Purchases']);
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
+    expect(other.takeDownloads()).toEqual([]);
+
+    const approved = await command(['approve', '--all', '--yes'], settings);
+    expect(approved.exitCode).toBe(0);
+    expect((await command(['sync'], settings)).exitCode).toBe(0);
+    expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
+      'of another installation',
+    );
+    // The word was for once: the way back is held again.
+    expect((await command(['sync'], { RETIRE_AFTER_PASSES: '1', GUARD_TARGETS: 'off' })).exitCode).toBe(1);
+    expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
+  });
+
+  it('keeps the daemon from being ready', async () => {
+    const { other, directory } = await mirrored();
+    const daemon = start(['run'], {
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: other.baseUrl,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+      WORKBOOK_MIRROR_DIRECTORY: directory,
+      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+    });
+    await daemon.prints(/"pass\.failed"/);
+    const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
+    expect((await fetch(new URL('readyz', address))).status).toBe(503);
+  });
+
+  it('is not the same service under another address, which is remembered', async () => {
+    const { command, service, directory } = await mirrored();
+    const moved = service.baseUrl.replace('127.0.0.1', 'localhost');
+    expect((await command(['sync'], { SERVICE_BASE_URL: moved })).exitCode).toBe(0);
+    const inventory = JSON.parse(await readFile(join(directory, 'inventory.json'), 'utf8')) as object;
+    expect(inventory).toMatchObject({ service: moved });
+  });
+
+  it('is known from a directory whose inventory is of before there were addresses, or is gone', async () => {
+    const { command, other, directory } = await mirrored();
+    for (const content of ['{}', '']) {
+      await writeFile(join(directory, 'inventory.json'), content);
+      const { exitCode, stderr } = await command(['sync'], { SERVICE_BASE_URL: other.baseUrl });
+      expect({ exitCode, isSaid: stderr.includes('not on record') }).toEqual({ exitCode: 1, isSaid: true });
+    }
+    expect((await command(['sync'])).exitCode).toBe(0);
+  });
+
+  it('leaves no secret of an address in the directory', async () => {
+    const { command, service, directory } = await mirrored();
+    const baseUrl = service.baseUrl.replace('http://', 'http://user:hidden-word@');
+    await command(['sync'], { SERVICE_BASE_URL: baseUrl });
+    expect(await readFile(join(directory, 'inventory.json'), 'utf8')).not.toContain('hidden-word');
+  });
+
+  it('is also one that was set up again at the same address', async () => {
+    const { command, service, directory } = await mirrored();
+    service.repositories.splice(0);
+    service.sequence = 1000;
+    service.addRepository('Accounting', { 'a.xlsx': 'of another installation' });
+    const { exitCode, stderr } = await command(['sync']);
+    expect({ exitCode, isSaid: stderr.includes('from the same address') }).toEqual({
+      exitCode: 1,
+      isSaid: true,
+    });
+    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
+  });
+
+  it('is not a service that lists nothing at all', async () => {
+    const { command, directory } = await mirrored();
+    const empty = await FakeService.start();
+    onTestFinished(() => empty.close());
+    const { stderr } = await command(['sync'], { SERVICE_BASE_URL: empty.baseUrl });
+    expect(stderr).not.toContain('lists none of');
+    expect(await treesIn(directory)).toEqual(['Accounting', 'Purchases']);
+  });
+});
