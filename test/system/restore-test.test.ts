@@ -96,7 +96,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
       expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
     }
     const path = join(import.meta.dirname, '../../systemd', UNIT);
-    const args = ['security', '--offline=true', '--threshold=40', '--no-pager', path];
+    const args = ['security', '--offline=true', '--threshold=20', '--no-pager', path];
     const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
     expect(status, stdout).toBe(0);
   });
