@@ -44,7 +44,7 @@ const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
   [/\S[\r\n]+\s*\S/, 'has several lines: give the key alone, one line'],
   [/[^\P{Cc}\r\n\t]/u, 'holds a control character: copy the key alone, or type it'],
   [/^\s|[ \t]$/, 'begins or ends with a space: remove it'],
-  [/\S\s+\S/, 'has several words: give the key alone'],
+  [/\S\s+\S/, 'has several words: give the value alone'],
 ];
 
 /** Says why a text is not a secret alone, as an end of a sentence about it; undefined if nothing is wrong. */

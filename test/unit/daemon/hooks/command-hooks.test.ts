@@ -83,16 +83,22 @@ describe('an address', () => {
     expect(resolution.settings.hooks.heartbeat?.reveal()).toBe('https://h/secret-path');
   });
 
-  it.each(['h/secret-path', 'ftp://h/secret-path', 'https://', 'https://h /secret-path'])(
+  it.each(['h/secret-path', 'ftp://h/secret-path', 'https://'])(
     'refuses %j, without showing it',
     (address) => {
       const problems = problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK: address } });
       expect(problems).toEqual(['hooks.webhook: expected an http:// or https:// address']);
     },
   );
+
+  it('refuses a space in it, without showing it', () => {
+    expect(problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK: 'https://h /secret-path' } })).toEqual([
+      'hooks.webhook: has several words: give the value alone',
+    ]);
+  });
 });
 
-it.each(['short', 'whsec_c2hvcnQ=', 'not base64 at all, but long enough for one'])(
+it.each(['short', 'whsec_c2hvcnQ=', 'not-base64-at-all,-but-long-enough-for-one'])(
   'a signing key is not %j',
   (key) => {
     expect(problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET: key } })).toEqual([
