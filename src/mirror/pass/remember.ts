@@ -133,7 +133,7 @@ async function withFiles(
 }
 
 /** Holds that an event of their own tells of. */
-const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease']);
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletion-guard', 'lease', 'row-unreadable']);
 
 function report(
   context: PassContext,

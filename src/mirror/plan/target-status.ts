@@ -16,7 +16,7 @@ import type { Published, Selection } from './targets.ts';
  * The state of a target, in one word.
  *
  * - `fresh`: verified against the service within `maxStaleness`.
- * - `stale`: not.
+ * - `stale`: not; or the last list may hide that it changed, behind a row that cannot be read.
  * - `failing`, `quarantined`, `stalled`: the last attempt failed; tried again later, when it changes, or by a person.
  * - `damaged`: its tree is gone from the disk; the next pass pulls it again.
  * - `drifted`: someone changed its tree; the next full check, or `drift: repair`, puts it right.
@@ -121,7 +121,8 @@ function publishedStatus(
   const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs ?? tree.verifiedAtMs];
   const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
-  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isRestored;
+  const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
   const drift = note !== undefined && !isComparedSince(note, record, nowMs) ? note : null;
   return {
     target: tree.path,

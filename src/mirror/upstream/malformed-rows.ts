@@ -44,15 +44,26 @@ function repositoryIn(id: string | null | undefined, name: string | null | undef
 /** So many rows are named one by one. */
 const ROWS_NAMED = 5;
 
-/** Names rows that could not be understood, a sentence each. @param list the name of the list, such as `workbooks` */
-export function malformedSentences(list: string, rows: readonly MalformedRow[]): readonly string[] {
+/**
+ * Names rows that could not be understood, a sentence each.
+ * @param list the name of the list, such as `workbooks`
+ * @param consequence says what follows from a row
+ */
+export function malformedSentences(
+  list: string,
+  rows: readonly MalformedRow[],
+  consequence: (row: MalformedRow) => string,
+): readonly string[] {
   const more = rows.length - ROWS_NAMED;
+  // The worst come first.
+  const sorted = [...rows].sort((a, b) => Number(a.repository !== null) - Number(b.repository !== null));
   return [
-    ...rows.slice(0, ROWS_NAMED).map(({ name, field, position }) => {
+    ...sorted.slice(0, ROWS_NAMED).map((each) => {
+      const { name, field, position } = each;
       const row = name === null ? `row ${position}` : `the row of ${JSON.stringify(name)} (row ${position})`;
       const fault =
         field === '' ? 'is no object' : `has nothing usable in its field ${JSON.stringify(field)}`;
-      return `in the list of ${list}, ${row} ${fault}`;
+      return `in the list of ${list}, ${row} ${fault}: ${consequence(each)}`;
     }),
     ...(more > 0 ? [`in the list of ${list}, ${more} more rows are malformed`] : []),
   ];

@@ -102,7 +102,11 @@ export function readRows(rows: readonly unknown[]): RepositoryRows {
     repositories: [...byId.values()].filter(({ id }) => !contradicted.has(id)),
     isComplete: malformed.length === 0 && contradicted.size === 0,
     problems: [
-      ...malformedSentences('repositories', malformed),
+      ...malformedSentences(
+        'repositories',
+        malformed,
+        () => 'what it names is not mirrored, and none counts as gone',
+      ),
       ...[...contradicted].map(
         (id) => `the list of repositories gives ${JSON.stringify(id)} several names, of which none counts`,
       ),

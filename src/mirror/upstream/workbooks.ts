@@ -74,10 +74,16 @@ function listOf({ rows, pages, malformed }: Reading, doubt: string | null): Omit
     malformed,
     isComplete: doubt === null && malformed.length === 0,
     problems: [
-      ...malformedSentences('workbooks', malformed),
+      ...malformedSentences('workbooks', malformed, consequenceOf),
       ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
     ],
   };
+}
+
+function consequenceOf({ repository }: MalformedRow): string {
+  return repository === null
+    ? 'it does not tell its repository, so that the list verifies no target'
+    : `the contents of ${JSON.stringify(repository)} are compared as a whole`;
 }
 
 /** Why pages may have shifted while they were read; null where their counts agree with each other and with the rows. */

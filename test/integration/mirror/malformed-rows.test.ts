@@ -79,6 +79,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
       const before = (await command(['status', '--json'])).stdout;
       const { exitCode, stderr } = await command(['sync', '--json']);
       expect(exitCode).toBe(1);
+      expect(stderr.match(/verifies no target/g)).toHaveLength(1);
       expect(stderr).toContain('row 3');
       const after = (await command(['status', '--json'])).stdout;
       const times = (text: string): (number | null)[] =>
@@ -87,6 +88,9 @@ describe('a row of the list of workbooks that cannot be read', () => {
           .map(({ verifiedAtMs }) => verifiedAtMs);
       expect(times(after)).toEqual(times(before));
       expect((await command(['why', 'Other/main'])).stdout).toContain('row-unreadable');
+      const shown = await command(['status']);
+      expect(shown.exitCode).toBe(1);
+      expect(shown.stdout).toMatch(/^stale .*Other\/main$/m);
       service.knobs.malformedWorkbooks = [];
       service.write(service.repositories[0] ?? never(), 'main', 'a.xlsx', 'a, third version');
       expect((await command(['sync'])).exitCode).toBe(0);
