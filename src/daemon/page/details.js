@@ -104,6 +104,7 @@ function facts(target) {
     ...fact('Last verified', timeNode(target.verifiedAtMs)),
     ...fact('Last changed', timeNode(target.changedAtMs)),
     ...fact('Compared whole', timeNode(target.checkedAtMs)),
+    ...fact('Next attempt', target.nextAttemptAtMs === null ? '–' : timeNode(target.nextAttemptAtMs)),
     ...fact('Next full check', target.nextFullCheckAtMs === null ? '–' : timeNode(target.nextFullCheckAtMs)),
     ...fact('Contents', `${numberText(target.files)} files, ${sizeText(target.sizeBytes)}`),
     ...fact('Fingerprint', fingerprint === null ? '–' : element('code', {}, fingerprint)),

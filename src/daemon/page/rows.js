@@ -31,11 +31,6 @@ const CELLS = {
   compared: ({ checkedAtMs }) => [timeNode(checkedAtMs)],
   files: ({ files }) => [numberText(files)],
   size: ({ sizeBytes }) => [sizeText(sizeBytes)],
-  trouble: (target) => {
-    const text = troubleOf(target);
-    return text === null ? [] : [element('span', { title: text }, text)];
-  },
-  next: ({ nextAttemptAtMs }) => (nextAttemptAtMs === null ? [] : [timeNode(nextAttemptAtMs)]),
 };
 
 /**
@@ -51,7 +46,8 @@ export function makeRow(target, id, { onToggle, announce }) {
   const name = element('span', { class: 'name' }, folder, repository);
   const branch = element('bdi', { class: 'branch' });
   const chevron = element('span', { class: 'chevron', 'aria-hidden': 'true' });
-  const toggle = button({ class: 'row-toggle' }, () => onToggle(target), chevron, name, branch);
+  const trouble = element('bdi', { class: 'row-trouble' });
+  const toggle = button({ class: 'row-toggle' }, () => onToggle(target), chevron, name, branch, trouble);
   const heading = element('th', { scope: 'row', class: 'column-target' }, toggle);
   const cells = COLUMNS.slice(1).map((column) => ({
     column,
@@ -73,6 +69,9 @@ export function makeRow(target, id, { onToggle, announce }) {
       setText(folder, target.repository.slice(0, nameStart));
       setText(repository, target.repository.slice(nameStart));
       setText(branch, target.branch);
+      const text = troubleOf(target) ?? '';
+      setText(trouble, text);
+      trouble.title = printable(text);
       toggle.title = printable(target.target);
       for (const { column, cell } of cells) fillCell(column.name, cell, target);
       if (isOpen) refill(holder, target, () => [detailsOf(target, announce)]);
@@ -85,7 +84,7 @@ export function makeRow(target, id, { onToggle, announce }) {
 /** @param {typeof COLUMNS[number]['name']} name @param {Element} cell @param {Target} target */
 function fillCell(name, cell, target) {
   if (name === 'target') return;
-  const { state, verifiedAtMs, changedAtMs, checkedAtMs, files, sizeBytes, nextAttemptAtMs } = target;
+  const { state, verifiedAtMs, changedAtMs, checkedAtMs, files, sizeBytes } = target;
   const data = {
     state,
     verified: verifiedAtMs,
@@ -93,8 +92,6 @@ function fillCell(name, cell, target) {
     compared: checkedAtMs,
     files,
     size: sizeBytes,
-    trouble: troubleOf(target),
-    next: nextAttemptAtMs,
   };
   refill(cell, data[name], () => CELLS[name](target));
 }

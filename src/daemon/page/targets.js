@@ -20,7 +20,7 @@ import { counted, numberText } from './format.js';
  * @typedef {'ok' | 'warn' | 'bad' | 'held' | 'off'} Tone
  */
 
-/** @typedef {'target' | 'state' | 'verified' | 'changed' | 'compared' | 'files' | 'size' | 'trouble' | 'next'} ColumnName */
+/** @typedef {'target' | 'state' | 'verified' | 'changed' | 'compared' | 'files' | 'size'} ColumnName */
 
 /** @typedef {{ readonly column: ColumnName, readonly isDescending: boolean }} Order */
 
@@ -74,8 +74,6 @@ export const COLUMNS = [
   { name: 'compared', title: 'Compared', startsDescending: false },
   { name: 'files', title: 'Files', startsDescending: true },
   { name: 'size', title: 'Size', startsDescending: true },
-  { name: 'trouble', title: 'Trouble', startsDescending: false },
-  { name: 'next', title: 'Next attempt', startsDescending: false },
 ];
 
 /** The worst state first. @type {Order} */
@@ -96,8 +94,6 @@ const KEYS = {
   compared: ({ checkedAtMs }) => checkedAtMs ?? 0,
   files: ({ files }) => files,
   size: ({ sizeBytes }) => sizeBytes,
-  trouble: (target) => troubleOf(target),
-  next: ({ nextAttemptAtMs }) => nextAttemptAtMs,
 };
 
 /**

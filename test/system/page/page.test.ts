@@ -91,6 +91,49 @@ describe.skipIf(missing !== undefined)(
       }
     });
 
+    it('cuts no name at 1280 px, with trouble below it or without, among thousands', async () => {
+      const names = [
+        ['Finance', 'team-0/planning-2026-scenario'],
+        ['github.com/acme/group-planning/consolidation-europe-2026.git', 'main'],
+        ['github.com/acme/group-planning/consolidation.git', 'release/2026-q3-forecast'],
+      ] as const;
+      const long = [
+        'git.example.com/corporate-finance/treasury/cash-planning.git',
+        'feature/q3-liquidity-by-entity',
+      ];
+      const targets = manyTargets(5000, NOW_MS).map((target, index) => {
+        const isLong = index % 4 === 3 && target.failure === null && target.held === null;
+        const [repository = '', branch = ''] = (isLong ? long : names[index % 3]) ?? [];
+        return Object.assign(target, { repository, branch, target: `${repository}/${branch}/${index}` });
+      });
+      const { page } = await openPage(browser, { report: report({ targets }) });
+      const looks = new Set<string>();
+      for (const share of [0, 0.001, 0.5, 1]) {
+        await page.locator('#targets-scroller').evaluate((node, part) => {
+          node.scrollTop = part * node.scrollHeight;
+        }, share);
+        await page.waitForTimeout(100);
+        const found = await page.evaluate(() => ({
+          cut: [...document.querySelectorAll('tr.target :is(.name, .folder, .repository, .branch)')]
+            .filter((node) => node.scrollWidth > node.clientWidth)
+            .map((node) => node.textContent),
+          heights: [...new Set([...document.querySelectorAll('tr.target')].map((row) => row.clientHeight))],
+          tall: [...document.querySelectorAll('.row-toggle')].filter(
+            (node) => node.scrollHeight > node.clientHeight,
+          ).length,
+          troubles: [...document.querySelectorAll('.row-trouble:not(:empty)')].map((node) => {
+            const name = node.parentElement?.querySelector('.name')?.getBoundingClientRect();
+            return node.getBoundingClientRect().top >= (name?.bottom ?? Number.NaN) - 1;
+          }),
+        }));
+        expect(found).toMatchObject({ cut: [], tall: 0 });
+        expect(found.heights).toHaveLength(1);
+        for (const isBelow of found.troubles) looks.add(String(isBelow));
+      }
+      expect([...looks]).toEqual(['true']);
+      expect(await page.locator('#targets-head').innerText()).not.toMatch(/Trouble|Next attempt/);
+    });
+
     it('gives times with their zone, and says what to do about drift', async () => {
       const drift = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
       const targets = [targetStatus({ state: 'drifted', drift }, NOW_MS)];
@@ -174,16 +217,22 @@ describe.skipIf(missing !== undefined)(
         .locator('#targets-scroller')
         .evaluate((node) => node.scrollWidth - node.clientWidth);
       expect(scroller).toBe(0);
+      const shares = await page
+        .locator('#targets-head .column-target')
+        .evaluate((cell) => cell.getBoundingClientRect().width / (cell.parentElement?.clientWidth ?? 0));
+      expect(shares).toBeGreaterThan(0.4);
+      const branch = page.locator('.branch', { hasText: /^main$/ }).first();
+      expect(await branch.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0);
     });
 
     it('sorts by every column, with the mouse and with the keys', async () => {
       const { page } = await openPage(browser, { report: report() });
       const columns = page.locator('#targets-head th');
-      expect(await columns.count()).toBe(9);
+      expect(await columns.count()).toBe(7);
       expect(
         await columns.evaluateAll((cells) => cells.map((cell) => cell.getAttribute('aria-sort'))),
-      ).toEqual([null, 'ascending', null, null, null, null, null, null, null]);
-      for (let index = 0; index < 9; index += 1) {
+      ).toEqual([null, 'ascending', null, null, null, null, null]);
+      for (let index = 0; index < 7; index += 1) {
         const cell = columns.nth(index);
         await cell.locator('button').click();
         const first = await cell.getAttribute('aria-sort');

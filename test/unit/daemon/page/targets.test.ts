@@ -50,14 +50,15 @@ describe('the order of targets', () => {
     expect(names(arrange(TARGETS, ALL, { column, isDescending: true }))).toEqual([...up].reverse());
   });
 
-  it.each([
-    ['changed', ['b9']],
-    ['trouble', ['b9', 'b10']],
-    ['next', ['b9', 'b10', 'Zoo']],
-  ] as const)('has what has no %s last, by name, up and down', (column, lacking) => {
-    for (const isDescending of [false, true])
-      expect(names(arrange(TARGETS, ALL, { column, isDescending })).slice(-lacking.length)).toEqual(lacking);
-  });
+  it.each([['changed', ['b9']]] as const)(
+    'has what has no %s last, by name, up and down',
+    (column, lacking) => {
+      for (const isDescending of [false, true])
+        expect(names(arrange(TARGETS, ALL, { column, isDescending })).slice(-lacking.length)).toEqual(
+          lacking,
+        );
+    },
+  );
 
   it('is total for every column: the same whatever the order was before', () => {
     const many = manyTargets(400);
