@@ -44,6 +44,7 @@ const doubtSchema = z.object({
 
 const count = z.number().int().nonnegative();
 
+// In the order in which a summary is made: its checksum is that of its text.
 const treeSummarySchema = z.object({
   path: target,
   repository: z.object({
@@ -63,8 +64,8 @@ const treeSummarySchema = z.object({
   publishedAtMs: time,
   restoredAtMs: time.nullable(),
   archiveBytes: count,
-  missing: z.array(z.string()),
   fileCount: count,
+  missing: z.array(z.string()),
   sizeBytes: count,
   sharedBytes: count,
 }) satisfies z.ZodType<TreeSummary>;
