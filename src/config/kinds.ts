@@ -22,7 +22,7 @@ import { Secret } from './secret.ts';
 
 /** The types of settings. Their messages say what is expected; the loader adds the rejected value, unless that is secret. */
 
-/** The longest that a timer of Node can wait is 2^31 - 1 ms, a little under 25 days; more would fire at once. */
+/** The longest time in whole days that a timer waits for: see `lib/time/longest-timer.ts`. */
 const LONGEST_TIMER = '24d';
 
 /** A duration, in milliseconds once parsed. */

@@ -17,6 +17,9 @@ import { section, setting } from './metadata.ts';
 
 /** The settings of the two ends of the API: the service that is mirrored, and the embedded service. */
 
+/** How long a request may wait. Some limits are ten times as long, which must still be a time that a timer can wait for. */
+const requestTimeout = () => duration({ min: '1ms', max: '1d' });
+
 const ROTATION = 'The file is read again when it changes, so that a key can be rotated without a restart.';
 
 export const serviceSection = section('The service that is mirrored.', {
@@ -53,13 +56,13 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-next-personal-api-token',
   }),
   apiTokenSecondFile: secretFile('service.apiTokenSecond', ROTATION),
-  connectTimeout: setting(duration({ min: '1ms' }).prefault('10s'), {
+  connectTimeout: setting(requestTimeout().prefault('10s'), {
     description: 'how long connecting may take',
   }),
-  headersTimeout: setting(duration({ min: '1ms' }).prefault('2m'), {
+  headersTimeout: setting(requestTimeout().prefault('2m'), {
     description: 'how long the service may think before its answer starts',
   }),
-  stallTimeout: setting(duration({ min: '1ms' }).prefault('1m'), {
+  stallTimeout: setting(requestTimeout().prefault('1m'), {
     description: 'no byte of an answer for this long means that it is broken off',
   }),
   retries: setting(integer(0, 20).prefault(4), {

@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
 
@@ -64,7 +65,8 @@ function senderTo(path: string | undefined, open: (path: string) => SendDatagram
 function intervalMs(usec: string | undefined, pid: string | undefined): number | null {
   if (pid !== undefined && pid !== String(process.pid)) return null;
   const microseconds = /^[0-9]+$/.test(usec ?? '') ? Number(usec) : 0;
-  return microseconds > 0 && Number.isSafeInteger(microseconds) ? microseconds / 1000 : null;
+  if (microseconds === 0 || !Number.isSafeInteger(microseconds)) return null;
+  return Math.min(microseconds / 1000, LONGEST_TIMER_MS);
 }
 
 /** A line end would begin another field of the message. */

@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import type { PullAction } from '../plan/actions.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/places.ts';
@@ -48,9 +49,6 @@ export interface SchedulerPolicy {
   /** A pull that takes longer gives its slot to the next one, in milliseconds. */
   readonly slowAfterMs: number;
 }
-
-/** The longest time that a timer takes, in milliseconds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Codes of errors that end every pull alike; the next pass finds out by itself whether they still hold. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);

@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from '../../lib/time/longest-timer.ts';
 import { Places } from '../../lib/concurrency/places.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { backOffDelayMs, type BackOffPolicy } from '../../lib/time/back-off.ts';
@@ -152,7 +153,7 @@ export class FetchQueue {
     if (this.isClosed) return;
     entry.failures += 1;
     const nextAttemptMs = this.delayAfterMs(entry.failures);
-    entry.retry = setTimeout(() => this.start(id, entry), nextAttemptMs);
+    entry.retry = setTimeout(() => this.start(id, entry), Math.min(nextAttemptMs, LONGEST_TIMER_MS));
     const nowMs = performance.now();
     const isNews = entry.toldMs === null || nowMs - entry.toldMs >= NEWS_INTERVAL_MS;
     if (isNews) entry.toldMs = nowMs;

@@ -282,7 +282,7 @@ describe('problems', () => {
   it.each([
     ['standby', ['', 'yes', 'True', '1', 'off']],
     ['concurrency', ['', '0', '65', '1.5', '1e1', '+1', ' 1', 'x', '99999999999999999999']],
-    ['service.connectTimeout', ['', '10', '0s', '25d', '-1s', 'soon']],
+    ['service.connectTimeout', ['', '10', '0s', '25h', '-1s', 'soon']],
     ['fullCheck', ['59s', '367d', '1y']],
     ['maxStaleness', ['0s', '999ms']],
     ['directory', ['', '~', '~/x', '~user/x', 'a\0b', 'a\nb']],
@@ -319,7 +319,7 @@ describe('problems', () => {
 
   it.each([
     ['concurrency', ['1', '64']],
-    ['service.connectTimeout', ['1ms', '24d']],
+    ['service.connectTimeout', ['1ms', '1d']],
     ['fullCheck', ['1m', '366d']],
     ['maxStaleness', ['1s']],
     ['readerGrace', ['0s']],
