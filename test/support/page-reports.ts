@@ -44,7 +44,7 @@ export function failingTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS
         code: 'contents.interrupted',
         action: 'retry',
         message: 'The contents of the branch broke off after 12.3 MB.',
-        hint: 'It is tried again by itself. If it goes on, look at the proxies in between.',
+        hint: 'If it goes on, look at the proxies in between.',
         sinceMs: nowMs - HOUR_MS,
         lastAtMs: nowMs - MINUTE_MS,
         attempts: 7,
@@ -381,7 +381,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         problem: {
           code: 'settings.invalid',
           message: `schedule: expected a cron expression\n${image}`,
-          hint: 'Mend /etc/workbook-mirror/config.yaml; the daemon reads it again by itself.',
+          hint: 'Mend /etc/workbook-mirror/config.yaml; the daemon reads it again.',
         },
         restartNeeded: ['directory', 'http.listen'],
       },

@@ -151,7 +151,7 @@ export async function tellTree(
   });
   if (exitCode === 0) return durationMs;
   throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
-    hint: 'It is run again by itself.',
+    hint: 'Run it by hand to see what it prints.',
   });
 }
 
@@ -217,7 +217,7 @@ async function askGate(
       cause: error,
       hint: isRefusal
         ? 'What is published stays. It is tried again when the version or the settings change, after an hour, or at once by `retry`.'
-        : 'Nothing was published; it is tried again by itself. `config show` says which command it is.',
+        : 'Nothing was published. `config show` says which command it is.',
     });
   }
 }

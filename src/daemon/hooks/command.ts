@@ -195,7 +195,9 @@ function abandoned(): MirrorError {
 }
 
 function failure(what: string, lastLine: string | null): MirrorError {
-  return new MirrorError('hook.failed', withLine(what, lastLine), { hint: 'It is run again by itself.' });
+  return new MirrorError('hook.failed', withLine(what, lastLine), {
+    hint: 'Run it by hand to see what it prints.',
+  });
 }
 
 /** A sentence about a program's end with the last line that it wrote. */

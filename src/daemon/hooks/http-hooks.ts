@@ -181,7 +181,7 @@ function refusedByWebhook(address: string, status: number): MirrorError {
     status,
     isRedirect
       ? 'Redirects are not followed: give the final address.'
-      : 'Check the address, and what stands behind it. It is tried again by itself.',
+      : 'Check the address and the program behind it.',
   );
 }
 

@@ -65,7 +65,7 @@ function refusedCredentials({ live }) {
     if (state !== 'refused') return [];
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
     const text = 'It was revoked, is mistyped, or may not read what is mirrored.';
-    const hint = `Check service.${kind}; another one in its file is taken up by itself.`;
+    const hint = `Check service.${kind}; a new key in the file is used automatically.`;
     return [{ key: `credential-${kind}`, tone: 'bad', title, text, nextAtMs, hint }];
   });
 }

@@ -40,7 +40,7 @@ export const STATES = {
     rank: 2,
     meaning: 'This version of it is bad; it is tried again when it changes.',
   },
-  failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; it is tried again by itself.' },
+  failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; the daemon tries again.' },
   drifted: { tone: 'warn', rank: 4, meaning: 'Someone changed its published tree.' },
   stale: { tone: 'warn', rank: 5, meaning: 'It was not verified against the service for too long.' },
   held: { tone: 'held', rank: 6, meaning: 'A deletion waits for a person to approve it.' },

@@ -55,7 +55,7 @@ export class Refusals {
 export function damaged(message: string, cause?: unknown): MirrorError {
   return new MirrorError('archive.damaged', message, {
     cause,
-    hint: 'The download is repeated by itself. If it keeps failing, look for a proxy that changes or cuts answers.',
+    hint: 'If it keeps failing, look for a proxy that changes or cuts answers.',
   });
 }
 

@@ -94,7 +94,7 @@ function emptyArchive(listed: number): MirrorError {
   return new MirrorError(
     'contents.empty',
     `The service gives an archive without files, although it lists ${listed} workbooks there.`,
-    { hint: 'Nothing was replaced. It is tried again by itself.' },
+    { hint: 'Nothing was replaced.' },
   );
 }
 

@@ -119,7 +119,7 @@ export function explainProxy(
       hint:
         status === 407
           ? `It asks for a user name and a password: put user:password@ before its host in ${proxy.variable}, special characters percent-encoded.`
-          : `Have ${origin} allowed there, or name its host in NO_PROXY to ask it directly. It is tried again by itself.`,
+          : `Have ${origin} allowed there, or name its host in NO_PROXY to ask it directly.`,
     };
   }
   const reason = NO_CONNECTION.get(code);
@@ -127,6 +127,6 @@ export function explainProxy(
     ? null
     : {
         message: `${who} does not answer: ${reason} (${code}).`,
-        hint: `Check the proxy and the variable ${proxy.variable}, or name the host of the service in NO_PROXY to ask it directly. It is tried again by itself.`,
+        hint: `Check the proxy and the variable ${proxy.variable}, or name the host of the service in NO_PROXY to ask it directly.`,
       };
 }

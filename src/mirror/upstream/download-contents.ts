@@ -279,7 +279,7 @@ async function checkIsArchive(answer: Answer, destination: Destination): Promise
     'contents.wrong_kind',
     `${answer.url.pathname} answered with ${kind} where the API gives a zip archive (status ${answer.status}).`,
     {
-      hint: 'Nothing was replaced. It is tried again by itself; look at the address in a browser if it stays.',
+      hint: 'Nothing was replaced. If it stays, look at the address in a browser.',
     },
   );
 }

@@ -6,7 +6,7 @@ import type { CredentialKind, CredentialPlace } from '../pass/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { credentialSetting } from './key-refusals.ts';
-import { explainProxy, explainTls, proxyRefusal } from './connection-failures.ts';
+import { explainProxy, explainTls, isCertificateCode, proxyRefusal } from './connection-failures.ts';
 import type { NamedProxy } from './proxies.ts';
 
 const TIMEOUTS = new Set([
@@ -50,6 +50,15 @@ export function codeOf(error: unknown): string | undefined {
   return innermost(error)?.code;
 }
 
+/** Failures of connections to the wrong place, or of the wrong kind: the next second changes nothing about them. */
+const LASTING: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EPROTO', 'HPE_INVALID']);
+
+/** Whether an error says that a host, a port, a certificate or a protocol is wrong, and not that a service is slow or busy. */
+export function isLasting(error: unknown): boolean {
+  const code = codeOf(error) ?? '';
+  return LASTING.has(code) || isCertificateCode(code) || code.startsWith('ERR_SSL_');
+}
+
 /** The HTTP library gives an answer that is no HTTP (RFC 9112) a name, and only sometimes a code. */
 function codeByName(error: Error): string | undefined {
   return error.name === 'HTTPParserError' ? 'HPE_INVALID' : undefined;
@@ -78,7 +87,7 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
   if (TIMEOUTS.has(code)) {
     return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
       cause: error,
-      hint: 'It is tried again by itself. If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
+      hint: 'If the service is always slow, raise service.headersTimeout or service.stallTimeout.',
     });
   }
   return new MirrorError(
@@ -92,7 +101,7 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
 }
 
 function unansweredHint(code: string, { protocol, host }: URL): string {
-  const hint = 'Check the setting service.baseUrl and the network; it is tried again by itself.';
+  const hint = 'Check the setting service.baseUrl and the network.';
   return protocol === 'http:' && MAYBE_TLS.has(code)
     ? `${hint} Where TLS is spoken there, give https://${host}.`
     : hint;
@@ -106,7 +115,7 @@ export function brokenOff(error: unknown, url: URL): unknown {
   return new MirrorError(
     'service.unreachable',
     `The answer of ${url.origin}${url.pathname} broke off: ${error.message} (${code}).`,
-    { cause: error, hint: 'It is tried again by itself.' },
+    { cause: error, hint: 'Nothing was replaced. If it stays, look for a proxy that cuts answers.' },
   );
 }
 

@@ -83,7 +83,7 @@ function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
   return new MirrorError(
     'service.timeout',
     `The answer of ${origin}${pathname} was not whole after ${formatDuration(durationMs)}.`,
-    { hint: 'It is tried again by itself. If the connection is always slow, raise service.stallTimeout.' },
+    { hint: 'If the connection is always slow, raise service.stallTimeout.' },
   );
 }
 

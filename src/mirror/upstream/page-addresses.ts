@@ -43,7 +43,7 @@ function malformed(next: string): MirrorError {
     'listing.malformed',
     `The list of workbooks names a next page that cannot be followed: ${JSON.stringify(next.slice(0, 200))}.`,
     {
-      hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
+      hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
     },
   );
 }

@@ -134,7 +134,7 @@ function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
     `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not asked for.`,
     {
       retryAfterMs: leftMs,
-      hint: 'It is asked again by itself after that time.',
+      hint: 'Nothing is asked before that time.',
     },
   );
 }

@@ -10,6 +10,7 @@ import {
   type WireAnswer,
 } from './connections.ts';
 import {
+  isLasting,
   createsNothing,
   neverArrived,
   statusError,
@@ -96,7 +97,7 @@ export interface Transport {
   readonly admit: (isUrgent: boolean) => void;
   /**
    * Sends a request and reads the answer; what fails in either and may be retried is retried, from the beginning or as the
-   * request's `continuation` says. While the service has asked for no requests (Retry-After, RFC 9110, section 10.2.3; not in
+   * request's `continuation` says; an address at which nothing ever answered is not tried again. While the service has asked for no requests (Retry-After, RFC 9110, section 10.2.3; not in
    * answer to a tentative request) none is sent: a short pause is waited for, a longer one fails at once. With status 401 the
    * other key is tried, if there is one; no key is sent while it waits because it was refused.
    * @param read is never given status 401, nor, but for a tentative request, 408, 425, 429 and 5xx
@@ -133,7 +134,10 @@ export function createTransport(options: TransportOptions): Transport {
         } catch (thrown) {
           const error = withoutKeys(thrown, keyring.values());
           if (sent.signal.aborted) throw abandoned(error, thrown);
-          const isLast = thrown instanceof UnsureError || sent.isTentative === true;
+          const isLast =
+            thrown instanceof UnsureError ||
+            sent.isTentative === true ||
+            (!asker.hasAnswered && isLasting(thrown));
           const next = isLast ? null : tries.next(error, Math.random());
           if (next === null) throw error;
           if (error instanceof MirrorError) options.onRetry?.(error, next.delayMs, next.fromBytes);
@@ -156,6 +160,8 @@ function plainAddress(baseUrl: string): string {
 class Asker {
   readonly keyring: Keyring;
   readonly bandwidth: Bandwidth;
+  /** Whether anything ever answered: a service that restarts refuses connections for a moment, a wrong address always does. */
+  hasAnswered = false;
   readonly #options: TransportOptions;
   readonly #base: URL;
   readonly #contents: Connections;
@@ -247,6 +253,7 @@ class Asker {
         ...continuation?.headers(),
       };
       const answer = await connections.send(url, { headers, body, signal });
+      this.hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
         const keys: TriedKeys = {

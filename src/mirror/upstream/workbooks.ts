@@ -62,7 +62,7 @@ export async function readWorkbooks(
     'listing.inconsistent',
     `The list of workbooks changes faster than it can be read: ${doubt}.`,
     {
-      hint: 'Nothing was deleted. It is tried again by itself.',
+      hint: 'Nothing was deleted.',
     },
   );
 }
@@ -233,6 +233,6 @@ class PageWatch {
 
 function endless(): MirrorError {
   return new MirrorError('listing.malformed', 'The pages of the list of workbooks do not end.', {
-    hint: 'Nothing was deleted. It is tried again by itself; if it stays, report it to the maker of the service.',
+    hint: 'Nothing was deleted. If it stays, report it to the vendor of the service.',
   });
 }

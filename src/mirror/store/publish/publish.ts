@@ -151,7 +151,7 @@ async function foreignPaths(
   if (unreadable !== undefined) {
     const where = JSON.stringify(join('mirror', path, unreadable.path));
     throw new MirrorError('disk.failed', `What stands at ${where} cannot be read: ${unreadable.problem}.`, {
-      hint: 'Check the file system of the setting directory, and the permissions there; it is tried again by itself.',
+      hint: 'Check the file system of the setting directory, and the permissions there.',
     });
   }
   return differences.filter(({ kind }) => kind === 'added').map((each) => each.path);

@@ -70,7 +70,7 @@ export function changedMeanwhile(file: string, path: string): MirrorError {
   return new MirrorError(
     'disk.changed',
     `Someone changed ${JSON.stringify(file)} of ${path} while the new tree was made ready.`,
-    { hint: 'Nothing was published; it is tried again by itself.' },
+    { hint: 'Nothing was published.' },
   );
 }
 
@@ -78,6 +78,6 @@ function replacedMeanwhile(path: string): MirrorError {
   return new MirrorError(
     'disk.changed',
     `Someone removed or replaced mirror/${path} while the new tree was made ready.`,
-    { hint: 'Nothing was published; it is tried again by itself.' },
+    { hint: 'Nothing was published.' },
   );
 }

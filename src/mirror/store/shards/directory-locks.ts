@@ -99,7 +99,7 @@ export async function withCommonLock<T>(
         'disk.failed',
         `Another program holds the lock on ${layout.commonLock} and does not let go.`,
         {
-          hint: `\`fuser ${layout.commonLock}\` names the program on this machine; it is tried again by itself.`,
+          hint: `\`fuser ${layout.commonLock}\` names the program on this machine.`,
         },
       );
     return await work();

@@ -11,7 +11,7 @@ import { openLock } from './directory-locks.ts';
 export class TargetBusyError extends MirrorError {
   constructor(name: string) {
     super('directory.locked', `Another instance works on ${name}.`, {
-      hint: 'It is tried again by itself. If instances disagree for long about who mirrors it, compare their setting shard.',
+      hint: 'If instances disagree for long about who mirrors it, compare their setting shard.',
     });
   }
 }
