@@ -64,6 +64,8 @@ export interface WorkbookRow {
   readonly version: Version;
   /** Names the bytes and the kind of the file, where the library knows: rows that share it stand alike. */
   readonly contentKey?: string;
+  /** Size in bytes and SHA-256 of the file, where the library knows them. */
+  readonly file?: { readonly size: number; readonly digest: string };
 }
 
 /** How far the service is with a workbook (sections 2.3 and 2.4). */

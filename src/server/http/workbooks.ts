@@ -35,9 +35,9 @@ function chooserFor(
     (wanted === '' || folded(`/${row.path}`).includes(wanted));
 }
 
-/** A row as v1 gives it (service specification, sections 2.2 to 2.4). */
+/** A row as v1 gives it (service specification, sections 2.2 to 2.4; `file` as its appendix has it). */
 function present(
-  { id, integration, branch, path, version }: WorkbookRow,
+  { id, integration, branch, path, version, file }: WorkbookRow,
   standing: ProcessingStatus,
 ): unknown {
   return {
@@ -57,6 +57,7 @@ function present(
       parent: { id: version.parentId },
     },
     status: { processing: standing.processing, failure: standing.failure },
+    ...(file === undefined ? {} : { file }),
   };
 }
 

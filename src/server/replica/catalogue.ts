@@ -18,7 +18,9 @@ export interface MirroredTarget {
   readonly publishedAtMs: number;
   readonly settled: boolean;
   /** The workbooks of the listing that it holds. */
-  readonly workbooks: ReadonlyArray<Pick<Manifest['files'][number], 'path'> & MirroredVersion>;
+  readonly workbooks: ReadonlyArray<
+    Pick<Manifest['files'][number], 'path' | 'sizeBytes' | 'sha256'> & MirroredVersion
+  >;
 }
 
 type MirroredVersion = { readonly workbook: NonNullable<Manifest['files'][number]['workbook']> };
@@ -26,8 +28,8 @@ type MirroredVersion = { readonly workbook: NonNullable<Manifest['files'][number
 /** Takes from a manifest what the lists need. */
 export function targetOf(path: string, manifest: Manifest, writtenAtMs: number): MirroredTarget {
   const { repository, branch, verifiedAtMs, publishedAtMs, settled, files } = manifest;
-  const workbooks = files.flatMap((file) =>
-    file.workbook === undefined ? [] : [{ path: file.path, workbook: file.workbook }],
+  const workbooks = files.flatMap(({ path: name, sizeBytes, sha256, workbook }) =>
+    workbook === undefined ? [] : [{ path: name, sizeBytes, sha256, workbook }],
   );
   return { path, repository, branch, writtenAtMs, verifiedAtMs, publishedAtMs, settled, workbooks };
 }
@@ -116,7 +118,7 @@ export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): W
   const rows: WorkbookRow[] = [];
   for (const { shown, targets } of repositories.values()) {
     for (const { branch, repository, workbooks } of targets.values()) {
-      for (const { path, workbook } of workbooks) {
+      for (const { path, workbook, sizeBytes: size, sha256: digest } of workbooks) {
         rows.push({
           id: presentId(workbook.id, repository.fullName, shown.full_name),
           integration: shown.full_name,
@@ -130,6 +132,8 @@ export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): W
             message: workbook.message,
             parentId: workbook.parentId ?? null,
           },
+          // The bytes are proven by it, also where they are those of the version before.
+          file: { size, digest },
         });
       }
     }

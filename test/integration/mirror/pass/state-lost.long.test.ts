@@ -70,7 +70,7 @@ async function expectUnharmed(service: FakeService, mirror: MirrorHarness): Prom
   expect(await mirror.stamps()).toEqual(stamps);
   const [repository] = service.repositories;
   if (repository === undefined) throw new Error('no repository');
-  service.write(repository, 'main', 'plan.xlsx', 'changed');
+  service.write(repository, 'main', 'plan.xlsx', `changed ${service.sequence}`);
   expect((await mirror.pass()).exitCode).toBe(0);
   await mirror.expectExact();
 }
