@@ -50,7 +50,7 @@ export async function askService(
   const onProgress = (): void => line.show(() => `${path}: ${describeAmount(meter.progress())}`);
   try {
     return await withReader(settings, async (reader) => {
-      const memory = await recallInstallation(reader.state, settings.service.baseUrl, tellEvent);
+      const memory = await recallInstallation(reader.state, settings.service.baseUrl);
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;
       const client = connect(whole, memory, tellEvent, { onProgress, oneShot: true });

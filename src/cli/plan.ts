@@ -47,7 +47,7 @@ interface PlanReport {
 /** Plans a pass, and changes nothing. @param withFiles whether the changes of files are asked for @throws MirrorError `service.*`, `credentials.refused` */
 async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: boolean): Promise<PlanReport> {
   const { store, state } = await openReader(settings, tellEvent);
-  const memory = await recallInstallation(state, settings.service.baseUrl, tellEvent);
+  const memory = await recallInstallation(state, settings.service.baseUrl);
   const client = connect(settings, memory, tellEvent);
   const { signal, stopListening } = abortOnSignal();
   try {

@@ -113,7 +113,7 @@ async function forgetDrift(
       await state.close();
     }
   };
-  await tolerateStateFailure(emit, forget, undefined);
+  await tolerateStateFailure(forget, undefined);
 }
 
 async function pull(

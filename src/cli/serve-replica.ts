@@ -165,7 +165,7 @@ function readState<T>(
       await state.close();
     }
   };
-  return tolerateStateFailure(tellEvent, call, fallback);
+  return tolerateStateFailure(call, fallback);
 }
 
 /** The line that says which mirror is served. */

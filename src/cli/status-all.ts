@@ -41,7 +41,7 @@ export async function wholeStatus(settings: SettingsFor<'directory'>, nowMs: num
   const { store, state } = await openReader(settings, tellEvent);
   try {
     const here = await readShareReports(store.layout);
-    const elsewhere = await tolerateStateFailure(tellEvent, state.shares, []);
+    const elsewhere = await tolerateStateFailure(state.shares, []);
     const whole = judgeWhole([...here, ...elsewhere], nowMs);
     return { ...whole, unattended: here.length === 0 ? [] : await unattendedIn(settings.directory, whole) };
   } finally {

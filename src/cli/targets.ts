@@ -28,7 +28,7 @@ export async function withReader<T>(
 
 /** Reads from the state cache; tells of a failure, and goes on with the fallback. */
 export function tolerantly<T>(read: () => Promise<T>, fallback: T): Promise<T> {
-  return tolerateStateFailure(tellEvent, read, fallback);
+  return tolerateStateFailure(read, fallback);
 }
 
 /** The targets of a mirror, as the directory and the state cache have them. */

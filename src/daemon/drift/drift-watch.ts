@@ -38,7 +38,7 @@ export async function startDriftWatch(
   if (drift === 'off')
     return { onRepair: nothing, repairAll: nothing, afterPass: nothing, close: () => Promise.resolve() };
   const { store, state } = mirror;
-  const notes = new Map(Object.entries(await tolerateStateFailure(emit, state.drift, {})));
+  const notes = new Map(Object.entries(await tolerateStateFailure(state.drift, {})));
   const onUnseen = (error: unknown): void => emit({ name: 'drift.unwatched', ...eventFailure(error) });
   let repairNow = nothing;
   const { saved, ...reporter } = createReporter(
@@ -105,7 +105,7 @@ function createReporter(
   const repairedAtMs = new Map<string, number>();
   const saves = createSerialQueue();
   const write = (): Promise<void> => state.saveDrift(Object.fromEntries(notes));
-  const save = (): Promise<void> => saves.run(() => tolerateStateFailure(emit, write, undefined));
+  const save = (): Promise<void> => saves.run(() => tolerateStateFailure(write, undefined));
   return {
     saved: saves.done,
     onDrift: async (target, differences) => {

@@ -47,7 +47,7 @@ export function createAlerts({ current, readMirror, state, tell, beat, emit }: A
   const isTelling = (): boolean => current().hooks.webhook !== undefined;
   const tellNew = async (findNew: (known: Troubles) => Notification[]): Promise<void> => {
     if (!isTelling()) return;
-    troubles ??= new Map(Object.entries(await tolerateStateFailure(emit, state.troubles, {})));
+    troubles ??= new Map(Object.entries(await tolerateStateFailure(state.troubles, {})));
     const notifications = findNew(troubles);
     if (notifications.length > 0) tell(notifications);
   };
@@ -56,14 +56,15 @@ export function createAlerts({ current, readMirror, state, tell, beat, emit }: A
     const isBeating = isAfterPass && current().hooks.heartbeat !== undefined;
     if (!isTelling() && !isBeating) return;
     const { targets, readiness, stateFailure } = await readMirror(true);
-    if (stateFailure !== null) throw stateFailure;
+    // The store reports its failure; this is judged after the next pass.
+    if (stateFailure !== null) return;
     await tellNew((known) => tellOfTargets(known, targets, readiness));
     if (isBeating && readiness.isReady) beat();
   };
   const remember = async (): Promise<void> => {
     if (troubles === null) return;
     const present = Object.fromEntries(troubles);
-    await tolerateStateFailure(emit, () => state.saveTroubles(present), undefined);
+    await tolerateStateFailure(() => state.saveTroubles(present), undefined);
   };
   return {
     sink: (event) => {

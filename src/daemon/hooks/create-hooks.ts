@@ -59,8 +59,8 @@ export function createHooks(
     command: () => commandOf(current(), 'afterPublish'),
     inventory: store.inventory,
     manifest: store.manifest,
-    recall: () => tolerateStateFailure(emit, state.toldTrees, null),
-    remember: (target, tree) => tolerateStateFailure(emit, () => state.saveToldTree(target, tree), undefined),
+    recall: () => tolerateStateFailure(state.toldTrees, null),
+    remember: (target, tree) => tolerateStateFailure(() => state.saveToldTree(target, tree), undefined),
     emit,
   });
   const reader = createMirrorStatusReader(current, mirror);

@@ -109,6 +109,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
   'state.failed': withHint,
+  'state.recovered': () => 'the state store answers again',
 };
 
 /** One readable sentence for an event. */

@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 import {
   type EventSink,
@@ -136,8 +136,13 @@ function createOtherCounters(registry: Registry): EventSink {
   const stateFailures = counter(
     registry,
     'state_failures_total',
-    'Times that the state cache could not be read or written.',
+    'Times that the state cache began to fail.',
   );
+  const stateFailing = new Gauge({
+    name: `${PREFIX}state_failing`,
+    help: 'Whether the state cache could not be read or written at the last try.',
+    registers: [registry],
+  });
   for (const result of ['finished', 'failed']) hooks.inc({ result }, 0);
   for (const to of ['webhook', 'heartbeat']) notifications.inc({ to }, 0);
   return (event) => {
@@ -146,6 +151,9 @@ function createOtherCounters(registry: Registry): EventSink {
     else if (event.name === 'hook.finished') hooks.inc({ result: 'finished' });
     else if (event.name === 'hook.failed') hooks.inc({ result: 'failed' });
     else if (event.name === 'notification.failed') notifications.inc({ to: event.to });
-    else if (event.name === 'state.failed') stateFailures.inc();
+    else if (event.name === 'state.failed') {
+      stateFailures.inc();
+      stateFailing.set(1);
+    } else if (event.name === 'state.recovered') stateFailing.set(0);
   };
 }

@@ -89,24 +89,15 @@ function eventOf(change: KeyChange): MirrorEvent {
 }
 
 /** The remembered facts about the installation at an address; empty when the state is about another address. */
-export async function recallInstallation(
-  state: State,
-  baseUrl: string,
-  emit: EventSink,
-): Promise<InstallationMemory> {
-  const installation = await tolerateStateFailure(emit, () => state.installation(), null);
+export async function recallInstallation(state: State, baseUrl: string): Promise<InstallationMemory> {
+  const installation = await tolerateStateFailure(() => state.installation(), null);
   if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
   const { referenceForm, pausedUntilMs, refused } = installation;
   return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
 }
 
 /** Makes a function that writes down what is known of the installation, if it changed; one write after the other. */
-export function rememberer(
-  baseUrl: string,
-  state: State,
-  memory: InstallationMemory,
-  emit: EventSink,
-): () => Promise<void> {
+export function rememberer(baseUrl: string, state: State, memory: InstallationMemory): () => Promise<void> {
   let known: InstallationMemory = { ...memory };
   const writes = createSerialQueue();
   const write = async (): Promise<void> => {
@@ -115,7 +106,7 @@ export function rememberer(
     if (isDeepStrictEqual(found, known)) return;
     const { form: referenceForm, ...rest } = found;
     const save = (): Promise<void> => state.saveInstallation({ baseUrl, referenceForm, ...rest });
-    await tolerateStateFailure(emit, save, undefined);
+    await tolerateStateFailure(save, undefined);
     known = found;
   };
   return () => writes.run(write);

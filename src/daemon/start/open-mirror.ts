@@ -256,10 +256,8 @@ async function setUp(
   const { baseUrl } = settings.service;
   // Of one and the same installation there is one memory, also while two clients work.
   const isSame = before?.baseUrl === baseUrl;
-  const memory = isSame ? before.memory : await recallInstallation(state, baseUrl, emit);
-  const rememberInstallation = isSame
-    ? before.rememberInstallation
-    : rememberer(baseUrl, state, memory, emit);
+  const memory = isSame ? before.memory : await recallInstallation(state, baseUrl);
+  const rememberInstallation = isSame ? before.rememberInstallation : rememberer(baseUrl, state, memory);
   const client = connect(settings, memory, emit, {
     // A pause and a refused key are remembered at once: a pass that fails by it, or is killed, must not be the last to know.
     onWarning: () => void rememberInstallation(),

@@ -5,7 +5,7 @@ import { createSelection } from '../../config/selection.ts';
 import { longestPeriodMs } from '../triggers/schedule.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { EventSink } from '../../mirror/pass/events.ts';
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { StatusPolicy } from '../../mirror/plan/target-status.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
@@ -44,6 +44,10 @@ export function openStateOf(
     sharedService: settings.service.baseUrl ?? null,
     readOnly,
     onReset: (reason) => emit({ name: 'state.reset', reason }),
+    listener: {
+      onFailed: (error) => emit({ name: 'state.failed', ...eventFailure(error) }),
+      onRecovered: () => emit({ name: 'state.recovered' }),
+    },
     onError: () => {},
   });
 }
@@ -85,7 +89,7 @@ export async function openRecalledState(
   emit: EventSink,
 ): Promise<RecalledState> {
   const state = await openStateOf(settings, store, readOnly, emit);
-  const records = await tolerateStateFailure(emit, state.records, new Map<string, TargetRecord>());
+  const records = await tolerateStateFailure(state.records, new Map<string, TargetRecord>());
   store.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   return { state, records };
 }

@@ -24,11 +24,11 @@ export async function keepNotes(
 ): Promise<Notes> {
   const saves = createSerialQueue();
   const save = (write: () => Promise<void>): void =>
-    void saves.run(() => tolerateStateFailure(emit, write, undefined));
+    void saves.run(() => tolerateStateFailure(write, undefined));
 
   const slow = new Map<string, number>();
   const saveSlow = (): void => save(() => state.saveSlowPulls(Object.fromEntries(slow)));
-  const before = await tolerateStateFailure<SlowPulls>(emit, state.slowPulls, {});
+  const before = await tolerateStateFailure<SlowPulls>(state.slowPulls, {});
   if (Object.keys(before).length > 0) saveSlow();
 
   let hasProgress = false;

@@ -17,15 +17,15 @@ import { statusPolicyOf } from '../start/open-reader.ts';
  */
 export async function tellShare(
   settings: SettingsFor<never>,
-  { store, state, context: { emit } }: Pick<Mirror, 'store' | 'state' | 'context'>,
+  { store, state }: Pick<Mirror, 'store' | 'state'>,
   failure: unknown,
 ): Promise<void> {
   const { shard } = store;
   if (shard === null) return;
   try {
     const published = await store.published();
-    const records = await tolerateStateFailure(emit, state.records, new Map());
-    const drift = await tolerateStateFailure(emit, state.drift, {});
+    const records = await tolerateStateFailure(state.records, new Map());
+    const drift = await tolerateStateFailure(state.drift, {});
     const policy = statusPolicyOf(settings);
     const nowMs = Date.now();
     const targets = statusOfTargets(published, records, drift, policy, nowMs);
@@ -37,7 +37,7 @@ export async function tellShare(
       maxStalenessMs: policy.maxStalenessMs,
     });
     await store.saveShareReport(report);
-    await tolerateStateFailure(emit, () => state.saveShare(report), undefined);
+    await tolerateStateFailure(() => state.saveShare(report), undefined);
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
   }

@@ -126,6 +126,7 @@ export interface EventFields {
   'standby.ended': { waitedMs: number; takeoverMs: number };
   'state.reset': { reason: string };
   'state.failed': EventFailure;
+  'state.recovered': object;
 }
 
 /** The end of a pass. */
@@ -250,4 +251,5 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'standby.ended': 'warn',
   'state.reset': 'warn',
   'state.failed': 'error',
+  'state.recovered': 'info',
 };

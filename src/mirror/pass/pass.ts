@@ -97,7 +97,7 @@ function takeOver({ scheduler }: Pick<PassContext, 'scheduler'>): Map<string, Pu
 
 /** The targets here that other instances have verified on disks of their own. What is not known of is kept. */
 async function takenOverFrom(
-  { store: { shard, id: here }, state, emit }: PlanContext,
+  { store: { shard, id: here }, state }: PlanContext,
   { repositories }: Listing,
   published: readonly Published[],
 ): Promise<ReadonlyMap<string, number>> {
@@ -109,7 +109,7 @@ async function takenOverFrom(
   for (const index of owners) {
     const owner = { index, count: shard.count };
     const ask = (): Promise<ReadonlyMap<string, number>> => state.verifiedElsewhere(owner, here);
-    const found = await tolerateStateFailure(emit, ask, new Map<string, number>());
+    const found = await tolerateStateFailure(ask, new Map<string, number>());
     for (const [key, toldAtMs] of found) verified.set(key, toldAtMs);
   }
   return verified;
@@ -154,7 +154,7 @@ export async function planPass(
   const isOtherService = await isOfOtherService(context, listing, { published, others, approvals });
   const retries = await context.store.retries();
   // Without its records a pass still works from the disk: it only asks more.
-  const remembered = await tolerateStateFailure(context.emit, () => context.state.records(), new Map());
+  const remembered = await tolerateStateFailure(() => context.state.records(), new Map());
   const takenOver = await takenOverFrom(context, listing, published);
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
@@ -222,16 +222,12 @@ async function reportUpstream(context: PassContext, listing: Listing): Promise<r
   const { workbooks, workbooksComplete } = listing;
   const problems = problemsOf(listing, context.now());
   if (workbooks === null) return problems;
-  await tolerateStateFailure(
-    context.emit,
-    async () => {
-      const before = await context.state.reportedFailures();
-      const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
-      for (const event of events) context.emit(event);
-      if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
-    },
-    undefined,
-  );
+  await tolerateStateFailure(async () => {
+    const before = await context.state.reportedFailures();
+    const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+    for (const event of events) context.emit(event);
+    if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
+  }, undefined);
   return problems;
 }
 
@@ -302,5 +298,5 @@ async function rememberPass(
   const { publishesWhole } = context.store;
   const save = (): Promise<void> =>
     context.state.savePass({ ...pass, publishesWhole, finishedAtMs: context.now() });
-  await tolerateStateFailure(context.emit, save, undefined);
+  await tolerateStateFailure(save, undefined);
 }

@@ -22,7 +22,7 @@ export async function forget(
   );
   if (!listing.repositoriesComplete || listing.repositories.length === 0) return;
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
-  await tolerateStateFailure(context.emit, () => context.state.forgetRecords(gone), undefined);
+  await tolerateStateFailure(() => context.state.forgetRecords(gone), undefined);
 }
 
 /** Takes back the approvals that had their effect, or that there is nothing to approve for any more. */
@@ -108,7 +108,7 @@ async function record(
   });
   for (const step of steps) step.after = await withFiles(context.store, step.action, step.after);
   const next = steps.map(({ after }) => after);
-  await tolerateStateFailure(context.emit, () => context.state.saveRecords(next), undefined);
+  await tolerateStateFailure(() => context.state.saveRecords(next), undefined);
   for (const { action, before, after } of steps) {
     if (before.held?.subject === 'files' && after.held?.subject !== 'files')
       await context.store.noteHeldFiles(action.target, null);

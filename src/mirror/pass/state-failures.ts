@@ -1,19 +1,11 @@
-import { eventFailure } from './events.ts';
-import type { PassContext } from './context.ts';
-
 /**
- * Calls the state store, and reports what fails in it: that costs requests later, so it does not fail the pass.
+ * Calls the state store, whose failures cost requests later and do not fail the pass: the store reports them.
  * @returns the fallback when it failed
  */
-export async function tolerateStateFailure<T>(
-  emit: PassContext['emit'],
-  call: () => Promise<T>,
-  fallback: T,
-): Promise<T> {
+export async function tolerateStateFailure<T>(call: () => Promise<T>, fallback: T): Promise<T> {
   try {
     return await call();
-  } catch (error) {
-    emit({ name: 'state.failed', ...eventFailure(error) });
+  } catch {
     return fallback;
   }
 }

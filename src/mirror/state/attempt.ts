@@ -16,20 +16,29 @@ const PAUSE_MS = 60_000;
 /** Runs a call on the store. @throws MirrorError `state.unavailable` */
 export type Attempt = <T>(call: () => Promise<T>) => Promise<T>;
 
+/** Hears of the store's failures: once when they begin, and once when a call succeeds again. */
+export interface StoreListener {
+  readonly onFailed: (error: MirrorError) => void;
+  readonly onRecovered: () => void;
+}
+
 /** Makes the way to a store that may be gone: every call has its time, and after a failure the next ones fail at once. */
-export function createAttempt(): Attempt {
+export function createAttempt({ onFailed, onRecovered }: StoreListener): Attempt {
   let failedAtMs = Number.NEGATIVE_INFINITY;
   let failure: MirrorError | null = null;
   return async (call) => {
     if (failure !== null && performance.now() - failedAtMs < PAUSE_MS) throw failure;
     try {
       const result = await inTime(call, WORK_TIMEOUT_MS);
+      if (failure !== null) onRecovered();
       failure = null;
       return result;
     } catch (error) {
       if (error instanceof MirrorError) throw error;
       failedAtMs = performance.now();
+      const isFirst = failure === null;
       failure = unavailable(error);
+      if (isFirst) onFailed(failure);
       throw failure;
     }
   };

@@ -9,7 +9,7 @@ import type { TargetRecord } from '../plan/record.ts';
 import type { DriftNotes, SlowPulls } from '../plan/target-status.ts';
 import type { ReportedFailures } from '../pass/reported-failures.ts';
 import type { Backend } from './adapter.ts';
-import { createAttempt, inTime } from './attempt.ts';
+import { createAttempt, inTime, type StoreListener } from './attempt.ts';
 import { RecordStore } from './record-store.ts';
 import { openRemote } from './remote.ts';
 import { createShares } from './shares.ts';
@@ -48,12 +48,13 @@ export interface StateOptions {
   /** Opens the embedded store beside the process that writes it. */
   readonly readOnly: boolean;
   readonly onReset: (reason: string) => void;
+  readonly listener: StoreListener;
   readonly onError: (error: unknown) => void;
 }
 
 /** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
 export async function openState(options: StateOptions) {
-  const attempt = createAttempt();
+  const attempt = createAttempt(options.listener);
   const backend = await attempt(() => openBackend(options));
   const named = (name: string): string => `${options.directoryId}-${name}`;
   const open = (name: string): Keyv => {

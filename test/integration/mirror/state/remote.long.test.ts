@@ -12,6 +12,7 @@ async function stateAt(address: string, directoryId = 'directory-1'): Promise<St
     sharedService: 'https://workbooks.example.com/api',
     readOnly: false,
     onReset: () => {},
+    listener: { onFailed: () => {}, onRecovered: () => {} },
     onError: () => {},
   });
   onTestFinished(() => state.close());

@@ -261,6 +261,7 @@ describe('the metrics', () => {
       hooks: valueOf(after, 'hook_runs_total', { result: 'failed' }),
       webhook: valueOf(after, 'notification_failures_total', { to: 'webhook' }),
       state: valueOf(after, 'state_failures_total'),
+      stateFailing: valueOf(after, 'state_failing'),
     }).toEqual({
       published: 2,
       unchanged: 1,
@@ -280,6 +281,7 @@ describe('the metrics', () => {
       hooks: 1,
       webhook: 1,
       state: 1,
+      stateFailing: 1,
     });
   });
 

@@ -37,6 +37,7 @@ async function opened(fields: Partial<StateOptions> = {}): Promise<State> {
     directoryId: 'directory',
     sharedService: null,
     readOnly: false,
+    listener: { onFailed: () => {}, onRecovered: () => {} },
     onReset: (reason) => resets.push(reason),
     onError: () => {},
     ...fields,
