@@ -67,8 +67,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the service has processed ${event.workbookId} on ${event.branch} at version ${event.versionId}`,
   'history.pruned': (event) => `history/${event.entry}: removed, as it is kept no longer`,
   'publish.recovered': (event) => `${event.target}: completed the publish that was interrupted`,
-  'publish.fallback': (event) =>
-    `the file system of ${event.directory} cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant; with publish: link they do not`,
+  'publish.fallback': (event) => `the file system of ${event.directory} ${event.limit}`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
   'service.retry': (event) => {
     const from = event.fromBytes === 0 ? '' : `, going on after ${roughSize(event.fromBytes)}`;

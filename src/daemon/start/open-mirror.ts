@@ -98,6 +98,7 @@ export function openMirrorStore(
     directory: settings.directory,
     ...(settings.shard === undefined ? {} : { shard: settings.shard }),
     publish: settings.publish,
+    nameTwins: settings.archive.nameTwins,
     dedup: settings.dedup,
     readerGraceMs: settings.readerGrace,
     retention: settings.history,
@@ -192,9 +193,9 @@ function atStart(): Pick<PassContext, 'now' | 'random' | 'reported' | 'rowGroups
 }
 
 /** Emits events about the findings when the directory was opened. */
-function tellOpened({ recovered, publishesWhole, canExchange, layout }: MirrorStore, emit: EventSink): void {
+function tellOpened({ recovered, limits, layout }: MirrorStore, emit: EventSink): void {
   for (const target of recovered) emit({ name: 'publish.recovered', target });
-  if (!canExchange && !publishesWhole) emit({ name: 'publish.fallback', directory: layout.root });
+  for (const limit of limits) emit({ name: 'publish.fallback', directory: layout.root, limit });
 }
 
 /** The setup of the settings in force, and earlier ones that pulls still use. */

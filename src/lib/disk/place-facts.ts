@@ -35,6 +35,12 @@ export function mountAt(path: string): Mount | null {
   return mountOf(mountsNow(), path);
 }
 
+/** The mount points below an absolute path without links. */
+export function mountPointsBelow(folder: string): string[] {
+  const points = mountsNow().map(({ mountPoint }) => mountPoint);
+  return [...new Set(points)].filter((point) => point.startsWith(`${folder}/`));
+}
+
 function mountsNow(): Mount[] {
   try {
     return parseMounts(readFileSync(MOUNT_TABLE, 'utf8'));

@@ -30,7 +30,16 @@ export function makingFolder<T>(path: string, make: (path: string) => T): T {
   }
 }
 
-/** Links files of one tree into another; one that has as many names as it may have is copied. @throws Error of the disk */
+/** Errors of a file system that has no hard links, or no more of them (link(2)). */
+export const NO_LINKS: ReadonlySet<string | undefined> = new Set([
+  'EPERM',
+  'ENOTSUP',
+  'ENOSYS',
+  'EMLINK',
+  'EXDEV',
+]);
+
+/** Links files of one tree into another; one that can have no more names, or none at all, is copied. @throws Error of the disk */
 export function linkAll({ from, to, paths, facts }: LinkRequest): LinkResult {
   let changed: string | null = null;
   for (const [index, path] of paths.entries()) {
@@ -40,7 +49,7 @@ export function linkAll({ from, to, paths, facts }: LinkRequest): LinkResult {
       try {
         linkSync(source, destination);
       } catch (error) {
-        if (systemCode(error) !== 'EMLINK') throw error;
+        if (!NO_LINKS.has(systemCode(error)) || !lstatSync(source).isFile()) throw error;
         copy(source, destination);
       }
     });

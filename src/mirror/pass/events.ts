@@ -96,7 +96,7 @@ export interface EventFields {
   'upstream.workbook_recovered': UpstreamWorkbook;
   'history.pruned': { entry: string };
   'publish.recovered': { target: string };
-  'publish.fallback': { directory: string };
+  'publish.fallback': { directory: string; limit: string };
   'publish.sweep_failed': EventFailure;
   /** `fromBytes`: where a download goes on; 0 for what begins anew. */
   'service.retry': EventFailure & { delayMs: number; fromBytes: number };

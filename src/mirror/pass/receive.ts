@@ -263,6 +263,6 @@ async function receiveFile(
     return { ...known, crc32 };
   }
   stage.adopt(path);
-  const mtimeMs = timeOfNewBytes(versionTimeMs, sizeBytes, known);
+  const mtimeMs = timeOfNewBytes(stage.timeFor(versionTimeMs), sizeBytes, known);
   return { path, sizeBytes, sha256, mtimeMs, mode: await stage.setTime(path, mtimeMs), crc32 };
 }

@@ -161,8 +161,12 @@ function keepsTime(hasFileTimes: boolean, previous: ManifestFile, mtimeMs: numbe
 }
 
 /** The time of an entry's file. Milliseconds since the epoch. */
-function timeIn({ hasFileTimes }: Comparison, entry: ArchiveEntry, row: WorkbookRow | undefined): number {
-  return hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs);
+function timeIn(
+  { hasFileTimes, stage }: Comparison,
+  entry: ArchiveEntry,
+  row: WorkbookRow | undefined,
+): number {
+  return stage.timeFor(hasFileTimes ? entry.modifiedAtMs : (timeOf(row) ?? entry.modifiedAtMs));
 }
 
 function orderFor(
@@ -180,7 +184,9 @@ function orderFor(
     destination: stage.placeOf(path),
     mtimeMs: timeOfNewBytes(mtimeMs, entry.sizeBytes, previous),
     keptTimeMs:
-      previous !== undefined && keepsTime(hasFileTimes, previous, mtimeMs) ? previous.mtimeMs : mtimeMs,
+      previous !== undefined && keepsTime(hasFileTimes, previous, mtimeMs)
+        ? stage.timeFor(previous.mtimeMs)
+        : mtimeMs,
     known:
       previous?.sizeBytes === entry.sizeBytes
         ? {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, lstat, mkdir, rm, rmdir } from 'node:fs/promises';
+import { access, constants, lstat, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { z } from 'zod';
@@ -8,7 +8,6 @@ import { causeOf, diskError, systemCode } from '../../lib/errors/disk-errors.ts'
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLayout } from './layout.ts';
-import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { refuseLinks } from './links.ts';
 import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
 
@@ -109,38 +108,6 @@ function unusable(error: unknown, root: string): unknown {
     cause: error,
     hint: cause?.hint ?? UNUSABLE_HINTS[code] ?? 'Check the file system, or choose another directory.',
   });
-}
-
-/** The error for a file system that cannot do what the setting `publish` asks for. */
-export function exchangeMissing(root: string): MirrorError {
-  return new MirrorError(
-    'directory.unusable',
-    `publish: the file system of ${root} cannot swap directories.`,
-    {
-      hint: 'Set publish to link, which has a link lead to whole trees there, or to auto, which renames file by file.',
-    },
-  );
-}
-
-/** Finds out by trying whether two directories can change places here. */
-export async function probeExchange(layout: DirectoryLayout, native: NativeCalls): Promise<boolean> {
-  const [mirror, internal] = await Promise.all([lstat(layout.mirror), lstat(layout.internal)]);
-  if (mirror.dev !== internal.dev) return false;
-  const one = join(layout.staging, `probe-${randomUUID()}`);
-  const other = join(layout.staging, `probe-${randomUUID()}`);
-  try {
-    await mkdir(one);
-    await mkdir(other);
-    native.exchange(one, other);
-    return true;
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return false;
-    throw unusable(error, layout.root);
-  } finally {
-    // What stays is swept with the staging area.
-    await Promise.allSettled([rmdir(one), rmdir(other)]);
-  }
 }
 
 const ID_FILE = 'directory-id';

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { NO_LINKS } from '../file-work/share.ts';
 import type { Intent } from './publish/intent.ts';
 import type { DirectoryLayout } from './layout.ts';
 import { treeAt } from './published-tree.ts';
@@ -87,9 +88,6 @@ function foldersOfIntent(intent: Intent): string[] {
       return [...around, dirname(intent.treeTo), dirname(intent.manifestTo)];
   }
 }
-
-/** Errors of a file system that has no hard links, or no more of them (link(2)). */
-const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);
 
 /** Gives a file another name by a hard link, or, where there are none, a copy with its time and mode. */
 export async function linkOrCopy(from: string, to: string): Promise<void> {

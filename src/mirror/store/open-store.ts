@@ -1,9 +1,10 @@
-import { type PublishMode, publishesWhole } from './publish/publishing.ts';
+import { publishesWhole } from './publish/publishing.ts';
 import type { RetentionPolicy } from '../plan/retention.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { createActivity } from './publish/activity.ts';
 import { readApprovals, removeApprovals } from './approvals.ts';
-import { exchangeMissing, prepareDirectory, probeExchange, usable } from './directory.ts';
+import { prepareDirectory, usable } from './directory.ts';
+import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { refuseForeignDirectory } from './first-start.ts';
 import { examineAgainst, findDrift, targetOf } from './verify/find-drift.ts';
 import { createGate, removeLinked } from './publish/gate.ts';
@@ -40,11 +41,11 @@ import type { MirrorStore } from './store.ts';
 const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as const;
 
 /** How a store is opened. */
-export interface StoreOptions {
+export interface StoreOptions
+  extends Pick<FileSystemWants, 'publish'>, Partial<Pick<FileSystemWants, 'nameTwins'>> {
   readonly directory: string;
   /** The share of this instance, among several; left out where it has all. */
   readonly shard?: Shard;
-  readonly publish: PublishMode;
   /** How long a replaced tree stays whole, in milliseconds. */
   readonly readerGraceMs: number;
   readonly retention: RetentionPolicy;
@@ -70,6 +71,8 @@ export async function openStore(options: StoreOptions): Promise<MirrorStore> {
   const layout = layoutOf(options.directory, options.shard);
   const native = bindNativeCalls();
   await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
+  // Before anything is made there: what is made below a mount point stays there.
+  await usable(layout.root, () => refuseMounts(layout));
   await prepareDirectory(layout, options.publish === 'link');
   const lock = await usable(layout.root, () => lockForWriting(layout, native));
   try {
@@ -108,6 +111,7 @@ async function storeIn(
     id,
     drifted,
     canExchange: context.canExchange,
+    limits: context.fileSystem.limits,
     publishesWhole: publishesWhole(context),
     recovered,
     recover: (signal) => recover(context, signal),
@@ -146,6 +150,7 @@ async function stageFor(
     candidates: unlessLeased(context),
     inUse: context.inUse,
     flushMark: context.flush.mark(),
+    timeStepMs: context.fileSystem.facts.timeStepMs ?? 1,
   });
 }
 
@@ -288,19 +293,29 @@ async function throughGate<T>(
 }
 
 async function publishContext(
-  { publish, directory, retention, readerGraceMs, now, gatePatienceMs, dedup = 'off' }: StoreOptions,
+  {
+    publish,
+    nameTwins = 'refuse',
+    retention,
+    readerGraceMs,
+    now,
+    gatePatienceMs,
+    dedup = 'off',
+  }: StoreOptions,
   layout: DirectoryLayout,
   native: NativeCalls,
   lock: DirectoryLock,
 ): Promise<PublishContext> {
-  const canExchange = await probeExchange(layout, native);
-  if (!canExchange && publish === 'exchange') throw exchangeMissing(directory);
+  const fileSystem = await usable(layout.root, () =>
+    examineFileSystem(layout, native, { publish, nameTwins }),
+  );
   const unrecovered = new Map<string, unknown>();
   return {
     layout,
     native,
     mode: publish,
-    canExchange,
+    canExchange: fileSystem.facts.canExchange,
+    fileSystem,
     flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
     keepsReplaced: retention.replaced.kind !== 'off',
     now,

@@ -30,6 +30,8 @@ export interface MirrorStore {
   readonly id: string;
   /** Whether the file system swaps directories in one step. */
   readonly canExchange: boolean;
+  /** What the file system cannot do, and what comes of that; each goes on where "the file system of X " ends. */
+  readonly limits: readonly string[];
   /** Whether readers see whole trees alone; where not, publishing goes file by file. */
   readonly publishesWhole: boolean;
   /** The targets whose publish a crash had interrupted and that was completed at opening. */

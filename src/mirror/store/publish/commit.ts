@@ -21,6 +21,7 @@ import {
   removeStage,
 } from './apply-intent.ts';
 import type { SharedFlush } from '../../../lib/disk/shared-flush.ts';
+import type { Examined } from '../probes.ts';
 import type { Stage } from './stage.ts';
 import type { TargetLocks } from '../shards/target-locks.ts';
 
@@ -28,6 +29,7 @@ import type { TargetLocks } from '../shards/target-locks.ts';
 export interface PublishContext extends IntentContext {
   readonly mode: PublishMode;
   readonly canExchange: boolean;
+  readonly fileSystem: Examined;
   /** Flushes the file system of the directory. */
   readonly flush: SharedFlush;
   /** Whether the history keeps trees that a newer state replaces. */

@@ -53,6 +53,8 @@ export interface Stage {
   readonly staged: ReadonlySet<string>;
   /** Those of them that are names of other targets' files. */
   readonly shared: ReadonlySet<string>;
+  /** The time that the file system keeps when a file gets this one; both in milliseconds since the epoch. */
+  readonly timeFor: (timeMs: number) => number;
   /** Gives an adopted file its time. @returns its permission bits */
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
   /** See `DedupCandidates`. */
@@ -85,6 +87,8 @@ export interface StageSurroundings {
   readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */
   readonly inUse: Set<string>;
+  /** See `FileSystemFacts`; 1 unless told. */
+  readonly timeStepMs?: number;
 }
 
 const NO_TWINS: Pick<DedupCandidates, 'candidatesOf' | 'sharing'> = {
@@ -105,6 +109,7 @@ export async function openStage(
     onProgress = () => {},
     removeLinked = (remove) => remove(),
     candidates = NO_TWINS,
+    timeStepMs = 1,
   }: StageSurroundings,
 ): Promise<Stage> {
   const name = randomUUID();
@@ -126,6 +131,7 @@ export async function openStage(
     archivePath: join(folder, STAGED.archive),
     earlyFolder: join(folder, STAGED.early),
     ...files,
+    timeFor: (timeMs) => timeMs - (timeMs % timeStepMs),
     candidatesOf: candidates.candidatesOf,
     sharing: candidates.sharing,
     linkPublished: links.linkPublished,

@@ -164,8 +164,8 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'Accounting/main: completed the publish that was interrupted',
   ],
   'publish.fallback': [
-    { directory: '/srv/m' },
-    'the file system of /srv/m cannot swap directories: publishing goes file by file, and readers may see a tree between two states for an instant; with publish: link they do not',
+    { directory: '/srv/m', limit: 'cannot swap directories: readers may see a tree between two states' },
+    'the file system of /srv/m cannot swap directories: readers may see a tree between two states',
   ],
   'publish.sweep_failed': [
     { code: 'disk.failed', message: 'It is busy.', hint: null },

@@ -38,13 +38,14 @@ describe.each(['EPERM', 'ENOTSUP', 'EMLINK', 'EXDEV'])(
 );
 
 it('a link that fails for another reason fails the publish', async () => {
-  fault.code = 'EIO';
   const script = join(await temporaryFolder(), 'gate.sh');
   await writeFile(script, 'true');
   const { service, mirror } = await startPair(
     {},
     { HOOKS_BEFORE_PUBLISH: JSON.stringify(['/bin/sh', script]) },
   );
+  // The start tries links out, too.
+  fault.code = 'EIO';
   service.addRepository('Plan', { 'a.xlsx': 'a1' });
   expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code: 'disk.failed' } });
 });

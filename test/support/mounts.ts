@@ -1,0 +1,63 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { onTestFinished } from 'vitest';
+
+import { FakeService } from './fake-service.ts';
+import { cleanEnvironment, MAIN } from './program.ts';
+import { temporaryFolder } from './temporary.ts';
+
+/** Mounts of a shell in a name space of its own go with it. */
+const IN_NAMESPACE = ['--mount', '--propagation', 'private'];
+/** Whether this machine lets the tests mount file systems. */
+export const canMount =
+  spawnSync('unshare', [...IN_NAMESPACE, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
+
+/** What a shell printed, on both outputs, and how it ended. */
+export interface Told {
+  readonly exitCode: number | null;
+  readonly text: string;
+}
+
+/** A service with three repositories, and a folder `$D` with the directory `$D/m`. @param files more files of repository A */
+export async function startService(files: Readonly<Record<string, string>> = {}): Promise<{
+  readonly service: FakeService;
+  readonly folder: string;
+  /** Runs a shell script that may start the program as `$PROGRAM`. */
+  readonly shell: (script: string) => Promise<Told>;
+}> {
+  const service = await FakeService.start({});
+  onTestFinished(() => service.close());
+  const many = Array.from({ length: 12 }, (_, index) => [`folder ${index}/book.xlsx`, 'x'.repeat(9000)]);
+  for (const name of ['A', 'B', 'C'])
+    service.addRepository(name, { ...Object.fromEntries(many), ...(name === 'A' ? files : {}) });
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o755);
+  await mkdir(join(folder, 'm'));
+  const env = cleanEnvironment({
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
+    WORKBOOK_MIRROR_SERVICE_RETRIES: '1',
+    WORKBOOK_MIRROR_DIRECTORY: join(folder, 'm'),
+    PROGRAM: `${process.execPath} ${MAIN}`,
+    D: folder,
+  });
+  return {
+    service,
+    folder,
+    shell: async (script) => {
+      const command = canMount ? ['unshare', ...IN_NAMESPACE, 'sh'] : ['sh'];
+      const child = spawn('env', [...command, '-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      let text = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding('utf8').on('data', (more: string) => {
+          text += more;
+        });
+      await once(child, 'close');
+      return { exitCode: child.exitCode, text };
+    },
+  };
+}
