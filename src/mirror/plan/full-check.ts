@@ -32,3 +32,23 @@ export function isCheckDue(
   const lastMs = examinedAtMs ?? Math.max(checkedAtMs ?? 0, comparedAtMs ?? verifiedAtMs);
   return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
 }
+
+/** Contents that lack a listed workbook may have it again without a new version: they are looked at again after this, in milliseconds. */
+const MISSING_CHECK_MS = 60 * 60_000;
+
+/** The longest time between two comparisons of a tree with the whole contents, in milliseconds. */
+export function comparisonPeriodMs({ missing }: Pick<Published, 'missing'>, fullCheckMs: number): number {
+  return missing.length === 0 ? fullCheckMs : Math.min(fullCheckMs, MISSING_CHECK_MS);
+}
+
+/** Whether contents that lacked a listed workbook are to be looked at again. */
+export function isMissingDue(
+  target: TargetId,
+  { checkedAtMs }: TargetRecord,
+  published: Published,
+  { nowMs, policy }: PlanInput,
+): boolean {
+  if (published.missing.length === 0) return false;
+  const lastMs = Math.max(checkedAtMs ?? 0, published.comparedAtMs ?? published.verifiedAtMs);
+  return nowMs >= fullCheckDueMs(target, lastMs, comparisonPeriodMs(published, policy.fullCheckMs));
+}

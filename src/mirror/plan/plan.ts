@@ -8,7 +8,7 @@ import type {
   PullReason,
 } from './actions.ts';
 import { RowGroups } from './fingerprint.ts';
-import { fullCheckDueMs, isCheckDue } from './full-check.ts';
+import { fullCheckDueMs, isCheckDue, isMissingDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
 import { guardRetirements, heldDeselections, isRestored } from './retirements.ts';
@@ -214,7 +214,8 @@ function pullReason(
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && settled) return 'processing-finished';
   if (!isListTrusted(candidate, input)) return 'no-version-list';
-  return isCheckDue(candidate.target, record, published, input) ? 'full-check' : null;
+  const isDue = [isCheckDue, isMissingDue].some((test) => test(candidate.target, record, published, input));
+  return isDue ? 'full-check' : null;
 }
 
 /** Whether the list of workbooks tells of all that changed in a target's repository. */

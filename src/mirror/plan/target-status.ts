@@ -1,6 +1,6 @@
 import type { DriftSummary } from '../store/verify/drift.ts';
 import { isAhead, latestKnown, latestUntil } from '../../lib/time/wrong-clock.ts';
-import { fullCheckDueMs } from './full-check.ts';
+import { comparisonPeriodMs, fullCheckDueMs } from './full-check.ts';
 import {
   aboutTree,
   emptyRecord,
@@ -120,6 +120,7 @@ function publishedStatus(
   const verifiedAtMs = latestKnown(nowMs, [record.verifiedAtMs, tree.verifiedAtMs]);
   const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs ?? tree.verifiedAtMs];
   const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
+  const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
   const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
@@ -133,7 +134,7 @@ function publishedStatus(
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs: latestKnown(nowMs, checkedTimesMs),
-    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, policy.fullCheckMs),
+    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, periodMs),
     nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
