@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../mirror/plan/sentences.ts';
-import type { Action } from '../mirror/plan/actions.ts';
+import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { type ForeseenChanges, foreseeChanges } from '../mirror/plan/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
@@ -20,7 +20,7 @@ import { planPass } from '../mirror/pass/pass.ts';
 import { policyOf } from '../daemon/start/open-mirror.ts';
 import { openReader } from '../daemon/start/open-reader.ts';
 import { connect, recallInstallation } from '../daemon/start/installation.ts';
-import { type Outcome, table, tell, tellEvent } from './output.ts';
+import { linesOf, type Outcome, table, tell, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 
@@ -90,6 +90,8 @@ function planData(actions: readonly Action[], changes: PlanReport['changes']): u
     target: action.path,
     action: action.kind,
     reason: action.reason,
+    isHeld: isPlannedHold(action),
+    deselection: action.deselection ?? null,
     movedFrom: action.moveFrom,
     lastArchiveBytes: action.published?.archiveBytes ?? null,
     files: action.published?.fileCount ?? null,
@@ -101,11 +103,11 @@ function planData(actions: readonly Action[], changes: PlanReport['changes']): u
 function describePlan(actions: readonly Action[], changes: PlanReport['changes']): TerminalText {
   if (actions.length === 0) return say`Nothing is selected: there is no target.`;
   const rows = actions.map((action) => [
-    action.kind + (action.moveFrom === null ? '' : ' (moves)'),
-    action.path,
-    action.reason,
+    shownKind(action) + (action.moveFrom === null ? '' : ' (moves)'),
+    action.deselection === undefined ? action.reason : `${action.reason}, deselected`,
     action.published === null ? '?' : String(action.published.fileCount),
     action.published === null ? '?' : roughSize(action.published.archiveBytes),
+    action.path,
   ]);
   const pulls = actions.filter((action) => action.kind === 'pull');
   const knownBytes = pulls.reduce((sum, action) => sum + (action.published?.archiveBytes ?? 0), 0);
@@ -118,11 +120,28 @@ function describePlan(actions: readonly Action[], changes: PlanReport['changes']
       ? 'Nothing would be pulled.'
       : `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
   return joinLines([
-    table(['ACTION', 'TARGET', 'REASON', 'FILES', 'LAST ARCHIVE'], rows),
+    table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
-    summary,
+    ...linesOf(summary, describeHolds(actions)),
     ...[...(changes ?? [])].flatMap(([action, each]) => ['', describeChanges(action, each)]),
   ]);
+}
+
+/** The action for a person, as the pass will count it. */
+function shownKind(action: Action): string {
+  if (action.reason === 'not-selected') return 'leave';
+  return action.kind === 'keep' && isPlannedHold(action) ? 'hold' : action.kind;
+}
+
+/** The holds of a plan, for a person: what a pass would report as held. */
+function describeHolds(actions: readonly Action[]): string[] {
+  const held = actions.filter(isPlannedHold);
+  const deselected = held.filter(({ deselection }) => deselection !== undefined).length;
+  return linesOf(
+    held.length > 0 && `${counted(held.length, 'target')} would be held.`,
+    deselected > 0 &&
+      `The settings no longer select ${deselected} of them, too many at once: they are mirrored as before until \`${ownCommand('approve')} TARGET\` lets them go.`,
+  );
 }
 
 /** The changes that an action would bring, for a person. */

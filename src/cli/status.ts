@@ -20,11 +20,13 @@ import { describePhase, type PullProgress, type ScanProgress } from '../mirror/p
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
 import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
-import { isLeftAlone, isWell, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
+import { isLeftAlone, isMirrored, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import { failedPart } from '../daemon/log/messages.ts';
+import { readinessOf } from '../daemon/status/readiness.ts';
 import { linesOf, type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { readTargets, tolerantly, withReader } from './targets.ts';
@@ -107,11 +109,17 @@ async function countHooksDue({ store, state }: MirrorReader): Promise<number | n
   return dueHooks(await store.inventory(), told).length;
 }
 
-/** Whether everything is as it should be: the last pass, too, which says whether the service still lets us in. */
+/** Whether everything is as it should be, as `/readyz` says it beside a daemon. */
 function isAllWell({ targets, lastPass }: StatusReport): boolean {
-  if (lastPass === null || lastPass.failure !== null) return false;
+  if (lastPass === null) return false;
+  const { failure } = lastPass;
+  // A pass that failed says nothing about what was listed before; a first pass that failed leaves targets that were never mirrored.
+  const isListed =
+    failure === null
+      ? lastPass.isWhole
+      : failure.code !== 'directory.other_service' && targets.length > 0 && targets.every(isMirrored);
   const isEmpty = lastPass.selection !== null && selectsNothing(lastPass.selection);
-  return !isEmpty && targets.every(isWell);
+  return readinessOf(targets, { isListed, selectsNothing: isEmpty }).isReady;
 }
 
 /** The report for a person. */
@@ -165,7 +173,9 @@ function describeCounts(targets: readonly TargetStatus[]): string {
   const counts = new Map<string, number>();
   for (const { state } of targets) counts.set(state, (counts.get(state) ?? 0) + 1);
   const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([state, count]) => `${count} ${state}`);
-  return `${counted(targets.length, 'target')}: ${parts.join(', ')}`;
+  const mirrored = targets.filter(isMirrored).length;
+  const known = counted(targets.length, 'target');
+  return `${mirrored === targets.length ? known : `${mirrored} of ${known} mirrored`}: ${parts.join(', ')}`;
 }
 
 /** The settings that select nothing, by the last pass. */
@@ -252,5 +262,11 @@ function describeLastPass(
   if (lastPass.failure !== null) {
     return `${when}, failed: ${lastPass.failure.code}: ${withHint(lastPass.failure)}`;
   }
-  return `${when}, ${lastPass.summary?.pulled ?? 0} pulled, ${lastPass.summary?.failed ?? 0} failed, ${lastPass.summary?.held ?? 0} held`;
+  const { summary } = lastPass;
+  return [
+    when,
+    `${summary?.pulled ?? 0} pulled`,
+    ...(summary === null ? [] : failedPart(summary)),
+    ...((summary?.held ?? 0) > 0 ? [`${summary?.held} held`] : []),
+  ].join(', ');
 }

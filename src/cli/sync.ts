@@ -9,6 +9,8 @@ import { tellShare } from '../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { openMirror } from '../daemon/start/open-mirror.ts';
+import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
+import { isReady } from '../daemon/status/status-service.ts';
 import { createHooks } from '../daemon/hooks/create-hooks.ts';
 import { secretsOf } from '../daemon/settings/secrets-of.ts';
 import { loudness } from './loudness.ts';
@@ -71,8 +73,9 @@ export async function sync(
       throw error;
     },
   );
-  const hooks = createHooks(() => settings, mirror, emitAll);
-  sinks.push(hooks.sink);
+  const status = createMirrorStatusReader(() => settings, mirror);
+  const hooks = createHooks(() => settings, mirror, emitAll, { readMirror: status.read });
+  sinks.push(status.sink, hooks.sink);
   const { signal, stopListening } = abortOnSignal();
   signal.addEventListener('abort', () => void hooks.close(0));
   try {
@@ -85,7 +88,8 @@ export async function sync(
     await tellShare(settings, mirror, null);
     await mirror.rememberInstallation();
     const hooksDue = await hooks.settled();
-    const isIncomplete = report.exitCode === EXIT_CODES.ok && hooksDue > 0;
+    const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
+    const isIncomplete = report.exitCode === EXIT_CODES.ok && !isDone;
     return { report, hooksDue, exitCode: isIncomplete ? EXIT_CODES.incomplete : report.exitCode };
   } finally {
     await hooks.close(settings.shutdownTimeout);

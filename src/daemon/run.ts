@@ -12,7 +12,7 @@ import { tellShare } from './status/share-report.ts';
 import { followSettings, type LiveSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/secrets-of.ts';
 import { type Mirror, openMirror } from './start/open-mirror.ts';
-import { createStatusService } from './status/status-service.ts';
+import { createStatusService, isReady, type StatusService } from './status/status-service.ts';
 import { openOrStandBy } from './standby.ts';
 import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
@@ -189,7 +189,7 @@ async function passUntilStopped(
   const drift = part(await startDriftWatch(first.settings, mirror, emit));
   const memory = part(createMemoryRelease(progress.isWorking, () => mirror.context.archiveMemory.dropIdle()));
 
-  const loop = createPassLoop(daemon, mirror, settings, () => {
+  const loop = createPassLoop(daemon, mirror, settings, status, () => {
     drift.afterPass();
     memory.atRest();
   });
@@ -234,6 +234,7 @@ function createPassLoop(
   { control, progress, emit }: DaemonContext,
   mirror: Mirror,
   { check, current }: Pick<LiveSettings, 'check' | 'current'>,
+  status: StatusService,
   afterPass: () => void,
 ): Loop {
   return createLoop(
@@ -247,7 +248,8 @@ function createPassLoop(
         const end = await reportedPass(mirror, trigger, signal);
         const { failure } = end;
         if (!signal.aborted) {
-          await answerPolls(mirror.store, asked, pollAnswerOf(end));
+          if (asked.length > 0)
+            await answerPolls(mirror.store, asked, pollAnswerOf(end, await isReady(status)));
           await tellShare(current(), mirror, failure);
         }
         if (failure?.code === 'directory.taken') control.stop(exitCodeOf(failure));

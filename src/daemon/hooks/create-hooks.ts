@@ -5,7 +5,6 @@ import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import { createPoster } from '../../mirror/upstream/post.ts';
 import type { Mirror } from '../start/open-mirror.ts';
-import { createMirrorStatusReader } from '../status/mirror-status.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createAlerts } from './alerts.ts';
@@ -44,13 +43,13 @@ const LOOK_AGAIN: ReadonlySet<string> = new Set([
 /**
  * Makes the hooks of a mirror, and begins with what is due from before.
  * @param current the settings in force
- * @param status tells how the mirror stands, and hears of all events by itself; null where nobody else reads that
+ * @param readMirror tells how the mirror stands
  */
 export function createHooks(
   current: () => SettingsFor<'directory'>,
   mirror: Pick<Mirror, 'store' | 'state' | 'onPublished'>,
   emit: EventSink,
-  status: Pick<StatusService, 'readMirror'> | null = null,
+  { readMirror }: Pick<StatusService, 'readMirror'>,
 ): Hooks {
   const { store, state, onPublished } = mirror;
   const surroundings = surroundingsOf(current);
@@ -63,7 +62,6 @@ export function createHooks(
     remember: (target, tree) => tolerateStateFailure(() => state.saveToldTree(target, tree), undefined),
     emit,
   });
-  const reader = createMirrorStatusReader(current, mirror);
   const { send, close: closeConnections } = createPoster(ANSWER_TIMEOUT_MS);
   const webhook = createWebhook({
     target: () => webhookOf(current()),
@@ -76,7 +74,7 @@ export function createHooks(
   const heartbeat = createHeartbeat(() => current().hooks.heartbeat?.reveal() ?? null, send, emit);
   const alerts = createAlerts({
     current,
-    readMirror: status?.readMirror ?? reader.read,
+    readMirror,
     state,
     tell: webhook.tell,
     beat: heartbeat.beat,
@@ -97,7 +95,6 @@ export function createHooks(
   return {
     sink: (event) => {
       if (LOOK_AGAIN.has(event.name)) afterPublish.lookAtAll();
-      reader.sink(event);
       alerts.sink(event);
     },
     settled: () => afterPublish.settled(),

@@ -131,8 +131,13 @@ function targetKey(target: string): string {
   return `target:${target}`;
 }
 
-function tellOfReadiness(troubles: Troubles, { isReady, notReady }: Readiness): Notification[] {
-  if (isReady) return turn(troubles, 'mirror', null, 'mirror.fresh', {});
+/** Reasons that the notifications for each target tell. */
+const TOLD_OF_TARGET: ReadonlySet<string> = new Set(['failing', 'quarantined', 'stalled', 'held']);
+
+function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
+  const notReady = readiness.notReady.filter(({ reason }) => !TOLD_OF_TARGET.has(reason));
+  if (notReady.length === 0 && !readiness.selectsNothing)
+    return turn(troubles, 'mirror', null, 'mirror.fresh', {});
   const first = notReady.slice(0, TARGETS_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,

@@ -134,11 +134,15 @@ function describePull(pulled: TargetPulled): string {
 function describePass(pass: PassFinished): string {
   const parts = [
     `${counted(pass.targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
-    pass.pulled === 0
-      ? 'nothing to pull'
-      : `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
-    ...(pass.failed > 0 ? [`${pass.failed} failed`] : []),
+    ...(pass.tried === 0 ? ['nothing to pull'] : []),
+    ...(pass.pulled > 0
+      ? [
+          `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
+        ]
+      : []),
+    ...failedPart(pass),
     ...(pass.held > 0 ? [`${pass.held} held`] : []),
+    ...(pass.missing > 0 ? [`${pass.missing} missing from the list, kept for now`] : []),
     ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
     ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting for a place`] : []),
     ...(pass.processing > 0
@@ -146,6 +150,12 @@ function describePass(pass: PassFinished): string {
       : []),
   ];
   return parts.join('; ');
+}
+
+/** What failed, of what was tried. Beside pulls a move or a retirement may fail. */
+export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'failed'>): string[] {
+  if (failed === 0) return [];
+  return [failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`];
 }
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {

@@ -1,7 +1,11 @@
-import type { NotReadyReason } from '../status/readiness.ts';
 import type { CredentialState, PassNote, SlowPull } from '../status/live.ts';
 import type { DaemonReport } from '../status/report.ts';
-import { isLeftAlone, type TargetState, type TargetStatus } from '../../mirror/plan/target-status.ts';
+import {
+  isLeftAlone,
+  type NotWellReason,
+  type TargetState,
+  type TargetStatus,
+} from '../../mirror/plan/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** All of these appear with every scrape, so that a state that no target is in reads 0. */
@@ -20,12 +24,16 @@ const NO_TARGETS: Readonly<Record<TargetState, number>> = {
   unselected: 0,
   moved: 0,
 };
-const NOT_READY_REASONS: Readonly<Record<NotReadyReason, number>> = {
+const NOT_READY_REASONS: Readonly<Record<NotWellReason, number>> = {
   'never-verified': 0,
   stale: 0,
   damaged: 0,
   drifted: 0,
   restored: 0,
+  failing: 0,
+  quarantined: 0,
+  stalled: 0,
+  held: 0,
 };
 const CREDENTIAL_STATES: readonly CredentialState['state'][] = ['accepted', 'refused', 'unknown'];
 const PASS_RESULTS: readonly PassNote['result'][] = ['finished', 'failed', 'abandoned'];

@@ -71,11 +71,13 @@ function refusedCredentials({ live }) {
 }
 
 /** @param {Report} report @returns {Problem[]} */
-function failedPass({ live }) {
+function failedPass({ live, readiness }) {
   const last = live.passes.at(-1);
   if (last === undefined || last.result !== 'failed' || last.failure === null) return [];
   const { code, message, hint } = last.failure;
-  return [{ key: 'pass', tone: 'bad', title: 'The last pass failed', text: `${code}: ${message}`, hint }];
+  /** @type {Tone} */
+  const tone = readiness.isReady ? 'warn' : 'bad';
+  return [{ key: 'pass', tone, title: 'The last pass failed', text: `${code}: ${message}`, hint }];
 }
 
 /** Failures by their code, as one cause often fails many targets. @param {Report} report @returns {Problem[]} */

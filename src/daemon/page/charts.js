@@ -131,10 +131,15 @@ export function passClause({ result, summary, failure }) {
   if (summary === null || result === 'abandoned') return 'abandoned';
   const parts = [
     summary.changed === 0 ? 'nothing changed' : `${counted(summary.changed, 'target')} changed`,
-    ...(summary.failed > 0 ? [`${summary.failed} failed`] : []),
+    ...(summary.failed > 0 ? [failedOf(summary)] : []),
     ...(summary.held > 0 ? [`${summary.held} held`] : []),
   ];
   return parts.join(', ');
+}
+
+/** @param {NonNullable<PassNote['summary']>} summary @returns {string} */
+function failedOf({ failed, tried }) {
+  return failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`;
 }
 
 /**

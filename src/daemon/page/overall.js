@@ -83,18 +83,27 @@ function refusedCredentials({ apiKey, apiToken }) {
 }
 
 /** @param {Report} report @returns {Overall | null} */
-function failedPass({ live }) {
-  const last = live.passes.at(-1);
-  if (last?.result !== 'failed') return null;
-  const reason =
-    last.failure === null ? 'The last pass failed.' : `The last pass failed: ${last.failure.message}`;
-  return { state: 'failing', tone: 'bad', word: 'Failing', sentence: reason };
+function failedPass({ live, readiness, targets }) {
+  if (live.passes.at(-1)?.result !== 'failed' || readiness.isReady) return null;
+  const late = readiness.notReady.length;
+  const sentence =
+    late === 0
+      ? 'The last pass failed.'
+      : `The last pass failed, and ${numberText(late)} of ${counted(targets.length, 'target')} cannot be relied on.`;
+  return { state: 'failing', tone: 'bad', word: 'Failing', sentence };
 }
 
 /** @param {Report} report @returns {Overall | null} */
 function startingState({ readiness, targets }) {
   if (readiness.isListed) return null;
-  const known = targets.length === 0 ? '' : ` ${counted(targets.length, 'target')} known from before.`;
+  const mirrored = targets.filter(({ state }) => state !== 'pending').length;
+  const all = counted(targets.length, 'target');
+  const known =
+    targets.length === 0
+      ? ''
+      : mirrored === targets.length
+        ? ` ${all} known from before.`
+        : ` ${numberText(mirrored)} of ${all} mirrored.`;
   const sentence = `The first pass has not come to its end yet.${known}`;
   return { state: 'starting', tone: 'off', word: 'Starting', sentence };
 }
@@ -110,7 +119,7 @@ function emptySelection({ readiness }) {
 function failingTargets({ targets, readiness }) {
   const failing = targets.filter(({ state }) => FAILING.has(state)).length;
   if (failing === 0) return null;
-  const late = readiness.notReady.length;
+  const late = readiness.notReady.filter(({ reason }) => !FAILING.has(reason) && reason !== 'held').length;
   const sentence = `${numberText(failing)} of ${counted(targets.length, 'target')} ${failing === 1 ? 'fails' : 'fail'}. ${
     late === 0 ? 'All were still verified in time.' : `${numberText(late)} cannot be relied on.`
   }`;
@@ -127,6 +136,11 @@ function unreadyTargets({ readiness, maxStalenessMs, targets }) {
     const sentence = `${numberText(old)} of ${all} not verified within the last ${durationText(maxStalenessMs)}.`;
     return { state: 'stale', tone: 'warn', word: 'Stale', sentence };
   }
+  const held = notReady.filter(({ reason }) => reason === 'held').length;
+  if (held === notReady.length) {
+    const waits = `${counted(held, 'deletion')} ${held === 1 ? 'waits' : 'wait'} for approval`;
+    return { state: 'not-ready', tone: 'warn', word: 'Held', sentence: `${waits}, of ${all}.` };
+  }
   const sentence = `${numberText(notReady.length)} of ${all} cannot be relied on: their trees are not what the service has.`;
   return { state: 'not-ready', tone: 'warn', word: 'Not ready', sentence };
 }
@@ -140,7 +154,7 @@ function refusedSettings({ live }) {
 }
 
 /** @param {Report} report @returns {Overall} */
-function readyState({ targets, maxStalenessMs }) {
+function readyState({ targets, maxStalenessMs, live }) {
   const selected = targets.filter(({ state }) => !isLeftAlone(state)).length;
   const within = `within the last ${durationText(maxStalenessMs)}`;
   const sentence =
@@ -149,13 +163,8 @@ function readyState({ targets, maxStalenessMs }) {
       : selected === 1
         ? `The one target was verified against the service ${within}.`
         : `All ${counted(selected, 'target')} were verified against the service ${within}.`;
-  const held = targets.filter(({ state }) => state === 'held').length;
-  return held === 0
-    ? { state: 'ready', tone: 'ok', word: 'Ready', sentence }
-    : {
-        state: 'ready',
-        tone: 'warn',
-        word: 'Ready',
-        sentence: `${sentence} ${counted(held, 'deletion')} ${held === 1 ? 'waits' : 'wait'} for approval.`,
-      };
+  // The mirror is as fresh as before: what is the matter with the pass is told once, among the problems.
+  return live.passes.at(-1)?.result === 'failed'
+    ? { state: 'ready', tone: 'warn', word: 'Ready', sentence: `${sentence} The last pass failed.` }
+    : { state: 'ready', tone: 'ok', word: 'Ready', sentence };
 }

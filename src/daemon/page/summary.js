@@ -174,7 +174,7 @@ function lastPass(last) {
     { class: 'last-pass' },
     element('strong', {}, 'Last pass '),
     timeNode(last.startedAtMs + last.durationMs),
-    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${passClause(last)}${pulled}.`,
+    ` by ${last.trigger}, in ${durationText(last.durationMs)}: ${last.result === 'failed' ? 'failed' : passClause(last)}${pulled}.`,
   );
 }
 

@@ -1,9 +1,6 @@
 import type { MirrorEvent } from '../../mirror/pass/events.ts';
 import { selectsNothing } from '../../mirror/plan/selection-check.ts';
-import { isLeftAlone, type TargetStatus } from '../../mirror/plan/target-status.ts';
-
-/** Why a target keeps the mirror from being ready. */
-export type NotReadyReason = 'never-verified' | 'stale' | 'damaged' | 'drifted' | 'restored';
+import { type NotWellReason, type TargetStatus, whyNotWell } from '../../mirror/plan/target-status.ts';
 
 /** Whether the mirror may be read for what the service has. */
 export interface Readiness {
@@ -14,15 +11,15 @@ export interface Readiness {
   readonly selectsNothing: boolean;
   readonly notReady: readonly {
     readonly target: string;
-    readonly reason: NotReadyReason;
+    readonly reason: NotWellReason;
     /** Milliseconds since the epoch; null for never. */
     readonly verifiedAtMs: number | null;
   }[];
 }
 
 /**
- * Judges readiness: every selected target was verified against the service within `maxStaleness`, and its tree is what its
- * manifest says. A target that fails, or is held, is ready for as long as that is so.
+ * Judges the mirror as a whole, for `/readyz` and for the exit codes of `sync`, `poll --wait` and `status`: it is known which targets
+ * there are, and none of them counts against it. A pass that fails as a whole says nothing about targets: they stay fresh for `maxStaleness`.
  * Settings that select nothing of what there is are no reason to call nothing ready.
  */
 export function readinessOf(
@@ -30,21 +27,12 @@ export function readinessOf(
   { isListed, selectsNothing }: Pick<Readiness, 'isListed' | 'selectsNothing'>,
 ): Readiness {
   const notReady = targets.flatMap((status) => {
-    const reason = whyNotReady(status);
+    const reason = whyNotWell(status);
     const { target, verifiedAtMs } = status;
     return reason === null ? [] : [{ target, reason, verifiedAtMs }];
   });
   const isReady = isListed && !selectsNothing && notReady.length === 0;
   return { isReady, isListed, selectsNothing, notReady };
-}
-
-function whyNotReady(status: TargetStatus): NotReadyReason | null {
-  if (isLeftAlone(status.state)) return null;
-  if (status.verifiedAtMs === null) return 'never-verified';
-  if (status.state === 'damaged') return 'damaged';
-  if (status.restoredAtMs !== null) return 'restored';
-  if (status.isStale) return 'stale';
-  return status.drift === null ? null : 'drifted';
 }
 
 /**

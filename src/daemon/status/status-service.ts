@@ -2,6 +2,7 @@ import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
 import type { SettingsFor } from '../../config/schema.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
 import { createMirrorStatusReader, type MirrorStatusReader } from './mirror-status.ts';
@@ -23,6 +24,21 @@ export interface StatusService {
   readonly readMirror: MirrorStatusReader['read'];
   /** Whether something is under way whose progress is worth a look. */
   readonly isBusy: () => boolean;
+}
+
+/**
+ * Whether all is well now, as `/readyz` has it: the exit codes of `sync` and `poll --wait` ask here after their pass, and agree with it.
+ * A disk that cannot be read proves nothing.
+ */
+export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>): Promise<boolean> {
+  try {
+    const { readiness, stateFailure } = await readMirror(true);
+    // The pass itself has verified its targets: that its records are lost costs no more than requests.
+    return stateFailure !== null || readiness.isReady;
+  } catch (error) {
+    if (error instanceof MirrorError) return false;
+    throw error;
+  }
 }
 
 /** How many warnings and errors are kept. */

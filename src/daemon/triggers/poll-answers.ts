@@ -9,13 +9,16 @@ export type PassEnd =
   | { readonly report: PassReport; readonly failure: null }
   | { readonly report: null; readonly failure: MirrorError };
 
-/** What those are told who asked for a pass. Pulls that go on after it are not done: nothing says yet that their targets are fresh. */
-export function pollAnswerOf({ report, failure }: PassEnd): PollAnswer {
+/**
+ * What those are told who asked for a pass. Pulls that go on after it are not done: nothing says yet that their targets are fresh.
+ * @param isReady whether all is well after the pass, as `/readyz` has it
+ */
+export function pollAnswerOf({ report, failure }: PassEnd, isReady: boolean): PollAnswer {
   if (report === null)
     return { exitCode: exitCodeOf(failure), summary: null, failure: eventFailure(failure) };
   const { summary, exitCode } = report;
-  const isUnfinished = exitCode === EXIT_CODES.ok && summary.pulling + summary.waiting > 0;
-  return { exitCode: isUnfinished ? EXIT_CODES.incomplete : exitCode, summary, failure: null };
+  const isIncomplete = exitCode === EXIT_CODES.ok && (!isReady || summary.pulling + summary.waiting > 0);
+  return { exitCode: isIncomplete ? EXIT_CODES.incomplete : exitCode, summary, failure: null };
 }
 
 /** The part of a store that knows of requests. */

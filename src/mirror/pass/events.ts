@@ -136,8 +136,12 @@ export interface PassFinished {
   targets: number;
   pulled: number;
   changed: number;
+  /** Pulls that came to an end, whatever that was. */
+  tried: number;
   failed: number;
   held: number;
+  /** Targets that the service no longer lists, and that are kept until enough answers agree. */
+  missing: number;
   downloadedBytes: number;
   changedFiles: number;
   /** Pulls that go on beside the passes that follow. */

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type MirrorEvent, type PassFinished, type Trigger } from './events.ts';
-import type { Action, PullAction } from '../plan/actions.ts';
+import { type Action, isPlannedHold, type PullAction } from '../plan/actions.ts';
 import { keepRunningPulls } from '../plan/carried.ts';
 import { listsNoneOf, otherService, WHOLE_DIRECTORY } from '../plan/other-service.ts';
 import { makePlan } from '../plan/plan.ts';
@@ -71,7 +71,16 @@ export async function runPass(
     await context.store.saveTargets(stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
-    await rememberPass(context, { trigger, startedAtMs, summary, failure: null, selection, problems });
+    const isWhole = listing.repositoriesComplete;
+    await rememberPass(context, {
+      trigger,
+      startedAtMs,
+      summary,
+      failure: null,
+      selection,
+      isWhole,
+      problems,
+    });
     context.emit({ name: 'pass.finished', ...summary });
     return {
       results,
@@ -177,12 +186,13 @@ export async function planPass(
     context.rowGroups,
   );
   const plan = keepRunningPulls(whole, carried, listing);
-  const count = (kind: Action['kind']): number => plan.filter((action) => action.kind === kind).length;
+  const count = (kind: Action['kind']): number =>
+    plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;
   context.emit({
     name: 'pass.planned',
     pull: count('pull'),
     keep: count('keep'),
-    hold: count('hold'),
+    hold: plan.filter(isPlannedHold).length,
     retire: count('retire'),
   });
   const selection = checkSelection(policy.selection, listing, plan, context.store.shard);
@@ -287,6 +297,7 @@ async function reportFailure(
     summary: null,
     failure,
     selection: null,
+    isWhole: false,
     problems: [],
   });
 }

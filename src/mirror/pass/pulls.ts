@@ -15,7 +15,7 @@ import {
 } from './execution.ts';
 import type { BegunPull, QueuedPull } from './pull-scheduler.ts';
 import { pullTarget } from './pull.ts';
-import { recordPull } from './remember.ts';
+import { recordPull, recordQueued } from './remember.ts';
 
 /** The results of the pulls of a pass. */
 export interface PulledAll {
@@ -31,6 +31,7 @@ export interface PulledAll {
  */
 export async function pullAll(execution: Execution, actions: readonly PullAction[]): Promise<PulledAll> {
   const { concurrency, slowAfterMs } = execution.policy;
+  await recordQueued(execution, actions);
   const pulls = queuePulls(execution, actions);
   const ends = await execution.context.scheduler.run(pulls, { slots: slotsFor(concurrency), slowAfterMs });
   const results = ends.flatMap((end) => (end.kind === 'recorded' ? [end.result] : []));

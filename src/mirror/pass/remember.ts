@@ -1,7 +1,7 @@
 import type { Action, HoldAction } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
-import { emptyRecord, type Held, type Outcome, type TargetRecord } from '../plan/record.ts';
+import { emptyRecord, type Held, queuedRecord, type Outcome, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/shard.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { RememberedTree } from '../plan/targets.ts';
@@ -70,6 +70,23 @@ export function recordAll(
   return record({ context, policy, listedAtMs: listing.takenAtMs }, ends);
 }
 
+/** Records targets that nothing is known of and that are about to be pulled, so that all that the service lists can be told from outside. */
+export async function recordQueued(
+  { context, records }: Pick<Execution, 'context' | 'records'>,
+  pulls: readonly Action[],
+): Promise<void> {
+  const nowMs = context.now();
+  const queued = pulls
+    .filter(({ target, published }) => published === null && !records.has(targetKey(target)))
+    .map(({ target, path }) => queuedRecord(target, repositoryOf(path), nowMs));
+  await tolerateStateFailure(() => context.state.saveRecords(queued), undefined);
+}
+
+/** The repository's part of the path of a target. */
+function repositoryOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
+}
+
 /** Records the outcome of a pull, and then reports it. */
 export function recordPull(pull: Pull, result: EndedResult): Promise<void> {
   return record(pull, [{ result, before: pull.record, tree: pull.tree }]);
@@ -90,7 +107,7 @@ async function record(
   const nowMs = context.now();
   const steps = ends.map(({ result: { action, outcome }, before, tree }) => {
     const { kind, reason } = action;
-    const repository = action.path.slice(0, action.path.lastIndexOf('/'));
+    const repository = repositoryOf(action.path);
     const step = {
       repository,
       kind,

@@ -1,5 +1,5 @@
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import type { HoldReason } from '../plan/actions.ts';
+import { type HoldReason, isHarmlessHold } from '../plan/actions.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection-check.ts';
 import type { Listing } from '../upstream/listing.ts';
 import type { PassFinished, Trigger } from './events.ts';
@@ -19,8 +19,10 @@ export function summarise(
     targets: results.length,
     pulled: count(({ outcome }) => outcome.kind === 'pulled'),
     changed: count(({ changedFiles }) => changedFiles > 0),
+    tried: count(({ action, outcome }) => action.kind === 'pull' && outcome.kind !== 'unfinished'),
     failed: count(({ outcome }) => outcome.kind === 'failed'),
-    held: count(({ action, outcome }) => HELD.has(outcome.kind) || action.deselection !== undefined),
+    held: count(isHeld),
+    missing: count(({ outcome }) => outcome.kind === 'missing'),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),
     pulling: count(({ outcome }) => outcome.kind === 'unfinished' && outcome.hasBegun),
@@ -29,13 +31,16 @@ export function summarise(
   };
 }
 
-/** Outcomes that leave a target as it is, on purpose. */
-const HELD: ReadonlySet<string> = new Set(['held', 'missing', 'guarded']);
+/** Whether a pass left a target as it is on purpose, although the operator wants it. */
+function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
+  if (action.deselection !== undefined) return true;
+  return (outcome.kind === 'guarded' || outcome.kind === 'held') && !isHarmlessHold(action.reason);
+}
 
-/** Holds that say nothing about a target that the operator wants. */
-const HARMLESS_HOLDS: ReadonlySet<string> = new Set(['not-selected', 'superseded', 'moved']);
-
-/** The exit code of a pass that came to its end: 0 only if something is selected, where there is something, and all of it is verified fresh. */
+/**
+ * The exit code of what a pass did: 0 only if something is selected, where there is something, nothing failed and nothing is held. What else
+ * there is to say of the targets after it, `whyNotWell` knows.
+ */
 export function exitCodeOfPass(
   results: readonly Pick<ActionResult, 'action' | 'outcome'>[],
   selection: SelectionCheck,
@@ -44,14 +49,7 @@ export function exitCodeOfPass(
   if (results.some(({ outcome }) => outcome.kind === 'failed' && outcome.code === 'internal.defect')) {
     return EXIT_CODES.defect;
   }
-  const isIncomplete = results.some(
-    ({ action, outcome }) =>
-      action.deselection !== undefined ||
-      outcome.kind === 'failed' ||
-      outcome.kind === 'missing' ||
-      (outcome.kind === 'guarded' && !HARMLESS_HOLDS.has(action.reason)) ||
-      (outcome.kind === 'held' && !HARMLESS_HOLDS.has(action.reason)),
-  );
+  const isIncomplete = results.some((result) => result.outcome.kind === 'failed' || isHeld(result));
   // What a row that cannot be read names is listed, and not mirrored.
   return isIncomplete || !repositoriesComplete || selectsNothing(selection)
     ? EXIT_CODES.incomplete

@@ -34,6 +34,20 @@ export type HoldReason =
   | 'listing-contradicts-itself'
   | 'row-unreadable';
 
+/** Whether a hold says nothing about a target that the operator wants. */
+export function isHarmlessHold(reason: string): boolean {
+  return reason === 'not-selected' || reason === 'superseded' || reason === 'moved';
+}
+
+/**
+ * Whether a plan holds a target: on purpose does not do all of what the service and the settings say. One that is only missing from the
+ * service's list is not held: it counts towards its retirement.
+ */
+export function isPlannedHold(action: Action): boolean {
+  if (action.deselection !== undefined) return true;
+  return action.kind === 'hold' && !action.missing && !isHarmlessHold(action.reason);
+}
+
 /** Why a tree leaves the mirror for the history. */
 export type RetireReason =
   | 'repository-gone'

@@ -92,11 +92,16 @@ export function nextRecord(before: TargetRecord, step: RecordStep, policy: Retry
   return { ...after, held };
 }
 
+/** The kind of decision that an action turned out to be: a pull, or a retirement, may find a deletion that is held. */
+function kindOf({ kind, outcome }: RecordStep): string {
+  return outcome.kind === 'guarded' ? 'hold' : kind;
+}
+
 function afterOutcome(before: TargetRecord, step: RecordStep, policy: RetryPolicy): TargetRecord {
   const { repository, tree } = step;
   const record = { ...aboutTree(before, step.publishedAtMs), repository, tree };
   const { outcome, listedAtMs, nowMs } = step;
-  const decisions = withDecision(record.decisions, step.kind, step.reason, describe(outcome), nowMs);
+  const decisions = withDecision(record.decisions, kindOf(step), step.reason, describe(outcome), nowMs);
   const seen = {
     ...record,
     decisions,

@@ -97,6 +97,20 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
   };
 }
 
+/** The record of a target that was never mirrored, from when its first pull is queued: until that ends it is known by this alone. */
+export function queuedRecord(target: TargetId, repository: string, nowMs: number): TargetRecord {
+  const queued = { kind: 'pull', reason: 'never-mirrored', result: 'queued', times: 1 } as const;
+  return {
+    ...emptyRecord(target, repository),
+    decisions: [{ ...queued, firstAtMs: nowMs, lastAtMs: nowMs }],
+  };
+}
+
+/** Since when the first pull of a target is queued; null where it is not. Milliseconds since the epoch. */
+export function queuedSinceMs({ decisions: [last] }: Pick<TargetRecord, 'decisions'>): number | null {
+  return last?.result === 'queued' ? last.firstAtMs : null;
+}
+
 /** The outcome of an action. */
 export type Outcome =
   | { readonly kind: 'kept' }

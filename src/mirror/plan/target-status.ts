@@ -7,6 +7,7 @@ import {
   type Failure,
   type Held,
   recordsUpToNow,
+  queuedSinceMs,
   type TargetRecord,
 } from './record.ts';
 import { targetKey, branchSegment } from '../upstream/listing.ts';
@@ -154,11 +155,11 @@ function isComparedSince({ sinceMs }: DriftNote, { checkedAtMs }: TargetRecord, 
 }
 
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
-  const isStale = record.verifiedAtMs === null || isOlder(record.verifiedAtMs, policy.maxStalenessMs, nowMs);
-  const state =
-    record.absentSinceMs === null && record.failure === null && record.held === null
-      ? 'pending'
-      : stateOf(record, isStale, null);
+  const isPending = record.absentSinceMs === null && record.failure === null && record.held === null;
+  // A new branch is late, as any other, once it waits for longer than what is mirrored may be unverified.
+  const sinceMs = isPending ? queuedSinceMs(record) : record.verifiedAtMs;
+  const isStale = sinceMs === null || isOlder(sinceMs, policy.maxStalenessMs, nowMs);
+  const state = isPending ? 'pending' : stateOf(record, isStale, null);
   return {
     target: `${record.repository}/${branchSegment(record.target.branch)}`,
     repository: record.repository,
@@ -188,13 +189,45 @@ function isOlder(timeMs: number, limitMs: number, nowMs: number): boolean {
 }
 
 /** Whether a target is none of those that this instance is to keep fresh. */
-export function isLeftAlone(state: TargetState): boolean {
+export function isLeftAlone(state: TargetState): state is 'unselected' | 'moved' {
   return state === 'unselected' || state === 'moved';
 }
 
+/** States that count for nothing: the target is not this instance's, or only its place in the service's list is open. */
+type UncountedState = 'fresh' | 'absent' | 'unselected' | 'moved' | 'missing' | 'pending';
+
+/** Why a target counts against exit codes and readiness. */
+export type NotWellReason = Exclude<TargetState, UncountedState> | 'never-verified' | 'restored';
+
+/**
+ * Says why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them ask here,
+ * so that they agree. Null where it does not count. A target that is only missing from the service's list counts for nothing until it is retired.
+ */
+export function whyNotWell({
+  state,
+  verifiedAtMs,
+  restoredAtMs,
+  isStale,
+  drift,
+}: TargetStatus): NotWellReason | null {
+  if (isLeftAlone(state) || state === 'missing') return null;
+  if (state === 'pending') return isStale ? 'never-verified' : null;
+  if (verifiedAtMs === null) return 'never-verified';
+  if (state === 'damaged') return 'damaged';
+  if (restoredAtMs !== null) return 'restored';
+  if (isStale) return 'stale';
+  if (drift !== null) return 'drifted';
+  return state === 'fresh' || state === 'absent' ? null : state;
+}
+
+/** Whether a target was ever mirrored, or the service has nothing there. */
+export function isMirrored({ state }: Pick<TargetStatus, 'state'>): boolean {
+  return state !== 'pending';
+}
+
 /** Whether a target is as it should be. */
-export function isWell({ state, isStale }: TargetStatus): boolean {
-  return isLeftAlone(state) || ((state === 'fresh' || state === 'absent') && !isStale);
+export function isWell(status: TargetStatus): boolean {
+  return whyNotWell(status) === null;
 }
 
 function publishedState(

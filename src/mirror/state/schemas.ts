@@ -185,8 +185,10 @@ export const passSummarySchema = z.object({
   targets: z.number(),
   pulled: z.number(),
   changed: z.number(),
+  tried: z.number().default(0),
   failed: z.number(),
   held: z.number(),
+  missing: z.number().default(0),
   downloadedBytes: z.number(),
   changedFiles: z.number(),
   pulling: z.number().default(0),
@@ -219,6 +221,8 @@ export const lastPassSchema = z.object({
     .nullable()
     .default(null),
   publishesWhole: z.boolean().default(true),
+  /** Whether the list of repositories was whole. */
+  isWhole: z.boolean().default(true),
   /** Faults of the service's lists, a sentence each. */
   problems: z.array(z.string()).readonly().default([]),
 });

@@ -48,6 +48,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
           unmatched: [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }],
         },
         publishesWhole: false,
+        isWhole: true,
         problems: [],
       },
       holder: { pid: 7, sinceMs: 0, isAlive: true },

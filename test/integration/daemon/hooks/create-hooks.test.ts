@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { openMirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { createMirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/create-hooks.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { EventSink } from '../../../../src/mirror/pass/events.ts';
@@ -45,7 +46,9 @@ it('runs the command for what was published, renamed and removed in the service,
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit);
-  const hooks = createHooks(() => settings, mirror, emit);
+  const hooks = createHooks(() => settings, mirror, emit, {
+    readMirror: createMirrorStatusReader(() => settings, mirror).read,
+  });
   sinks.push(hooks.sink);
   onTestFinished(async () => {
     await hooks.close(1000);

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PullEnd } from '../../../../src/mirror/pass/execution.ts';
 import { PullScheduler } from '../../../../src/mirror/pass/pull-scheduler.ts';
 import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
+import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
@@ -313,7 +314,8 @@ describe('a slow pull', () => {
         ...state,
         saveRecords: async (...[records]: Parameters<typeof state.saveRecords>): Promise<void> => {
           await state.saveRecords(records);
-          log.push(...records.map(({ repository }) => `saved ${repository}`));
+          const told = records.filter((record) => queuedSinceMs(record) === null);
+          log.push(...told.map(({ repository }) => `saved ${repository}`));
         },
       },
     };

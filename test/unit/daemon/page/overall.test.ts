@@ -40,7 +40,7 @@ describe('the state of the whole', () => {
     ],
     ['ready', daemonReport({ targets: [targetStatus()] }), 'Ready', 'The one target was verified'],
     ['ready', daemonReport({ targets: [] }), 'Ready', 'there is nothing to mirror'],
-    ['ready', daemonReport({ targets: [heldTarget()] }), 'Ready', 'The one target'],
+    ['not-ready', daemonReport({ targets: [heldTarget()] }), 'Held', '1 deletion waits for approval'],
     ['stuck', daemonReport({ liveness: STUCK }), 'Stuck', 'no progress for 20 min'],
     ['stopping', daemonReport({ liveness: STOPPING }), 'Stopping', 'told to end'],
     [
@@ -50,10 +50,10 @@ describe('the state of the whole', () => {
       '24 targets known from before',
     ],
     [
-      'failing',
+      'ready',
       daemonReport({ live: { passes: [FAILED_PASS] } }),
-      'Failing',
-      'The last pass failed: The service did not answer.',
+      'Ready',
+      'within the last 15 min. The last pass failed.',
     ],
     [
       'failing',

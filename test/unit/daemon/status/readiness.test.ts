@@ -20,8 +20,8 @@ const LISTED = { isListed: true, selectsNothing: false };
 describe('a mirror is ready', () => {
   it.each<[string, Partial<TargetStatus>]>([
     ['when its target is fresh', {}],
-    ['when its target fails, but was verified lately', { state: 'failing' }],
-    ['when a deletion is held, but the target was verified lately', { state: 'held' }],
+    ['when its target is only missing from the list', { state: 'missing', isStale: true }],
+    ['when a new target is queued', { state: 'pending', verifiedAtMs: null }],
     ['when what is left out by the settings is old', { state: 'unselected', isStale: true }],
     ['when the service has nothing there', { state: 'absent', changedAtMs: null }],
   ])('%s', (_when, facts) => {
@@ -57,6 +57,9 @@ describe('a mirror is not ready', () => {
     ['stale', { state: 'stale', isStale: true }, 'stale'],
     ['held for so long that it is stale', { state: 'held', isStale: true }, 'stale'],
     ['failing for so long that it is stale', { state: 'failing', isStale: true }, 'stale'],
+    ['failing, although it was verified lately', { state: 'failing' }, 'failing'],
+    ['in quarantine', { state: 'quarantined' }, 'quarantined'],
+    ['held', { state: 'held' }, 'held'],
     ['gone from the disk', { state: 'damaged', isStale: true }, 'damaged'],
     ['restored from the history', { state: 'held', isStale: true, restoredAtMs: NOW_MS }, 'restored'],
     ['changed by someone', { state: 'drifted', drift: DRIFT }, 'drifted'],
@@ -106,8 +109,10 @@ const FINISHED: MirrorEvent = {
   targets: 0,
   pulled: 0,
   changed: 0,
+  tried: 0,
   failed: 0,
   held: 0,
+  missing: 0,
   downloadedBytes: 0,
   changedFiles: 0,
   pulling: 0,

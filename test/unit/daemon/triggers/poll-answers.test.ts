@@ -12,8 +12,10 @@ function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: nu
     targets: 2,
     pulled: 0,
     changed: 0,
+    tried: 0,
     failed: 0,
     held: 0,
+    missing: 0,
     downloadedBytes: 0,
     changedFiles: 0,
     pulling,
@@ -38,7 +40,7 @@ describe('the answer', () => {
   ] as const)(
     'to a pass that ends with %i, with %i and %i pulls to do, is %i',
     (code, pulling, waiting, expected) => {
-      expect(pollAnswerOf({ report: reportOf(code, pulling, waiting), failure: null })).toMatchObject({
+      expect(pollAnswerOf({ report: reportOf(code, pulling, waiting), failure: null }, true)).toMatchObject({
         exitCode: expected,
         failure: null,
       });
@@ -47,7 +49,7 @@ describe('the answer', () => {
 
   it('to a pass that failed is why, with the exit code of that', () => {
     const failure = new MirrorError('credentials.refused', 'refused', { hint: 'Renew it.' });
-    expect(pollAnswerOf({ report: null, failure })).toEqual({
+    expect(pollAnswerOf({ report: null, failure }, true)).toEqual({
       exitCode: 3,
       summary: null,
       failure: { code: 'credentials.refused', message: 'refused', hint: 'Renew it.' },
@@ -56,7 +58,7 @@ describe('the answer', () => {
 
   it('is left for later where the disk fails, but a defect is none of that', async () => {
     const disk = failing(new MirrorError('disk.failed', 'EIO'));
-    const answer = pollAnswerOf({ report: reportOf(0, 0, 0), failure: null });
+    const answer = pollAnswerOf({ report: reportOf(0, 0, 0), failure: null }, true);
     expect(await pollsToAnswer(disk)).toEqual([]);
     await answerPolls(disk, ['id'], answer);
     await expect(pollsToAnswer(failing(new Error('a defect')))).rejects.toThrow('a defect');

@@ -51,7 +51,7 @@ describe('the exit code of a pass', () => {
     ['that left a pull behind', [...GOOD, result({ kind: 'unfinished', hasBegun: true })], 0],
     ['in which a target failed', [...GOOD, failed('service.failed')], 1],
     ['in which the service refused a repository', [...GOOD, failed('contents.forbidden')], 1],
-    ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 1],
+    ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 0],
     [
       'that held a deletion',
       [

@@ -79,8 +79,10 @@ const PASS: StoredPass = {
     targets: 1,
     pulled: 1,
     changed: 1,
+    tried: 0,
     failed: 0,
     held: 0,
+    missing: 0,
     downloadedBytes: 5,
     changedFiles: 1,
     pulling: 0,
@@ -90,6 +92,7 @@ const PASS: StoredPass = {
   failure: null,
   selection: { repositories: 1, selected: 1, unmatched: [] },
   publishesWhole: false,
+  isWhole: true,
   problems: [],
 };
 

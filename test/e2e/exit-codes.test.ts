@@ -1,0 +1,214 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { API_KEY, API_TOKEN, type FakeRepository, FakeService, rawZip } from '../support/fake-service.ts';
+import { run, type Running, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** A service with two repositories, and a directory for a daemon that makes no pass unless it is asked for one. */
+interface Around {
+  readonly service: FakeService;
+  readonly directory: string;
+  readonly settings: Record<string, string>;
+  readonly a: FakeRepository;
+}
+
+async function around(): Promise<Around> {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close().catch(() => {}));
+  const names = Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]);
+  const a = service.addRepository('A', Object.fromEntries(names) as Record<string, string>);
+  service.addRepository('B', { 'b.xlsx': 'b' });
+  const directory = join(await temporaryFolder(), 'mirrored');
+  const settings = {
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
+    WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
+    WORKBOOK_MIRROR_SERVICE_RETRIES: '0',
+    WORKBOOK_MIRROR_DIRECTORY: directory,
+    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
+    WORKBOOK_MIRROR_MAX_STALENESS: '1h',
+    WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+    WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '9',
+    WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
+  };
+  return { service, directory, settings, a };
+}
+
+interface Daemon extends Running {
+  /** The status of `/readyz`. */
+  readonly ready: () => Promise<number>;
+}
+
+async function startDaemon(settings: Readonly<Record<string, string>>): Promise<Daemon> {
+  const daemon = start(['run'], settings);
+  await daemon.prints(/"http\.listening"/);
+  const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
+  return { ...daemon, ready: async () => (await fetch(new URL('readyz', address))).status };
+}
+
+async function stateOf({ settings }: Around, target: string): Promise<string | undefined> {
+  const { targets } = JSON.parse((await run(['status', '--json'], settings)).stdout) as {
+    targets: { target: string; state: string }[];
+  };
+  return targets.find((each) => each.target === target)?.state;
+}
+
+/** A state of the target `A/main`, and how it comes about in a mirror that is fresh. */
+interface Row {
+  readonly state: string;
+  /** The exit code of `sync`, `poll --wait` and `status`; `/readyz` says 200 where it is 0, else 503. */
+  readonly exitCode: 0 | 1;
+  /** Before the daemon starts. */
+  readonly before?: (place: Around) => unknown;
+  /** Settings for everything that follows. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** While the daemon runs. */
+  readonly during?: (place: Around, daemon: Daemon) => unknown;
+}
+
+const failContents =
+  (fault: Parameters<FakeService['failTimes']>[2]) =>
+  ({ service, a }: Around): void => {
+    service.fault = (path) => (path.includes('/contents') && path.includes(a.id) ? fault : null);
+    service.write(a, 'main', '0.xlsx', 'another version');
+  };
+
+const ROWS: readonly Row[] = [
+  { state: 'fresh', exitCode: 0 },
+  { state: 'failing', exitCode: 1, during: failContents({ kind: 'status', status: 500 }) },
+  {
+    state: 'quarantined',
+    exitCode: 1,
+    settings: { WORKBOOK_MIRROR_CONTENT: 'all' },
+    during: failContents({ kind: 'body', body: rawZip([{ name: '../x', data: 'x' }]) }),
+  },
+  {
+    state: 'held',
+    exitCode: 1,
+    during: ({ service, a }) => {
+      for (let index = 0; index < 8; index += 1) service.remove(a, 'main', `${index}.xlsx`);
+    },
+  },
+  {
+    state: 'drifted',
+    exitCode: 1,
+    during: async ({ directory }, daemon) => {
+      await writeFile(join(directory, 'mirror/A/main/0.xlsx'), 'an edit');
+      await daemon.prints(/"target\.drifted"/);
+    },
+  },
+  {
+    state: 'failing',
+    exitCode: 1,
+    during: async (place) => {
+      failContents({ kind: 'status', status: 500 })(place);
+      await rm(join(place.directory, 'mirror/A/main'), { recursive: true });
+    },
+  },
+  {
+    state: 'fresh',
+    exitCode: 0,
+    during: ({ directory }) => rm(join(directory, 'mirror/A/main'), { recursive: true }),
+  },
+  { state: 'missing', exitCode: 0, during: ({ service, a }) => service.removeRepository(a) },
+  {
+    state: 'missing',
+    exitCode: 0,
+    before: ({ service, a }) => {
+      service.write(a, 'dev', 'd.xlsx', 'd');
+    },
+    during: ({ a }) => a.branches.delete('main'),
+  },
+  {
+    state: 'unselected',
+    exitCode: 0,
+    settings: { WORKBOOK_MIRROR_REPOSITORIES_EXCLUDE: 'A', WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
+  },
+  { state: 'held', exitCode: 1, settings: { WORKBOOK_MIRROR_REPOSITORIES_EXCLUDE: 'A' } },
+  {
+    state: 'held',
+    exitCode: 1,
+    settings: { WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1', WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
+    before: async ({ service, a, settings }) => {
+      service.removeRepository(a);
+      await run(['sync'], {
+        ...settings,
+        WORKBOOK_MIRROR_RETIRE_AFTER_PASSES: '1',
+        WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
+      });
+      await run(['history', 'restore', 'A/main'], settings);
+    },
+  },
+];
+
+const named = ROWS.map(
+  (row) => [`${row.state}${row.exitCode === 0 ? ', which counts for nothing' : ''}`, row] as const,
+);
+
+describe('sync, poll --wait, status and /readyz agree', () => {
+  it.each(named)('about a target that is %s', async (_name, row) => {
+    const place = await around();
+    await run(['sync'], place.settings);
+    await row.before?.(place);
+    const there = { ...place, settings: { ...place.settings, ...row.settings } };
+    const daemon = await startDaemon(there.settings);
+    await daemon.prints(/"pass\.finished"/);
+    await row.during?.(there, daemon);
+    const { exitCode: polled } = await run(['poll', '--wait'], there.settings);
+    const { exitCode: shown } = await run(['status'], there.settings);
+    const ready = await daemon.ready();
+    expect({ state: await stateOf(there, 'A/main'), polled, shown, ready }).toEqual({
+      state: row.state,
+      polled: row.exitCode,
+      shown: row.exitCode,
+      ready: row.exitCode === 0 ? 200 : 503,
+    });
+    daemon.child.kill('SIGTERM');
+    await daemon.ended;
+    expect((await run(['sync'], there.settings)).exitCode).toBe(row.exitCode);
+  });
+
+  it('about targets that grew stale, and are fresh after the next pass', async () => {
+    const place = await around();
+    const settings = { ...place.settings, WORKBOOK_MIRROR_MAX_STALENESS: '3s' };
+    const daemon = await startDaemon(settings);
+    await daemon.prints(/"pass\.finished"/);
+    await sleep(3100);
+    expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
+    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(0);
+    expect(await daemon.ready()).toBe(200);
+  });
+
+  it('before a pass has come to its end', async () => {
+    const { service, settings } = await around();
+    service.fault = () => ({ kind: 'silence' });
+    const daemon = await startDaemon(settings);
+    await daemon.prints(/"pass\.started"/);
+    expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
+  });
+
+  it('about a service that is away: the pass fails with 3, and what was verified stays fresh until it is stale', async () => {
+    const { service, settings } = await around();
+    const daemon = await startDaemon(settings);
+    await daemon.prints(/"pass\.finished"/);
+    await service.close();
+    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(3);
+    const status = await run(['status'], settings);
+    expect([status.exitCode, await daemon.ready()]).toEqual([0, 200]);
+    expect(status.stdout).toMatch(/^Last pass: .*failed: service\./m);
+    const stale = { ...settings, WORKBOOK_MIRROR_MAX_STALENESS: '1s' };
+    expect((await run(['status'], stale)).exitCode).toBe(1);
+  });
+
+  it('about a first pass that fails', async () => {
+    const { service, settings } = await around();
+    service.fault = () => ({ kind: 'status', status: 403 });
+    const daemon = await startDaemon(settings);
+    await daemon.prints(/"pass\.failed"/);
+    expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
+  });
+});
