@@ -5,7 +5,9 @@ import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '..
 import { runPass } from '../mirror/pass/pass.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks } from './hooks/create-hooks.ts';
+import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
+import { goOnWithoutOutput } from '../lib/process/streams.ts';
 import { createLoop, type Loop } from './loop.ts';
 import { createMemoryRelease } from './memory.ts';
 import { tellShare } from './status/share-report.ts';
@@ -50,6 +52,7 @@ interface DaemonContext {
   readonly first: ReturnType<LoadSettings>;
   readonly load: LoadSettings;
   readonly log: EventLog;
+  readonly output: LogOutput;
   readonly secrets: KnownSecrets;
   readonly control: Control;
   readonly progress: ProgressMonitor;
@@ -73,7 +76,9 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
     return loaded;
   };
   const first = load();
-  const log = logOf(first.settings, secrets.all);
+  const output = createLogOutput((event) => emit(event));
+  goOnWithoutOutput();
+  const log = logOf(first.settings, secrets.all, output);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
@@ -84,7 +89,7 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
     const notifier = createNotifier(process.env);
-    const daemon = { first, load, log, secrets, control, progress, notifier, listeners, emit };
+    const daemon = { first, load, log, output, secrets, control, progress, notifier, listeners, emit };
     return await mirrorUntilStopped(daemon, adopt);
   } finally {
     control.close();
@@ -145,7 +150,7 @@ interface Opened {
 /** The context of a daemon whose first settings are others than those that it started with, as it stood by meanwhile. */
 function withSettings(daemon: DaemonContext, first: DaemonContext['first']): DaemonContext {
   if (first === daemon.first) return daemon;
-  const log = logOf(first.settings, daemon.secrets.all);
+  const log = logOf(first.settings, daemon.secrets.all, daemon.output);
   daemon.listeners.log = log.sink;
   return { ...daemon, first, log };
 }
@@ -220,6 +225,7 @@ async function passUntilStopped(
     drift.repairAll();
     loop.trigger('signal');
   };
+  daemon.output.report();
   loop.trigger('start');
   supervision.ready();
 

@@ -15,6 +15,7 @@ import {
   type TerminalText,
 } from '../../lib/text/terminal-text.ts';
 import type { LogLevel } from '../../lib/process/streams.ts';
+import type { LogOutput } from './log-output.ts';
 import { describeEvent } from './messages.ts';
 
 /** How the log is written. */
@@ -93,14 +94,18 @@ function prettyLine(atMs: number, level: EventLevel, message: TerminalText, colo
  * The log of `run`, as the settings want it; one that goes to the journal carries its priorities.
  * @param secrets gives what is to be masked
  */
-export function logOf(settings: SettingsFor<never>, secrets: () => readonly string[]): EventLog {
+export function logOf(
+  settings: SettingsFor<never>,
+  secrets: () => readonly string[],
+  { write }: Pick<LogOutput, 'write'>,
+): EventLog {
   const { level, format } = settings.log;
   return createEventLog({
     level,
     format: format === 'auto' ? (standardOutput.isTerminal() ? 'pretty' : 'json') : format,
     colors: standardOutput.mayColor(),
     secrets,
-    write: standardOutput.write,
+    write,
   });
 }
 

@@ -108,6 +108,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the other instance is gone: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
   'state.reset': (event) => `the state cache begins anew: ${event.reason}`,
   'state.failed': withHint,
+  'log.failed': withHint,
+  'log.resumed': (event) => `the log is written again; ${counted(event.droppedLines, 'line')} were dropped`,
   'state.recovered': () => 'the state store answers again',
 };
 

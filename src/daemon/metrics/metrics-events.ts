@@ -143,6 +143,16 @@ function createOtherCounters(registry: Registry): EventSink {
     help: 'Whether the state cache could not be read or written at the last try.',
     registers: [registry],
   });
+  const droppedLines = counter(
+    registry,
+    'log_lines_dropped_total',
+    'Lines of the log that could not be written, counted when it can be written again.',
+  );
+  const logFailing = new Gauge({
+    name: `${PREFIX}log_failing`,
+    help: 'Whether lines of the log are dropped.',
+    registers: [registry],
+  });
   for (const result of ['finished', 'failed']) hooks.inc({ result }, 0);
   for (const to of ['webhook', 'heartbeat']) notifications.inc({ to }, 0);
   return (event) => {
@@ -155,5 +165,10 @@ function createOtherCounters(registry: Registry): EventSink {
       stateFailures.inc();
       stateFailing.set(1);
     } else if (event.name === 'state.recovered') stateFailing.set(0);
+    else if (event.name === 'log.failed') logFailing.set(1);
+    else if (event.name === 'log.resumed') {
+      logFailing.set(0);
+      droppedLines.inc(event.droppedLines);
+    }
   };
 }

@@ -67,6 +67,7 @@ export const ERROR_RULES = {
   'publish.refused': { action: 'quarantine', exitCode: 1 },
   'hook.failed': { action: 'retry', exitCode: 1 },
   'notification.failed': { action: 'retry', exitCode: 1 },
+  'log.failed': { action: 'retry', exitCode: 1 },
   'lease.not_granted': { action: 'exit', exitCode: 1 },
   'lease.not_found': { action: 'exit', exitCode: 2 },
   'lease.lost': { action: 'exit', exitCode: 1 },

@@ -63,7 +63,13 @@ export function isJournal(env: Environment, descriptor: number): boolean {
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
 export interface OutputStream {
   /** Writes a text as it is; with a level, every line of it begins with its priority where the stream is the journal. */
-  readonly write: (text: TerminalText, level?: LogLevel) => void;
+  readonly write: (
+    text: TerminalText,
+    level?: LogLevel,
+    onEnd?: (error: Error | null | undefined) => void,
+  ) => void;
+  /** How much was written that nothing has taken yet, in bytes. */
+  readonly waitingBytes: () => number;
   readonly isTerminal: () => boolean;
   readonly columns: () => number;
   /** Whether text may be emphasised there ({@link mayColor}). */
@@ -80,6 +86,14 @@ let isOutputOneWhole = false;
 /** The exit code of a command whose output cannot be written. */
 let unwrittenExitCode: number = EXIT_CODES.incomplete;
 
+/** Whether the program goes on where its output cannot be written. */
+let isOutputDispensable = false;
+
+/** Has a program go on where its output cannot be written: who writes hears of each failure. A reader that goes away still ends it. */
+export function goOnWithoutOutput(): void {
+  isOutputDispensable = true;
+}
+
 /** Has a command end with another code where its output cannot be written: 1 is an answer of some. */
 export function endUnwrittenWith(exitCode: number): void {
   unwrittenExitCode = exitCode;
@@ -94,17 +108,19 @@ export function hasOutput(): boolean {
 export function forgetOutput(): void {
   isOutputBegun = false;
   isOutputOneWhole = false;
+  isOutputDispensable = false;
   unwrittenExitCode = EXIT_CODES.incomplete;
 }
 
 function streamOf(name: 'stdout' | 'stderr'): OutputStream {
   return {
-    write: (text, level) => {
+    write: (text, level, onEnd) => {
       const stream = process[name];
       if (name === 'stdout') isOutputBegun = true;
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
-      stream.write(written(isMarked ? withPriority(text, level) : text));
+      stream.write(written(isMarked ? withPriority(text, level) : text), onEnd);
     },
+    waitingBytes: () => process[name].writableLength,
     isTerminal: () => process[name].isTTY,
     columns: () => process[name].columns,
     mayColor: () => mayColor(process.env, process[name].isTTY),
@@ -134,11 +150,13 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 
 /**
  * Ends in order when nobody reads the output any longer, as with `| head -1`: a command that runs on and on is told to stop,
- * any other ends, with 1 where half of a file is of no use. Output that cannot be written for another reason, such as a full disk, is reported as an error.
+ * any other ends, with 1 where half of a file is of no use. Output that cannot be written for another reason, such as a full disk, is reported as an error, unless
+ * {@link goOnWithoutOutput} was called.
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') {
+      if (isOutputDispensable) return;
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
       process.exit(unwrittenExitCode);
     }

@@ -108,6 +108,9 @@ export interface EventFields {
   /** The settings that waited for a restart were changed back. */
   'settings.restart_unneeded': { settings: readonly [] };
   'log.level_changed': { level: string };
+  /** Lines of the log are dropped from now on. */
+  'log.failed': EventFailure;
+  'log.resumed': { droppedLines: number };
   'http.listening': { address: string };
   'http.unprotected': { address: string };
   /** Nothing can be served where `http.listen` says; it is tried again, and the mirror goes on without it. */
@@ -256,4 +259,6 @@ export const EVENT_LEVELS: Readonly<Record<EventName, EventLevel>> = {
   'state.reset': 'warn',
   'state.failed': 'error',
   'state.recovered': 'info',
+  'log.failed': 'error',
+  'log.resumed': 'warn',
 };

@@ -246,6 +246,8 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'loop.stuck': [{ silentMs: 1400 }, 'the pass in hand has made no progress for 1.4 s'],
   'state.reset': [{ reason: 'it was damaged' }, 'the state cache begins anew: it was damaged'],
+  'log.failed': [WRONG, 'It failed. Wait.'],
+  'log.resumed': [{ droppedLines: 3 }, 'the log is written again; 3 lines were dropped'],
   'state.recovered': [{}, 'the state store answers again'],
   'state.failed': [WRONG, 'It failed. Wait.'],
 };

@@ -1,0 +1,54 @@
+import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { type LogLevel, standardError, standardOutput } from '../../lib/process/streams.ts';
+import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+
+/** The most bytes of lines that wait for a slow reader: some thousand lines. More would take memory without end. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+
+/** Where the lines of the log go. */
+export interface LogOutput {
+  /** Takes a line with its line feed. */
+  readonly write: (line: TerminalText, level: LogLevel) => void;
+  /** Emits once more that lines are dropped, if they are: for those that begin to listen later than the log begins. */
+  readonly report: () => void;
+}
+
+/**
+ * Writes the log to standard output for as long as that takes it. A full disk or a slow reader must not stop the mirror: lines are dropped and
+ * counted until the next one can be written, which standard error, and everything that hears of events, learns once.
+ */
+export function createLogOutput(emit: EventSink, stream = standardOutput): LogOutput {
+  let failure: MirrorError | null = null;
+  let droppedLines = 0;
+  const report = (): void => {
+    if (failure !== null) emit({ name: 'log.failed', ...eventFailure(failure) });
+  };
+  const drop = (message: string, cause?: Error): void => {
+    droppedLines += 1;
+    if (failure !== null) return;
+    failure = new MirrorError('log.failed', message, { cause });
+    standardError.write(say`workbook-mirror: ${failure.message}\n`);
+    report();
+  };
+  const noteWritten = (): void => {
+    // A reader that takes a line now and then is still too slow.
+    if (failure === null || stream.waitingBytes() > 0) return;
+    failure = null;
+    const dropped = droppedLines;
+    droppedLines = 0;
+    emit({ name: 'log.resumed', droppedLines: dropped });
+  };
+  const write: LogOutput['write'] = (line, level) => {
+    if (stream.waitingBytes() > MAX_WAITING_BYTES) {
+      drop('The reader of the log is too slow: lines are dropped until it has caught up.');
+      return;
+    }
+    // The line before may have been cut in the middle.
+    stream.write(failure === null ? line : joinLines([say``, line]), level, (error) => {
+      if (error === null || error === undefined) noteWritten();
+      else drop(`The log cannot be written, and lines are dropped until it can: ${error.message}.`, error);
+    });
+  };
+  return { write, report };
+}
