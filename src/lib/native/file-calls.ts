@@ -1,3 +1,5 @@
+import type { LibraryHandle } from 'koffi';
+
 import { absent, declare, errnoOf, lastError, openLibc } from './library.ts';
 
 /** The system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
@@ -17,6 +19,10 @@ export interface NativeCalls {
    * another open file has it: `fcntl(2)`, F_OFD_SETLK. Locks of one open file do not exclude each other.
    */
   readonly tryLockByte: (fd: number, offset: number) => boolean;
+  /** An ACL of a folder, as the kernel keeps it (acl(5)); null where it has none, or the file system does not say. */
+  readonly acl: (folder: string, kind: 'access' | 'default') => Buffer | null;
+  /** Gives a folder an ACL, or takes it away if there is one. */
+  readonly setAcl: (folder: string, kind: 'access' | 'default', acl: Buffer | null) => void;
   /** Gives a lock on a byte back. */
   readonly unlockByte: (fd: number, offset: number) => void;
 }
@@ -95,5 +101,32 @@ export function bindNativeCalls(): NativeCalls {
     unlock: (fd) => void lock(fd, LOCK_UN),
     tryLockByte: (fd, offset) => byteLock(fd, F_WRLCK, offset),
     unlockByte: (fd, offset) => void byteLock(fd, F_UNLCK, offset),
+    ...bindAclCalls(libc),
+  };
+}
+
+/** The most bytes of an extended attribute (xattr(7)). */
+const MAX_ATTRIBUTE_BYTES = 65_536;
+
+function bindAclCalls(libc: LibraryHandle): Pick<NativeCalls, 'acl' | 'setAcl'> {
+  const get = declare(libc, 'long getxattr(const char *path, const char *name, void *value, size_t size)');
+  const set = declare(
+    libc,
+    'int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
+  );
+  const remove = declare(libc, 'int removexattr(const char *path, const char *name)');
+  const nameOf = (kind: 'access' | 'default'): string => `system.posix_acl_${kind}`;
+  const value = Buffer.alloc(MAX_ATTRIBUTE_BYTES);
+  return {
+    acl: (folder, kind) => {
+      const length = Number(get?.(folder, nameOf(kind), value, value.length) ?? 0);
+      return length > 0 ? Buffer.from(value.subarray(0, length)) : null;
+    },
+    setAcl: (folder, kind, acl) => {
+      if (set === null || remove === null) absent('setxattr');
+      if (acl === null) remove(folder, nameOf(kind));
+      else if (set(folder, nameOf(kind), acl, acl.length, 0) !== 0)
+        throw Object.assign(lastError('setxattr'), { path: folder });
+    },
   };
 }

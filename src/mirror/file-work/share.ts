@@ -205,7 +205,9 @@ function isWhatItShouldBe(way: 'clone' | 'link', made: string, inode: number, wa
   const fd = opened(made);
   if (fd === null) return false;
   try {
-    if (way === 'link' && fstatSync(fd).ino !== inode) return false;
+    const { ino, gid } = fstatSync(fd);
+    // A link keeps its group, which may let in others than a file that is made there.
+    if (way === 'link' && (ino !== inode || gid !== groupIn(dirname(made)))) return false;
     if (!isLike(way, fd, wanted) || digestOf(fd) !== wanted.sha256) return false;
     if (way === 'clone') futimesSync(fd, wanted.mtimeMs / 1000, wanted.mtimeMs / 1000);
     return true;
@@ -214,6 +216,12 @@ function isWhatItShouldBe(way: 'clone' | 'link', made: string, inode: number, wa
   } finally {
     closeSync(fd);
   }
+}
+
+/** The group of files that are made in a folder (inode(7), "The set-group-ID bit"). */
+function groupIn(folder: string): number | undefined {
+  const { mode, gid } = lstatSync(folder);
+  return (mode & 0o2000) === 0 ? process.getegid?.() : gid;
 }
 
 function digestOf(fd: number): string {

@@ -150,6 +150,7 @@ async function stageFor(
     candidates: unlessLeased(context),
     inUse: context.inUse,
     flushMark: context.flush.mark(),
+    native: context.native,
     timeStepMs: context.fileSystem.facts.timeStepMs ?? 1,
   });
 }

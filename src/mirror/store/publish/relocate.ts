@@ -75,8 +75,8 @@ async function commitAlone(
 ): Promise<void> {
   await context.checkDirectory();
   await onDisk(`moving ${intent.path}`, async () => {
-    const { layout, inUse, flush } = context;
-    const stage = await openStage(layout, intent.path, { inUse, flushMark: flush.mark() });
+    const { layout, inUse, flush, native } = context;
+    const stage = await openStage(layout, intent.path, { inUse, flushMark: flush.mark(), native });
     try {
       if (manifest !== null) {
         await writeFile(join(stage.folder, STAGED.manifest), formatManifest(manifest), { flag: 'wx' });

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { lstat, mkdir, open, rename, rm, symlink, utimes } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
@@ -9,7 +9,9 @@ import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { removeUnpublished } from './apply-intent.ts';
 import { hasIntent, STAGED } from './intent.ts';
-import type { DirectoryLayout } from '../layout.ts';
+import { type Inheritance, isSpecial, makeFolderAs, modelFor } from './inheritance.ts';
+import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
+import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { refuseLinks } from '../links.ts';
 import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
@@ -59,6 +61,7 @@ export interface Stage {
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
   /** See `DedupCandidates`. */
   readonly candidatesOf: DedupCandidates['candidatesOf'];
+  /** None where files inherit an ACL: a link has that of the file that it leads to, and a clone the mode of another one. */
   readonly sharing: Sharing;
   /**
    * Hard-links the published copies of files into the new tree.
@@ -89,6 +92,8 @@ export interface StageSurroundings {
   readonly inUse: Set<string>;
   /** See `FileSystemFacts`; 1 unless told. */
   readonly timeStepMs?: number;
+  /** Without, what is made gets the permissions of the staging area. */
+  readonly native?: NativeCalls;
 }
 
 const NO_TWINS: Pick<DedupCandidates, 'candidatesOf' | 'sharing'> = {
@@ -110,6 +115,7 @@ export async function openStage(
     removeLinked = (remove) => remove(),
     candidates = NO_TWINS,
     timeStepMs = 1,
+    native,
   }: StageSurroundings,
 ): Promise<Stage> {
   const name = randomUUID();
@@ -118,10 +124,10 @@ export async function openStage(
   const published = publishedTree(layout, currentPath);
   // Before it is there: a recovery may look at any time.
   inUse.add(name);
-  await onDisk('making a stage', () => mkdir(tree, { recursive: true }));
+  const inherited = await onDisk('making a stage', () => makeStage(layout, native, folder, currentPath));
   const staged = new Set<string>();
   const files = stagedFiles({ folder, published, staged, onProgress });
-  const links = linkedTrees({ folder, published, staged, onProgress });
+  const { exist, ...links } = linkedTrees({ folder, published, staged, onProgress });
   return {
     folder,
     target: currentPath,
@@ -129,15 +135,12 @@ export async function openStage(
     staged,
     flushMark,
     archivePath: join(folder, STAGED.archive),
-    earlyFolder: join(folder, STAGED.early),
+    earlyFolder: join(folder, STAGED.early, 'files'),
     ...files,
     timeFor: (timeMs) => timeMs - (timeMs % timeStepMs),
     candidatesOf: candidates.candidatesOf,
-    sharing: candidates.sharing,
-    linkPublished: links.linkPublished,
-    linkFrom: links.linkFrom,
-    keepPublished: links.keepPublished,
-    makeView: links.makeView,
+    sharing: inherited.acl === null ? candidates.sharing : 'none',
+    ...links,
     link: (path) =>
       onDisk('making a link to a tree', async () => {
         const treeName = treeNameOf(folder);
@@ -154,13 +157,36 @@ export async function openStage(
           // A stage that was published is gone.
           if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
           const remove = (): Promise<void> => removeUnpublished(layout, folder);
-          await (links.exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
+          await (exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
         });
       } finally {
         inUse.delete(name);
       }
     },
   };
+}
+
+/**
+ * Makes the folders of a stage. What is made there gets the group and the ACL that it would get at its place: the tree those of the tree
+ * that it replaces or of the folder around it, the manifest, which is written beside it, those of its own.
+ * @returns what is handed on in the tree
+ */
+async function makeStage(
+  layout: DirectoryLayout,
+  native: NativeCalls | undefined,
+  folder: string,
+  path: string,
+): Promise<Inheritance> {
+  const tree = join(folder, STAGED.tree);
+  if (native === undefined) {
+    await mkdir(tree, { recursive: true });
+    return { gid: null, acl: null };
+  }
+  await makeFolderAs(native, modelFor(native, manifestPath(layout, path)), folder);
+  const model = modelFor(native, treePath(layout, path), publishedTree(layout, path));
+  await makeFolderAs(native, model, tree);
+  if (isSpecial(model)) await makeFolderAs(native, { ...model, around: tree }, join(folder, STAGED.early));
+  return model;
 }
 
 /** The files of a stage's new tree. */
@@ -188,8 +214,8 @@ function stagedFiles({
     shared,
     startAnew: () =>
       onDisk('starting a stage anew', async () => {
-        await rm(tree, { recursive: true, force: true });
-        await mkdir(tree);
+        // The folder itself stays, as it has the permissions of its place.
+        for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
         ensureParent = parentMaker(tree);
         staged.clear();
         shared.clear();
