@@ -18,11 +18,13 @@ import type { StoredPass } from '../mirror/state/state.ts';
 import { WHOLE_DIRECTORY } from '../mirror/plan/other-service.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { loudness } from './loudness.ts';
 import { type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { standardError } from '../lib/process/streams.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { heldPaths, namedPath, withReader } from './targets.ts';
+import { targetNamed } from './target-names.ts';
+import { heldPaths, withReader } from './targets.ts';
 
 /** `approve` */
 export async function runApprove(command: Command): Promise<Outcome> {
@@ -34,10 +36,16 @@ export async function runApprove(command: Command): Promise<Outcome> {
   }
   const { settings } = settingsOf(command, ['directory']);
   const approved = await approve(settings, all === true ? null : command.args, (held) =>
-    yes === true ? Promise.resolve(true) : confirmed(describeHeld(held), questionAbout(held)),
+    yes === true ? shown(describeHeld(held)) : confirmed(describeHeld(held), questionAbout(held)),
   );
   if (approved !== null) return { data: approved, text: () => describeApproved(approved) };
   return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
+}
+
+/** Shows a person who gave `--yes` what is about to be done. */
+export function shown(what: TerminalText): Promise<true> {
+  if (loudness() !== 'quiet') tell(what);
+  return Promise.resolve(true);
 }
 
 /**
@@ -121,7 +129,8 @@ export async function approve(
         record.held === null ? [] : [[paths.get(key) ?? pathOf(record), { ...record, held: record.held }]],
       ),
     );
-    const names = asked?.map((name) => namedPath(name, store.layout.mirror)) ?? [...held.keys()];
+    const known = [...paths.values(), ...held.keys()];
+    const names = asked?.map((name) => targetNamed(name, store.layout.mirror, known)) ?? [...held.keys()];
     const chosen = names.map((name) => ({ name, record: held.get(name) ?? notHeld(name, [...held.keys()]) }));
     const found: Approved[] = asked === null ? heldAsWhole(await state.lastPass()) : [];
     const isOther = found.length > 0;

@@ -15,7 +15,9 @@ import {
 } from '../mirror/plan/file-differences.ts';
 import type { PresentState } from '../mirror/pass/present-state.ts';
 import type { HistoryKind } from '../mirror/plan/retention.ts';
-import { layoutOf } from '../mirror/store/layout.ts';
+import { readHistory } from '../mirror/store/history/history.ts';
+import { manifestPaths } from '../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import {
   type Place,
   readTarget,
@@ -28,7 +30,7 @@ import {
 import { describeDifferences, differenceSummary } from './differences.ts';
 import type { Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { namedPath } from './targets.ts';
+import { targetNamed } from './target-names.ts';
 import { parseTime } from './times.ts';
 
 /** `diff` */
@@ -92,7 +94,7 @@ export async function diff(
 ): Promise<DiffReport> {
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
-  const target = await readTarget(layout, namedPath(asked, layout.mirror));
+  const target = await readTarget(layout, await pathOf(layout, asked));
   await refuseUnknown(layout, asked, target);
   const before = atMs === null ? await stateBefore(target, settings) : await stateAt(target, atMs);
   return reportOn(target.path, before, target.published, 'manifests');
@@ -110,9 +112,15 @@ export async function diffUpstream(
 ): Promise<DiffReport> {
   // Reports need nothing of what asks the service, which takes longer to load.
   const { askService } = await import('./diff-upstream.ts');
-  const { mirror } = layoutOf(settings.directory);
-  const { target, present } = await askService(settings, asked, namedPath(asked, mirror));
+  const path = await pathOf(layoutOf(settings.directory), asked);
+  const { target, present } = await askService(settings, asked, path);
   return reportOn(target.path, target.published, stateInService(present), present.by);
+}
+
+/** The path of a target that is mirrored, or was. @throws MirrorError `target.unknown` where the name stands for several */
+async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
+  const kept = (await readHistory(layout)).map((entry) => entry.path);
+  return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
 }
 
 function reportOn(target: string, before: TargetState, after: TargetState, by: DiffReport['by']): DiffReport {

@@ -21,10 +21,11 @@ import { type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { readTargetList } from '../mirror/store/target-list.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
-import { confirmed } from './approve.ts';
+import { confirmed, shown } from './approve.ts';
 import { type Outcome, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { namedPath, readTargets, withReader } from './targets.ts';
+import { targetNamed } from './target-names.ts';
+import { readTargets, withReader } from './targets.ts';
 
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {
@@ -32,7 +33,7 @@ export async function runForget(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['directory']);
   const forgotten = await forget(settings, command.args, (targets) =>
     yes === true
-      ? Promise.resolve(true)
+      ? shown(joinLines(targets.map(describe)))
       : confirmed(joinLines(targets.map(describe)), say`Forget ${counted(targets.length, 'target')}?`),
   );
   if (forgotten !== null) return { data: forgotten, text: () => describeForgotten(forgotten) };
@@ -74,7 +75,7 @@ export async function forget(
   await becomeOwnerOf(settings.directory);
   const chosen = await withReader(settings, async (reader) => {
     const known = await knownTargets(settings, reader);
-    const paths = new Set(asked.map((name) => namedPath(name, reader.store.layout.mirror)));
+    const paths = new Set(asked.map((name) => targetNamed(name, reader.store.layout.mirror, known.keys())));
     return { layout: reader.store.layout, entries: [...paths].map((path) => refuseMirrored(path, known)) };
   });
   const targets = chosen.entries.map(({ id: _id, ...target }) => target);

@@ -13,7 +13,7 @@ import { readManifest } from '../mirror/store/manifest-file.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
 import { type Outcome, table } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { namedPath } from './targets.ts';
+import { targetNamed } from './target-names.ts';
 
 /** `history list` */
 export async function runHistoryList(command: Command): Promise<Outcome> {
@@ -63,13 +63,11 @@ export async function listHistory(
 
 /** Those of a target, which a person named; at least one. @throws MirrorError `target.unknown` */
 export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
-  const path = namedPath(asked, mirror);
+  const paths = entries.map((entry) => entry.path);
+  const path = targetNamed(asked, mirror, paths);
   const found = entries.filter((entry) => entry.path === path);
   if (found.length > 0) return found;
-  const close = likely(
-    path,
-    entries.map((entry) => entry.path),
-  );
+  const close = likely(path, paths);
   throw new MirrorError('target.unknown', `The history keeps nothing of ${JSON.stringify(asked)}.`, {
     hint:
       close !== undefined

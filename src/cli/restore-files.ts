@@ -11,12 +11,13 @@ import {
   writeFound,
 } from '../mirror/store/history/kept-files.ts';
 import { restoreInto, sizeOf } from '../mirror/store/history/restore.ts';
+import { manifestPaths } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { foldersWith, type Manifest, type ManifestFile } from '../mirror/store/manifest.ts';
 import { readManifest } from '../mirror/store/manifest-file.ts';
 import { entriesOf } from './history.ts';
 import { folderOutside, interruptible, notKept, type Restored, type RestoreWork } from './restore-tree.ts';
-import { namedPath } from './targets.ts';
+import { namedPath, targetNamed } from './target-names.ts';
 
 /** Files of one state of a target. */
 export interface FilesRequest {
@@ -92,8 +93,9 @@ interface LookedUp {
 }
 
 async function lookUp(layout: DirectoryLayout, { target, paths, atMs }: FilesRequest): Promise<LookedUp> {
-  const path = namedPath(target, layout.mirror);
   const history = await readHistory(layout);
+  const known = [...(await manifestPaths(layout)), ...history.map((entry) => entry.path)];
+  const path = targetNamed(target, layout.mirror, known);
   const entries = history.filter((entry) => entry.path === path);
   const state = await stateAt(layout, path, entries, atMs, Date.now());
   if (state === null) {

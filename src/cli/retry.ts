@@ -14,7 +14,8 @@ import { progressOf, sync } from './sync.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
-import { namedPath, withReader } from './targets.ts';
+import { targetNamed } from './target-names.ts';
+import { withReader } from './targets.ts';
 
 /** `retry` */
 export async function runRetry(command: Command): Promise<Outcome> {
@@ -64,7 +65,8 @@ export async function retry(
     const statuses = statusOfTargets(await store.published(), records, drift, policy, Date.now());
     const waiting = statuses.filter(({ failure }) => failure !== null).map(({ target }) => target);
     const { mirror, lockFile } = store.layout;
-    const targets = asked?.map((name) => waitingTarget(namedPath(name, mirror), waiting)) ?? waiting;
+    const known = statuses.map(({ target }) => target);
+    const targets = asked?.map((name) => waitingTarget(targetNamed(name, mirror, known), waiting)) ?? waiting;
     for (const target of targets) await requestRetry(store.layout, target);
     const holder = await readLockHolder(lockFile);
     return { targets, isAttended: holder?.isAlive === true };

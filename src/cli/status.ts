@@ -23,7 +23,7 @@ import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
 import { isLeftAlone, isMirrored, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
-import { type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
+import { isLockHidden, type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
 import { failedPart } from '../daemon/log/messages.ts';
 import { readinessOf } from '../daemon/status/readiness.ts';
@@ -53,6 +53,8 @@ interface StatusReport {
   readonly lastPass: StoredPass | null;
   /** The process that has, or had, the lock of the directory; null where it is unknown. */
   readonly holder: LockHolder | null;
+  /** Whether this user may not read the lock, so that it cannot be told who has it. */
+  readonly isLockHidden: boolean;
   /** Those that publishing waits for. */
   readonly leases: readonly Lease[];
   /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
@@ -80,6 +82,7 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       hasOthers: await hasOtherShards(store.layout),
       lastPass: await tolerantly(() => state.lastPass(), null),
       holder,
+      isLockHidden: await isLockHidden(store.layout.lockFile),
       leases: await store.leases(),
       hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
       slowPulls,
@@ -161,7 +164,12 @@ export function describeStatus(report: StatusReport): TerminalText {
 }
 
 /** The process that works in the directory, where that can be told. */
-function describeHolder({ holder }: StatusReport, ago: (timeMs: number) => string): string | null {
+function describeHolder(
+  { holder, isLockHidden: isHidden }: StatusReport,
+  ago: (timeMs: number) => string,
+): string | null {
+  if (isHidden)
+    return 'At work: unknown, as this user may not read the lock of the directory; its owner and root may';
   if (holder === null) return null;
   return holder.isAlive
     ? `At work: process ${holder.pid} since ${utcTime(holder.sinceMs)} (${ago(holder.sinceMs)})`

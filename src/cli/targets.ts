@@ -1,5 +1,3 @@
-import { relative, resolve } from 'node:path';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
@@ -55,18 +53,6 @@ export async function readTargets(
   const slowPulls = await tolerantly<SlowPulls>(state.slowPulls, {});
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);
   return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, slowPulls, statuses };
-}
-
-/**
- * The path below `mirror/` that a person means: one on disk, absolute or from the working directory, one that begins with
- * `mirror/` or `history/`, or the path itself.
- * @param mirror the folder `mirror/`
- */
-export function namedPath(asked: string, mirror: string): string {
-  const onDisk = resolve(asked);
-  const isOnDisk = onDisk.startsWith(`${mirror}/`);
-  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
-  return path.replace(/\/+$/, '');
 }
 
 /**

@@ -23,6 +23,8 @@ const TOLD_DIFFERENCES = 20;
 export interface VerifyProgressOptions extends LiveLineOptions {
   /** Whether the report is shown in the same place: then nothing that it says is shown before it. */
   readonly isReportBelow: boolean;
+  /** Whether the report, which ends with the summary, is printed for a person, here or elsewhere. */
+  readonly isReportTold: boolean;
 }
 
 /** Shows a verification to a person while it works: a line a target that is not in order and, on a terminal, how far it is. */
@@ -31,7 +33,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
   /** Says how it ended. */
   readonly finish: (report: VerifyReport) => void;
 } {
-  const { now, loudness, isReportBelow } = options;
+  const { now, loudness, isReportBelow, isReportTold } = options;
   const { line, show, clear } = createLiveLine(options);
   const isTold = loudness === 'verbose' || !isReportBelow;
   let gauge = new Gauge(null, false, now);
@@ -53,7 +55,7 @@ export function createVerifyProgress(options: VerifyProgressOptions): {
     show(howFar);
   };
   const finish = (report: VerifyReport): void => {
-    if (!isReportBelow) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
+    if (!isReportTold) line(`${isClean(report) ? '✓' : '!'} ${summaryOf(report)}`);
     else clear();
   };
   return { onEvent, finish };

@@ -21,7 +21,7 @@ import { liveLineOptions, type Outcome, printData, printJson } from './output.ts
 import { describeRepaired, refuseRepair, repair } from './repair.ts';
 import { settingsOf } from './settings-flags.ts';
 import { progressOf } from './sync.ts';
-import { namedPath } from './targets.ts';
+import { targetNamed } from './target-names.ts';
 import { createVerifyProgress, describeVerification, verificationData } from './verify-output.ts';
 import { standardError, standardOutput } from '../lib/process/streams.ts';
 
@@ -53,6 +53,7 @@ async function verifyAndRepair(
     const progress = createVerifyProgress({
       ...liveLineOptions(),
       isReportBelow: flags.json !== true && standardOutput.isTerminal() && standardError.isTerminal(),
+      isReportTold: flags.json !== true,
     });
     const expected = flags.expect ?? null;
     const { onEvent } = progress;
@@ -117,7 +118,7 @@ async function knownTargets(layout: DirectoryLayout): Promise<ReadonlySet<string
 }
 
 function chosenPath(name: string, known: ReadonlySet<string>, { mirror }: DirectoryLayout): string {
-  const path = namedPath(name, mirror);
+  const path = targetNamed(name, mirror, known);
   if (known.has(path)) return path;
   const close = likely(path, known);
   const lists = `\`${ownCommand('status')}\` lists`;

@@ -9,7 +9,8 @@ import { PATHS_SHOWN } from '../mirror/plan/guard.ts';
 import type { ManifestFile } from '../mirror/store/manifest.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { emptyRecord, type TargetRecord } from '../mirror/plan/record.ts';
+import { readLockHolder } from '../lib/disk/lock.ts';
+import { emptyRecord, queuedSinceMs, type TargetRecord } from '../mirror/plan/record.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { TargetStatus } from '../mirror/plan/target-status.ts';
@@ -17,7 +18,8 @@ import { startSchedule } from '../daemon/triggers/schedule.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
 import { linesOf, type Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
-import { heldPaths, type KnownTargets, namedPath, readTargets, withReader } from './targets.ts';
+import { findTarget, firstOf, severalSentence, type SeveralTargets, writtenName } from './target-names.ts';
+import { heldPaths, type KnownTargets, readTargets, withReader } from './targets.ts';
 import {
   describePlaces,
   describeRetired,
@@ -49,11 +51,14 @@ export interface Explanation {
   readonly heldFiles: readonly string[];
   /** Null where the schedule of the daemon is not known. */
   readonly nextPassAtMs: number | null;
+  /** Whether a process works in the directory; null where that cannot be told. */
+  readonly isAttended: boolean | null;
 }
 
 /**
  * Explains a target, named as below `mirror/`, or a file in one, by the same path, by its path on disk or by the end of its path,
- * such as its bare name. Of a file that is in several places it gives them, of a target that was retired when it left.
+ * such as its bare name. Of a repository it gives the targets, of a file that is in several places those, of a target that was retired
+ * when it left.
  * @param isScheduleKnown whether the settings are those of the daemon, and not only the defaults
  * @throws MirrorError `target.unknown`
  */
@@ -61,12 +66,24 @@ export function why(
   settings: SettingsFor<'directory'>,
   asked: string,
   isScheduleKnown: boolean,
-): Promise<Explanation | FilePlaces | Retired> {
+): Promise<Explanation | Targets | FilePlaces | Retired> {
   return withReader(settings, async (reader) => {
     const { store } = reader;
-    const path = namedPath(asked, store.layout.mirror);
+    const { mirror, lockFile } = store.layout;
     const targets = await readTargets(settings, reader);
-    const known = { ...targets, nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null };
+    const found = findTarget(
+      asked,
+      mirror,
+      targets.statuses.map((each) => each.target),
+    );
+    if (typeof found !== 'string') return severalOf(found, targets.statuses);
+    const path = withTarget(found, targets.statuses);
+    const holder = await readLockHolder(lockFile);
+    const known = {
+      ...targets,
+      nextPassAtMs: isScheduleKnown ? await nextPass(settings) : null,
+      isAttended: holder?.isAlive ?? null,
+    };
     const exact = await explain(known, store, path);
     if (exact !== null) return exact;
     const places = await placesOf(store, known.published, path);
@@ -81,9 +98,36 @@ export function why(
   });
 }
 
+/** The targets that a name stands for, where they are several. */
+interface Targets extends SeveralTargets {
+  readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
+}
+
+function severalOf(found: SeveralTargets, statuses: readonly TargetStatus[]): Targets {
+  const chosen = statuses.filter(({ target }) => found.targets.includes(target));
+  return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
+}
+
+/** A path of a file with its target by its path, where exactly one target is written as the path begins. */
+function withTarget(path: string, statuses: readonly TargetStatus[]): string {
+  if (statuses.some(({ target }) => path === target || path.startsWith(`${target}/`))) return path;
+  const name = path.normalize('NFC');
+  const found = statuses.filter(({ target }) => name.startsWith(`${writtenName(target)}/`));
+  const [only] = found;
+  return only === undefined || found.length > 1
+    ? path
+    : `${only.target}${name.slice(writtenName(only.target).length)}`;
+}
+
 /** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
 async function explain(
-  { published, records, slowPulls, statuses, nextPassAtMs }: KnownTargets & Pick<Explanation, 'nextPassAtMs'>,
+  {
+    published,
+    records,
+    slowPulls,
+    statuses,
+    ...when
+  }: KnownTargets & Pick<Explanation, 'nextPassAtMs' | 'isAttended'>,
   store: MirrorReader['store'],
   path: string,
 ): Promise<Explanation | null> {
@@ -95,14 +139,17 @@ async function explain(
   const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
   const record =
     records.get(targetKey(id)) ??
-    [...records.values()].find((each) => `${each.repository}/${each.target.branch}` === target.target) ??
+    [...records.values()].find(
+      (each) => each.repository === target.repository && each.target.branch === target.branch,
+    ) ??
     emptyRecord(id);
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await store.manifest(target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
   const slowSinceMs = slowPulls[target.target] ?? null;
   const heldFiles = await heldPaths(store, target.target, record);
-  return { target, record, file, path: inner, slowSinceMs, heldFiles, nextPassAtMs };
+  const { nextPassAtMs, isAttended } = when;
+  return { target, record, file, path: inner, slowSinceMs, heldFiles, nextPassAtMs, isAttended };
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
@@ -132,10 +179,11 @@ async function nextPass(settings: SettingsFor<'directory'>): Promise<number | nu
 }
 
 /** The explanation for a person. */
-export function describeExplanation(explanation: Explanation | FilePlaces | Retired): TerminalText {
+export function describeExplanation(explanation: Explanation | Targets | FilePlaces | Retired): TerminalText {
+  if ('states' in explanation) return describeTargets(explanation);
   if ('places' in explanation) return describePlaces(explanation);
   if ('retired' in explanation) return describeRetired(explanation);
-  const { target, record, slowSinceMs, nextPassAtMs } = explanation;
+  const { target, record, slowSinceMs } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
   return joinLines(
     linesOf(
@@ -155,9 +203,31 @@ export function describeExplanation(explanation: Explanation | FilePlaces | Reti
       ),
       '',
       'Next:',
-      describeNext(target, time, nextPassAtMs),
+      describeNext(explanation, time),
     ),
   );
+}
+
+function describePolls(
+  nextPassAtMs: number | null,
+  isAttended: boolean | null,
+  time: (timeMs: number | null) => string,
+): string {
+  if (isAttended === false)
+    return `  no process works there: \`${ownCommand('sync')}\` polls the versions now, \`${ownCommand('run')}\` on the schedule`;
+  if (nextPassAtMs === null)
+    return '  the versions are polled on the schedule of the daemon, which these settings do not tell';
+  const isUnsure = isAttended === null ? ', if the daemon runs: its lock does not tell' : '';
+  return `  the versions are polled at ${time(nextPassAtMs)}${isUnsure}`;
+}
+
+/** Several targets, for a person. */
+function describeTargets(found: Targets): TerminalText {
+  const lines = found.states.map(({ target, state }) => `${target} is ${state}`);
+  return joinLines([
+    `${severalSentence(found)}; name one of them to have it explained:`,
+    ...firstOf(lines).map((line) => `  ${line}`),
+  ]);
 }
 
 function describeFile({ file, path, target }: Explanation): string[] {
@@ -176,15 +246,14 @@ function describeFile({ file, path, target }: Explanation): string[] {
 }
 
 function describeNext(
-  target: TargetStatus,
+  { target, record, nextPassAtMs, isAttended }: Explanation,
   time: (timeMs: number | null) => string,
-  nextPassAtMs: number | null,
 ): string[] {
+  const queuedMs = queuedSinceMs(record);
   const { failure, held, drift, nextFullCheckAtMs } = target;
   return linesOf(
-    nextPassAtMs === null
-      ? '  the versions are polled on the schedule of the daemon, which these settings do not tell'
-      : `  the versions are polled at ${time(nextPassAtMs)}, if the daemon runs`,
+    queuedMs !== null && `  queued since ${time(queuedMs)} to be pulled for the first time`,
+    describePolls(nextPassAtMs, isAttended, time),
     nextFullCheckAtMs !== null && `  the contents are compared whole after ${time(nextFullCheckAtMs)}`,
     drift !== null && [
       `  changed by someone, seen at ${time(drift.sinceMs)}: ${driftSentence(drift)}`,

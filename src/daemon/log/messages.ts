@@ -31,7 +31,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `the settings select ${counted(event.selected, 'target')} of ${counted(event.repositories, 'repository', 'repositories')}`,
   'selection.unmatched': unmatchedSentence,
   'selection.empty': (event) =>
-    `the settings select nothing of the ${counted(event.repositories, 'repository', 'repositories')} that the service lists: the mirror is not ready. Check repositories, branches and targets.`,
+    `the settings select nothing of the ${counted(event.repositories, 'repository', 'repositories')} that the service lists: the mirror is not ready. ${event.unmatched.map((each) => `${unmatchedSentence(each)}. `).join('')}Check repositories, branches and targets.`,
   'target.started': (event) => `${event.target}: pulling (${event.reason})`,
   'target.slow': (event) =>
     `${event.target}: takes long, being pulled since ${utcTime(event.startedAtMs)}; the others do not wait for it`,

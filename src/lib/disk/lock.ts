@@ -1,4 +1,4 @@
-import { type FileHandle, readFile, stat } from 'node:fs/promises';
+import { access, constants, type FileHandle, readFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
 import { onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
@@ -156,6 +156,12 @@ export async function readLockHolder(lockFile: string): Promise<LockHolder | nul
   const sinceMs = Date.parse(since);
   if (host !== hostname() || Number.isNaN(sinceMs)) return null;
   return { pid: Number(pid), sinceMs, isAlive: isAlive(Number(pid)) && (await mayBeOurs(pid)) };
+}
+
+/** Whether this user may not read a lock, so that nobody can say who has it. */
+export async function isLockHidden(lockFile: string): Promise<boolean> {
+  const code = await access(lockFile, constants.R_OK).then(() => null, systemCode);
+  return code === 'EACCES' || code === 'EPERM';
 }
 
 function isAlive(pid: number): boolean {

@@ -70,7 +70,7 @@ export interface EventFields {
   'selection.checked': SelectionCheck;
   'selection.unmatched': UnmatchedPattern;
   /** The settings select nothing of what the service lists. */
-  'selection.empty': { repositories: number };
+  'selection.empty': { repositories: number; unmatched: readonly UnmatchedPattern[] };
   'target.started': { target: string; reason: string };
   /** A pull takes long: others have its place now, and passes end without it where the program goes on after them. */
   'target.slow': { target: string; startedAtMs: number };

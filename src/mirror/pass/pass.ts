@@ -250,8 +250,8 @@ function reportSelection({ emit, reported }: PassContext, selection: SelectionCh
       { name: 'selection.unmatched', ...each },
     ]),
   );
-  const { repositories } = selection;
-  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories });
+  const { repositories, unmatched } = selection;
+  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories, unmatched });
   for (const key of reported.news('unmatched', found.keys())) {
     const event = found.get(key);
     if (event !== undefined) emit(event);

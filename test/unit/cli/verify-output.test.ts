@@ -62,7 +62,15 @@ function show(
   let nowMs = 0;
   const now = (): number => (nowMs += 1000);
   const write = (text: TerminalText): number => written.push(String(text));
-  const options = { write, isTerminal, columns: () => 60, loudness, isReportBelow, now };
+  const options = {
+    write,
+    isTerminal,
+    columns: () => 60,
+    loudness,
+    isReportBelow,
+    isReportTold: isReportBelow,
+    now,
+  };
   return { written, progress: createVerifyProgress(options) };
 }
 

@@ -74,8 +74,8 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
     'repositories.include: "accounting" matches nothing that the service lists; the nearest name is "Accounting"',
   ],
   'selection.empty': [
-    { repositories: 2 },
-    'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. Check repositories, branches and targets.',
+    { repositories: 2, unmatched: [{ setting: 'targets', pattern: 'A', nearest: null }] },
+    'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. targets: "A" matches nothing that the service lists. Check repositories, branches and targets.',
   ],
   'target.started': [
     { target: 'Accounting/main', reason: 'full-check' },
