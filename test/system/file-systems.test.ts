@@ -50,6 +50,34 @@ describe.runIf(has('exfat'))('exFAT, which has neither links nor milliseconds', 
   });
 });
 
+const hasBtrfs =
+  canMount &&
+  spawnSync('sh', ['-c', 'command -v mkfs.btrfs && grep -qw btrfs /proc/filesystems']).status === 0;
+
+describe.runIf(hasBtrfs)('btrfs', () => {
+  const btrfs = `truncate -s 200M $D/image; mkfs.btrfs -q $D/image >/dev/null 2>&1; mount -o loop $D/image $D/m || exit 99
+    trap 'cd /; umount $D/m' EXIT`;
+
+  it('with a quota that is used up says so', async () => {
+    const { shell } = await startService();
+    const { exitCode, text } =
+      await shell(`${btrfs}; btrfs quota enable $D/m; btrfs subvolume create $D/m/d >/dev/null
+      $PROGRAM sync -q --directory $D/m/d; btrfs qgroup limit 32k $D/m/d; rm -r $D/m/d/mirror/A
+      $PROGRAM sync --directory $D/m/d`);
+    expect(text).toContain('the quota is used up (EDQUOT)');
+    expect(exitCode).toBeGreaterThan(0);
+  });
+
+  it('with a subvolume below the directory is refused by name', async () => {
+    const { shell } = await startService();
+    const { exitCode, text } =
+      await shell(`${btrfs}; mkdir $D/m/d; btrfs subvolume create $D/m/d/mirror >/dev/null
+      $PROGRAM sync --adopt --directory $D/m/d`);
+    expect(text).toMatch(/\/m\/d\/mirror is a file system or subvolume of its own/);
+    expect(exitCode).toBe(2);
+  });
+});
+
 describe.runIf(has('ntfs'))('NTFS that takes only names of Windows', () => {
   it('quarantines a target with another name, prints it, and mirrors the others', async () => {
     const { shell } = await startService({ 'plan: 2026.xlsx': 'a' });

@@ -8,8 +8,8 @@ import { type ErrorCode, EXHAUSTED_HINT, MirrorError } from './errors.ts';
 export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, errno } = error as NodeJS.ErrnoException;
-  if (code === 'UNKNOWN' && errno === -122) return 'EDQUOT';
-  // libuv has no name for it.
+  // libuv has no names for these.
+  if (errno === -122) return 'EDQUOT';
   if (errno === -116) return 'ESTALE';
   return typeof code === 'string' ? code : undefined;
 }
@@ -62,8 +62,8 @@ const CAUSES: Readonly<Record<string, (call: FailedCall) => Cause | null>> = {
     hint: 'Put the directory on a file system that takes such files; the target is tried again when it changes.',
     code: 'disk.unstorable',
   }),
-  EACCES: ({ paths }) => notAllowed(paths),
-  EPERM: ({ paths }) => notAllowed(paths),
+  EACCES: (call) => notAllowed(call),
+  EPERM: (call) => notAllowed(call),
   EROFS: ({ paths: [path] }) => ({
     what: `${fileSystemOf(path)} is mounted read-only`,
     hint: `Mount it for writing. Linux does that to a disk with errors by itself: look into its log (dmesg).`,
@@ -147,8 +147,10 @@ function unstorableName({ code, syscall, paths }: FailedCall): Cause | null {
   };
 }
 
-function notAllowed(paths: readonly string[]): Cause {
-  const owner = ownerText(paths.flatMap((path) => [path, dirname(path)]));
+function notAllowed({ syscall, paths }: FailedCall): Cause {
+  const folders = paths.map((path) => dirname(path));
+  // Other calls change the folders, and ask nothing of a file in them.
+  const owner = ownerText(syscall === 'open' ? [...paths, ...folders] : [...folders, ...paths]);
   return {
     what: `${owner === null ? '' : `${owner}; `}this program runs as ${ownUserText()}, and is not allowed to`,
     hint: `Give that user the right (chown, chmod; lsattr shows what is immutable), or run the program as the owner.`,

@@ -212,7 +212,9 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
     const found = await unlessMissing(lstat(folder));
     // A subvolume of btrfs is another file system, and no mount point.
     if (points.includes(folder) || (found?.isDirectory() === true && found.dev !== device)) {
-      const what = points.includes(folder) ? 'a mount point of its own' : 'a file system of its own';
+      const what = points.includes(folder)
+        ? 'a mount point of its own'
+        : 'a file system or subvolume of its own';
       throw new MirrorError('directory.unusable', `directory: ${folder} is ${what}.`, {
         hint: ONE_FILE_SYSTEM_HINT,
       });
