@@ -1,8 +1,13 @@
-import { type ExitCode, exitCodeOf, toMirrorError } from '../lib/errors/errors.ts';
+import { lstat, stat } from 'node:fs/promises';
+
+import { unlessMissing } from '../lib/errors/disk-errors.ts';
+import { type ExitCode, exitCodeOf, type MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { packageVersion } from '../lib/process/version.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type EventSink, type MirrorEvent, type Trigger } from '../mirror/pass/events.ts';
 import { runPass } from '../mirror/pass/pass.ts';
+import { isCertificateCode } from '../mirror/upstream/connection-failures.ts';
+import { codeOf } from '../mirror/upstream/failures.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks } from './hooks/create-hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
@@ -258,7 +263,7 @@ function createPassLoop(
             await answerPolls(mirror.store, asked, pollAnswerOf(end, await isReady(status)));
           await tellShare(current(), mirror, failure);
         }
-        if (failure?.code === 'directory.taken') control.stop(exitCodeOf(failure));
+        if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
       } finally {
         endWork();
       }
@@ -269,6 +274,23 @@ function createPassLoop(
       control.stop(exitCodeOf(error));
     },
   );
+}
+
+/**
+ * Whether only another process can go on: one that opens the directory as it is now, or reads the files anew that this one read as it started.
+ * Where a disk is not mounted there is no mirror, and a restart would begin one below its mount point.
+ */
+async function needsRestart(failure: MirrorError, { store: { layout } }: Mirror): Promise<boolean> {
+  if (failure.code === 'directory.replaced')
+    return (await unlessMissing(lstat(layout.targetList)).catch(() => null)) !== null;
+  if (isCertificateCode(codeOf(failure) ?? '')) return areAuthoritiesNew(process.env['NODE_EXTRA_CA_CERTS']);
+  return failure.code === 'directory.taken' || failure.code === 'program.replaced';
+}
+
+/** Whether the file with further authorities, which Node reads once, changed since the start. */
+async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
+  const found = file === undefined ? null : await stat(file).catch(() => null);
+  return found !== null && found.mtimeMs > Date.now() - process.uptime() * 1000;
 }
 
 /** A pass that fails is reported and waits for the next trigger; only a defect, and the loss of the directory, end the daemon. */

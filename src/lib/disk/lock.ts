@@ -110,7 +110,7 @@ async function closeLock(handle: FileHandle): Promise<void> {
 function replaced(lockFile: string, isThere: boolean): MirrorError {
   const what = isThere ? 'is another one now' : 'is not there any more';
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
-    hint: 'Nothing is written there. Mount or move the right one back; if the new one is meant, restart workbook-mirror.',
+    hint: 'Nothing is written there. Mount or move the right one back. Where another mirror is in its place, the daemon ends with 1, so that its supervisor starts it on that one.',
   });
 }
 

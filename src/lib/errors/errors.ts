@@ -81,6 +81,7 @@ export const ERROR_RULES = {
   'history.occupied': { action: 'exit', exitCode: 2 },
   'history.damaged': { action: 'exit', exitCode: 1 },
   'pass.abandoned': { action: 'retry', exitCode: 1 },
+  'program.replaced': { action: 'exit', exitCode: 1 },
   'internal.defect': { action: 'exit', exitCode: 70 },
 } as const satisfies Record<string, ErrorRule>;
 

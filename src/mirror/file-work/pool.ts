@@ -95,6 +95,20 @@ function startThread(): Worker {
   return worker;
 }
 
+/** A program that was upgraded or removed while it runs cannot start the threads that it ended while it had nothing to do. */
+function threadError(cause: Error): MirrorError {
+  return (cause as NodeJS.ErrnoException).code?.endsWith('MODULE_NOT_FOUND') === true
+    ? new MirrorError(
+        'program.replaced',
+        `The files of this program are not there any more: ${cause.message}.`,
+        {
+          cause,
+          hint: 'They were replaced or removed while it ran. Start it again.',
+        },
+      )
+    : new MirrorError('internal.defect', `A thread for file work ended: ${cause.message}.`, { cause });
+}
+
 /** A thread that ends is none of the pool any more: a task that comes meanwhile gets another. */
 function endIdle(): void {
   for (const worker of idle.splice(0)) {
@@ -124,7 +138,7 @@ function give(worker: Worker, { question, onBytes, resolve, reject }: Job): void
   };
   const onError = (cause: Error): void => {
     finish();
-    reject(new MirrorError('internal.defect', `A thread for file work ended: ${cause.message}.`, { cause }));
+    reject(threadError(cause));
   };
   const onExit = (): void => onError(new Error('it was stopped'));
   worker.ref();

@@ -165,7 +165,11 @@ export class ContradictedError extends MirrorError {
 }
 
 /** Codes of errors that every other target would meet as well. */
-const ENDS_PASS: ReadonlySet<ErrorCode> = new Set(['credentials.refused', 'directory.taken']);
+const ENDS_PASS: ReadonlySet<ErrorCode> = new Set([
+  'credentials.refused',
+  'directory.taken',
+  'program.replaced',
+]);
 
 /** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
 export function failed(

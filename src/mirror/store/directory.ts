@@ -98,11 +98,22 @@ const UNUSABLE_HINTS: Readonly<Record<string, string>> = {
   EOPNOTSUPP: NO_LOCKS_HINT,
 };
 
+/** Failures of a disk that may be over at the next start: a supervisor starts the program again, as it does not for wrong settings. */
+const PASSING: ReadonlySet<string> = new Set([
+  'EIO',
+  'EROFS',
+  'ENOSPC',
+  'EDQUOT',
+  'ESTALE',
+  'ENOTCONN',
+  'EHOSTDOWN',
+]);
+
 function unusable(error: unknown, root: string): unknown {
   const code = systemCode(error);
   if (error instanceof MirrorError || code === undefined || !(error instanceof Error)) return error;
   const cause = causeOf(error, root);
-  if (cause?.code === 'system.exhausted') return diskError(error, `opening ${root}`);
+  if (cause?.code === 'system.exhausted' || PASSING.has(code)) return diskError(error, `opening ${root}`);
   const what = cause === null ? error.message : `${cause.what} (${code})`;
   return new MirrorError('directory.unusable', `directory: cannot write in ${root}: ${what}`, {
     cause: error,

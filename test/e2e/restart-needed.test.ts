@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import { dirname, join } from 'node:path';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import { startEmbedded } from '../support/embedded.ts';
+import { listen, makeCertificate } from '../support/listen.ts';
+import { cleanEnvironment, MAIN, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+
+describe('a daemon ends with a code that has its supervisor start it again', () => {
+  it('where another mirror is in the place of its directory, but not while there is none', async () => {
+    const embedded = await startEmbedded();
+    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
+    await daemon.prints(/"pass\.finished"/);
+    const aside = `${embedded.directory}-aside`;
+    await rename(embedded.directory, aside);
+    onTestFinished(() => rm(aside, { recursive: true, force: true }));
+    daemon.child.kill('SIGHUP');
+    await daemon.prints(/"directory\.replaced"/);
+    expect(daemon.child.exitCode).toBeNull();
+    await cp(aside, embedded.directory, { recursive: true, preserveTimestamps: true });
+    daemon.child.kill('SIGHUP');
+    expect(await daemon.ended).toMatchObject({ exitCode: 1 });
+    const again = start(['run'], { ...embedded.settings, ...NEVER });
+    await again.prints(/"pass\.finished"[^\n]*"pulled":0/);
+  });
+
+  it('where the file with further certificate authorities changed, and the one that it knows is refused', async () => {
+    const [certificate, other] = [await makeCertificate('localhost'), await makeCertificate('other')];
+    if (certificate === null || other === null) throw new Error('openssl is missing');
+    const folder = await temporaryFolder();
+    const authorities = join(folder, 'authorities.pem');
+    await writeFile(authorities, other.cert);
+    const daemon = start(['run'], {
+      ...NEVER,
+      NODE_EXTRA_CA_CERTS: authorities,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: `https://${await listen(createServer(certificate))}/api`,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+      WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirror'),
+    });
+    await daemon.prints(/"pass\.failed"/);
+    expect(daemon.child.exitCode).toBeNull();
+    await writeFile(authorities, certificate.cert);
+    daemon.child.kill('SIGHUP');
+    expect(await daemon.ended).toMatchObject({ exitCode: 3 });
+  });
+
+  it('where the files of the program are gone', async () => {
+    const embedded = await startEmbedded();
+    const folder = await temporaryFolder();
+    const source = dirname(MAIN);
+    await cp(source, join(folder, 'src'), { recursive: true });
+    await cp(join(source, '../package.json'), join(folder, 'package.json'));
+    await symlink(join(source, '../node_modules'), join(folder, 'node_modules'));
+    await rm(join(folder, 'src/mirror/file-work/thread.ts'));
+    const daemon = spawn(process.execPath, [join(folder, 'src/main.ts'), 'run'], {
+      env: cleanEnvironment({ ...embedded.settings, ...NEVER }),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => {
+      daemon.kill('SIGKILL');
+    });
+    let log = '';
+    daemon.stdout.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+    expect(await once(daemon, 'close')).toEqual([1, null]);
+    expect(log).toContain('"program.replaced"');
+  });
+});
