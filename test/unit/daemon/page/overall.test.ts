@@ -56,6 +56,15 @@ describe('the state of the whole', () => {
       'within the last 15 min. The last pass failed.',
     ],
     [
+      'starting',
+      daemonReport({
+        live: { hasFinishedPass: false, passes: [] },
+        targets: [targetStatus(), targetStatus({ repository: 'b', state: 'pending', verifiedAtMs: null })],
+      }),
+      'Starting',
+      '1 of 2 targets mirrored.',
+    ],
+    [
       'failing',
       daemonReport({ live: { hasFinishedPass: false, passes: [FAILED_PASS] } }),
       'Failing',
