@@ -9,7 +9,6 @@ import {
   statusPolicyOf,
 } from '../daemon/start/open-reader.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
-import { encodeSegment } from '../lib/paths/safe-path.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
@@ -17,7 +16,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { owns } from '../mirror/plan/shard.ts';
 import type { Published } from '../mirror/plan/targets.ts';
-import { type TargetId, targetKey } from '../mirror/upstream/listing.ts';
+import { branchSegment, type TargetId, targetKey } from '../mirror/upstream/listing.ts';
 import { writeApproval } from '../mirror/store/approvals.ts';
 import { readTargetList } from '../mirror/store/target-list.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
@@ -114,7 +113,7 @@ async function knownTargets(
   const trees = new Map(published.map((tree) => [tree.path, tree]));
   const unpublished = new Map(
     [...records.values()].map(({ repository, target }) => [
-      `${repository}/${encodeSegment(target.branch)}`,
+      `${repository}/${branchSegment(target.branch)}`,
       target,
     ]),
   );

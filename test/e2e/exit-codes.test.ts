@@ -214,3 +214,14 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect([(await run(['status'], settings)).exitCode, await daemon.ready()]).toEqual([1, 503]);
   });
 });
+
+it('a tree that someone removed with its manifest is damaged, and not fresh', async () => {
+  const place = await around();
+  expect((await run(['sync'], place.settings)).exitCode).toBe(0);
+  await rm(join(place.directory, 'mirror/A/main'), { recursive: true });
+  await rm(join(place.directory, 'manifests/A/main.json'));
+  expect(await stateOf(place, 'A/main')).toBe('damaged');
+  expect((await run(['status'], place.settings)).exitCode).toBe(1);
+  expect((await run(['sync'], place.settings)).exitCode).toBe(0);
+  expect(await stateOf(place, 'A/main')).toBe('fresh');
+});

@@ -159,7 +159,9 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
   // A new branch is late, as any other, once it waits for longer than what is mirrored may be unverified.
   const sinceMs = isPending ? queuedSinceMs(record) : record.verifiedAtMs;
   const isStale = sinceMs === null || isOlder(sinceMs, policy.maxStalenessMs, nowMs);
-  const state = isPending ? 'pending' : stateOf(record, isStale, null);
+  // A tree that is remembered, and that has neither files nor a manifest any more, is lost.
+  const waiting = record.tree === null ? 'pending' : 'damaged';
+  const state = isPending ? waiting : stateOf(record, isStale, null);
   return {
     target: `${record.repository}/${branchSegment(record.target.branch)}`,
     repository: record.repository,
