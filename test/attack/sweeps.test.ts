@@ -75,7 +75,7 @@ describe.skipIf(!canStrike || !canMount)('a file system that is mounted read-onl
         const ended = await prepared.run(place);
         mounted.setReadOnly(false);
         expect(ended.stderr).toContain('mounted read-only');
-        expect(ended.exitCode).toBe(2);
+        expect(ended.exitCode).toBe(1);
         expect(await recoveryFaults(prepared, place)).toEqual([]);
         await prepared.close();
       });
