@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import { createPoster } from '../../mirror/upstream/post.ts';
+import { createPoster } from './post.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';

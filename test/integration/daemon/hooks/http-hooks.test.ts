@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { createPoster } from '../../../../src/mirror/upstream/post.ts';
+import { createPoster } from '../../../../src/daemon/hooks/post.ts';
 import {
   createHeartbeat,
   createWebhook,

@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { neverArrived, transportError } from '../../../../src/mirror/upstream/failures.ts';
-import { createPoster } from '../../../../src/mirror/upstream/post.ts';
+import { createPoster } from '../../../../src/daemon/hooks/post.ts';
 import { createTransport } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { listen, makeCertificate } from '../../../support/listen.ts';

@@ -2,9 +2,9 @@ import { request } from 'undici';
 
 import { retryAfterMs } from '../../lib/time/back-off.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { codeOf, transportError } from './failures.ts';
-import { isCertificateCode } from './connection-failures.ts';
-import { createWays, type NamedProxy } from './proxies.ts';
+import { codeOf, transportError } from '../../mirror/upstream/failures.ts';
+import { isCertificateCode } from '../../mirror/upstream/connection-failures.ts';
+import { createWays, type NamedProxy } from '../../mirror/upstream/proxies.ts';
 
 /** A request to an address that may be a credential by itself. */
 export interface PostRequest {
