@@ -8,7 +8,7 @@ import { type HeldDeletion, PATHS_SHOWN } from '../mirror/plan/guard.ts';
 import { type FileDifference, removedAt } from '../mirror/plan/file-differences.ts';
 import { describeDifferences } from './differences.ts';
 import { counted } from '../lib/text/humanize.ts';
-import { heldSentence } from '../mirror/plan/sentences.ts';
+import { heldSentence } from '../app/sentences.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';

@@ -16,7 +16,7 @@ import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
 import { planComparison } from '../mirror/plan/comparison.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
-import { holdSentence } from '../mirror/plan/sentences.ts';
+import { holdSentence } from '../app/sentences.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { Listing } from '../mirror/upstream/listing.ts';

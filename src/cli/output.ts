@@ -15,7 +15,7 @@ import {
 import { printable } from '../lib/text/humanize.ts';
 import type { LogLevel } from '../lib/process/streams.ts';
 import type { LiveLineOptions } from './live-line.ts';
-import { describeEvent } from '../daemon/log/messages.ts';
+import { describeEvent } from '../app/messages.ts';
 import { isTold, loudness } from './loudness.ts';
 import { type OutputStream, standardError, standardOutput } from '../lib/process/streams.ts';
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
-import { unmatchedSentence } from '../mirror/plan/sentences.ts';
+import { unmatchedSentence } from '../app/sentences.ts';
 import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
 import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { type ForeseenChanges, foreseeChanges } from '../mirror/plan/foreseen-changes.ts';

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { refuseMissing } from '../daemon/start/open-reader.ts';
-import { describeEvent } from '../daemon/log/messages.ts';
+import { describeEvent } from '../app/messages.ts';
 import { probeLock, readLockHolder } from '../lib/disk/lock.ts';
 import { diskError, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';

@@ -5,7 +5,7 @@ import { MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { statusOfTargets } from '../mirror/plan/target-status.ts';
+import { statusOfTargets } from '../app/target-status.ts';
 import { readLockHolder } from '../lib/disk/lock.ts';
 import { requestRetry } from '../mirror/store/retries.ts';
 import { type Outcome, printOutcome, tell } from './output.ts';

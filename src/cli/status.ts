@@ -12,7 +12,7 @@ import {
   withHint,
 } from '../lib/text/humanize.ts';
 import { missingSentence } from '../mirror/plan/contradictions.ts';
-import { driftSentence, heldSentence, unmatchedSentence } from '../mirror/plan/sentences.ts';
+import { driftSentence, heldSentence, unmatchedSentence } from '../app/sentences.ts';
 import { dueHooks } from '../mirror/plan/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
@@ -20,12 +20,12 @@ import { describePhase, type PullProgress, type ScanProgress } from '../mirror/p
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
 import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
-import { isLeftAlone, isMirrored, type SlowPulls, type TargetStatus } from '../mirror/plan/target-status.ts';
+import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { StoredPass, StoredProgress } from '../mirror/state/state.ts';
+import type { SlowPulls, StoredPass, StoredProgress } from '../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
-import { failedPart } from '../daemon/log/messages.ts';
+import { failedPart } from '../app/messages.ts';
 import { readinessOf } from '../daemon/status/readiness.ts';
 import { linesOf, type Outcome, tableWithNotes } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

@@ -1,7 +1,7 @@
 import { initialLive, type Live, type PassNote } from '../../src/daemon/status/live.ts';
 import { readinessOf } from '../../src/daemon/status/readiness.ts';
 import type { DaemonReport } from '../../src/daemon/status/report.ts';
-import type { TargetState, TargetStatus } from '../../src/mirror/plan/target-status.ts';
+import type { TargetState, TargetStatus } from '../../src/app/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 
 const DAY_MS = 24 * HOUR_MS;

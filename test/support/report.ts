@@ -1,6 +1,6 @@
 import { initialLive } from '../../src/daemon/status/live.ts';
 import type { DaemonReport } from '../../src/daemon/status/report.ts';
-import type { TargetStatus } from '../../src/mirror/plan/target-status.ts';
+import type { TargetStatus } from '../../src/app/target-status.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from './builders.ts';
 
 /** How a target stands: fresh, unless it is said otherwise. */

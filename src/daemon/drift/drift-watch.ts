@@ -4,7 +4,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import type { DriftNote } from '../../mirror/plan/target-status.ts';
+import type { DriftNote } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';
 import type { Mirror } from '../start/open-mirror.ts';

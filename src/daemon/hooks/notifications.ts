@@ -1,9 +1,9 @@
 import { ERROR_RULES, type ErrorCode } from '../../lib/errors/errors.ts';
 import type { EventFailure, MirrorEvent } from '../../mirror/pass/events.ts';
-import { driftSentence, heldSentence } from '../../mirror/plan/sentences.ts';
+import { driftSentence, heldSentence } from '../../app/sentences.ts';
 import type { Readiness } from '../status/readiness.ts';
 import type { NotificationType } from '../../config/notification-types.ts';
-import type { TargetState, TargetStatus } from '../../mirror/plan/target-status.ts';
+import type { TargetState, TargetStatus } from '../../app/target-status.ts';
 
 /** A message to the webhook. */
 export interface Notification {

@@ -16,7 +16,7 @@ import {
 } from '../../lib/text/terminal-text.ts';
 import type { LogLevel } from '../../lib/process/streams.ts';
 import type { LogOutput } from './log-output.ts';
-import { describeEvent } from './messages.ts';
+import { describeEvent } from '../../app/messages.ts';
 
 /** How the log is written. */
 export interface LoggerOptions {

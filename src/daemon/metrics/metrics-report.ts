@@ -5,7 +5,7 @@ import {
   type NotWellReason,
   type TargetState,
   type TargetStatus,
-} from '../../mirror/plan/target-status.ts';
+} from '../../app/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** All of these appear with every scrape, so that a state that no target is in reads 0. */

@@ -1,5 +1,5 @@
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
-import { isWell, type TargetStatus } from '../../mirror/plan/target-status.ts';
+import { isWell, type TargetStatus } from '../../app/target-status.ts';
 import { flag, type GaugeFamily, inSeconds, type Sample, sole } from './metrics-gauges.ts';
 
 /** The most targets that have series of their own: every one of them costs the scraper memory. */

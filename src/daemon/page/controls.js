@@ -6,7 +6,7 @@ import { numberText } from './format.js';
 import { badge } from './signs.js';
 import { COLUMNS, countStates, FIRST_ORDER, STATES } from './targets.js';
 
-/** @import { TargetState } from '../../mirror/plan/target-status.ts' */
+/** @import { TargetState } from '../../app/target-status.ts' */
 /** @import { ColumnName, Order, Selection, Target } from './targets.js' */
 
 /** The search field, the filters by state, and the order. */

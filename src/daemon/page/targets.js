@@ -3,7 +3,7 @@
 import { counted, numberText } from './format.js';
 
 /** @import { DaemonReport } from '../status/report.ts' */
-/** @import { TargetState, TargetStatus } from '../../mirror/plan/target-status.ts' */
+/** @import { TargetState, TargetStatus } from '../../app/target-status.ts' */
 
 /**
  * A target in the answer of `/api/status`.

@@ -7,7 +7,7 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import type { StatusPolicy } from '../../mirror/plan/target-status.ts';
+import type { StatusPolicy } from '../../app/target-status.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { stateIdOf } from '../../mirror/state/shares.ts';

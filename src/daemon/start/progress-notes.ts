@@ -2,8 +2,7 @@ import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import type { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import type { SlowPulls } from '../../mirror/plan/target-status.ts';
-import type { State } from '../../mirror/state/state.ts';
+import type { SlowPulls, State } from '../../mirror/state/state.ts';
 
 /** Records the progress of running work, for commands that look from another process. */
 export interface Notes {

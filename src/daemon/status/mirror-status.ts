@@ -2,7 +2,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
-import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../mirror/plan/target-status.ts';
+import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import type { Published } from '../../mirror/plan/targets.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';

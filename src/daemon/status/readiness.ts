@@ -1,6 +1,6 @@
 import type { MirrorEvent } from '../../mirror/pass/events.ts';
 import { selectsNothing } from '../../mirror/plan/selection-check.ts';
-import { type NotWellReason, type TargetStatus, whyNotWell } from '../../mirror/plan/target-status.ts';
+import { type NotWellReason, type TargetStatus, whyNotWell } from '../../app/target-status.ts';
 
 /** Whether the mirror may be read for what the service has. */
 export interface Readiness {

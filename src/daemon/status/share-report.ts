@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Shard } from '../../mirror/plan/shard.ts';
-import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../mirror/plan/target-status.ts';
+import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
 import type { ShareReport } from '../../mirror/plan/whole.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';

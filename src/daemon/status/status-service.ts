@@ -9,7 +9,7 @@ import { createMirrorStatusReader, type MirrorStatusReader } from './mirror-stat
 import { type Liveness, livenessOf } from './readiness.ts';
 import { initialLive, type Live, nextLive } from './live.ts';
 import type { DaemonReport, Notice } from './report.ts';
-import { describeEvent } from '../log/messages.ts';
+import { describeEvent } from '../../app/messages.ts';
 import type { Mirror } from '../start/open-mirror.ts';
 import { packageVersion } from '../../lib/process/version.ts';
 

@@ -1,7 +1,7 @@
 import { type BufferedBody, packableBody } from '../../lib/http/buffered-body.ts';
 import type { Reply, ReplyHeaders } from '../../lib/http/reply.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import type { TargetStatus } from '../../mirror/plan/target-status.ts';
+import type { TargetStatus } from '../../app/target-status.ts';
 import type { Liveness } from '../status/readiness.ts';
 import type { DaemonReport } from '../status/report.ts';
 import type { StatusReport } from './status-schema.ts';

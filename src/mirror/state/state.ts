@@ -6,7 +6,6 @@ import type { z } from 'zod';
 
 import type { ToldTree } from '../plan/due-hooks.ts';
 import type { TargetRecord } from '../plan/record.ts';
-import type { DriftNotes, SlowPulls } from '../plan/target-status.ts';
 import type { ReportedFailures } from '../pass/reported-failures.ts';
 import type { Backend } from './adapter.ts';
 import { createAttempt, inTime, type StoreListener } from './attempt.ts';
@@ -31,6 +30,12 @@ import { openSqlite, openSqliteForReading } from './sqlite.ts';
 export type StoredPass = z.infer<typeof lastPassSchema>;
 export type StoredProgress = z.infer<typeof progressSchema>;
 export type Installation = z.infer<typeof installationSchema>;
+
+/** Notes of drift, by target as below `mirror/`. */
+export type DriftNotes = Readonly<z.infer<typeof driftSchema>>;
+
+/** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
+export type SlowPulls = Readonly<z.infer<typeof slowPullsSchema>>;
 
 /** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
 export type State = Awaited<ReturnType<typeof openState>>;

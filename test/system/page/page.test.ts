@@ -5,7 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/report.ts';
-import type { TargetStatus } from '../../../src/mirror/plan/target-status.ts';
+import type { TargetStatus } from '../../../src/app/target-status.ts';
 import { MINUTE_MS } from '../../support/builders.ts';
 import {
   daemonReport,

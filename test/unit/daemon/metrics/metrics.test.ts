@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import type { DaemonReport } from '../../../../src/daemon/status/report.ts';
-import type { TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics, type ScrapedSample } from '../../../support/text-format.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { driftSentence, heldSentence } from '../../../../src/mirror/plan/sentences.ts';
-import type { TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import { driftSentence, heldSentence } from '../../../../src/app/sentences.ts';
+import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import {
   arrange,
   COLUMNS,

@@ -9,7 +9,7 @@ import {
   readinessOf,
 } from '../../../../src/daemon/status/readiness.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
-import type { TargetStatus } from '../../../../src/mirror/plan/target-status.ts';
+import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import { NOW_MS } from '../../../support/builders.ts';
 import { targetStatus } from '../../../support/report.ts';
 

@@ -1,8 +1,8 @@
-import type { DriftSummary } from '../store/verify/drift.ts';
-import type { HoldReason } from './actions.ts';
-import type { HeldDeletion } from './guard.ts';
-import { counted } from '../../lib/text/humanize.ts';
-import type { UnmatchedPattern } from './selection-check.ts';
+import type { DriftSummary } from '../mirror/store/verify/drift.ts';
+import type { HoldReason } from '../mirror/plan/actions.ts';
+import type { HeldDeletion } from '../mirror/plan/guard.ts';
+import { counted } from '../lib/text/humanize.ts';
+import type { UnmatchedPattern } from '../mirror/plan/selection-check.ts';
 
 /** Why a deletion is held, as a clause about its target. */
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {

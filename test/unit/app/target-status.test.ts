@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { fullCheckDueMs } from '../../../../src/mirror/plan/full-check.ts';
-import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import { fullCheckDueMs } from '../../../src/mirror/plan/full-check.ts';
+import type { TargetRecord } from '../../../src/mirror/plan/record.ts';
 import {
   type StatusPolicy,
   statusOfTargets,
   type TargetState,
   type TargetStatus,
-} from '../../../../src/mirror/plan/target-status.ts';
-import type { Published } from '../../../../src/mirror/plan/targets.ts';
+} from '../../../src/app/target-status.ts';
+import type { Published } from '../../../src/mirror/plan/targets.ts';
 import {
   allBut,
   failure,
@@ -21,7 +21,7 @@ import {
   repository,
   selection,
   target,
-} from '../../../support/builders.ts';
+} from '../../support/builders.ts';
 
 const POLICY: StatusPolicy = {
   selection: selection(),

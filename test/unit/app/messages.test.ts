@@ -6,13 +6,13 @@ import {
   type EventFields,
   type EventName,
   type MirrorEvent,
-} from '../../../../src/mirror/pass/events.ts';
-import { ERASE_LINE } from '../../../../src/lib/text/terminal-text.ts';
-import { createEventLog } from '../../../../src/daemon/log/logger.ts';
-import { describeEvent } from '../../../../src/daemon/log/messages.ts';
-import { createProgress } from '../../../../src/cli/progress.ts';
-import { NOW_MS } from '../../../support/builders.ts';
-import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
+} from '../../../src/mirror/pass/events.ts';
+import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
+import { createEventLog } from '../../../src/daemon/log/logger.ts';
+import { describeEvent } from '../../../src/app/messages.ts';
+import { createProgress } from '../../../src/cli/progress.ts';
+import { NOW_MS } from '../../support/builders.ts';
+import { hostileText, UNFIT } from '../../support/hostile-text.ts';
 
 const WRONG = { code: 'service.failed', message: 'It failed.', hint: 'Wait.' } as const;
 const PULLED = {

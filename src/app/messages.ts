@@ -1,15 +1,15 @@
-import type { EventFields, EventName, PassFinished, TargetPulled } from '../../mirror/pass/events.ts';
-import { counted, roughDuration, roughSize, utcTime, withHint } from '../../lib/text/humanize.ts';
+import type { EventFields, EventName, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
+import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import {
   driftSentence,
   heldFilesSentence,
   heldSentence,
   holdSentence,
   unmatchedSentence,
-} from '../../mirror/plan/sentences.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
-import { credentialSetting } from '../../mirror/upstream/key-refusals.ts';
-import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
+} from './sentences.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import { credentialSetting } from '../mirror/upstream/key-refusals.ts';
+import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 
 /** A sentence for every event: the compiler sees to it that none is forgotten. */
 const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => string } = {

@@ -1,6 +1,6 @@
-import type { DriftSummary } from '../store/verify/drift.ts';
-import { isAhead, latestKnown, latestUntil } from '../../lib/time/wrong-clock.ts';
-import { comparisonPeriodMs, fullCheckDueMs } from './full-check.ts';
+import type { DriftSummary } from '../mirror/store/verify/drift.ts';
+import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
+import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/full-check.ts';
 import {
   aboutTree,
   emptyRecord,
@@ -9,9 +9,10 @@ import {
   recordsUpToNow,
   queuedSinceMs,
   type TargetRecord,
-} from './record.ts';
-import { targetKey, branchSegment } from '../upstream/listing.ts';
-import type { Published, Selection } from './targets.ts';
+} from '../mirror/plan/record.ts';
+import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
+import type { DriftNotes } from '../mirror/state/state.ts';
+import type { Published, Selection } from '../mirror/plan/targets.ts';
 
 /**
  * The state of a target, in one word.
@@ -74,12 +75,6 @@ export interface DriftNote extends DriftSummary {
   /** Milliseconds since the epoch. */
   readonly sinceMs: number;
 }
-
-/** Notes of drift, by target as below `mirror/`. */
-export type DriftNotes = Readonly<Record<string, DriftNote>>;
-
-/** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
-export type SlowPulls = Readonly<Record<string, number>>;
 
 /** The settings by which states are judged. Durations in milliseconds. */
 export interface StatusPolicy {
