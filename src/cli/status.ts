@@ -2,27 +2,18 @@ import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
-import {
-  agoText,
-  counted,
-  oneLine,
-  roughDuration,
-  roughSize,
-  utcTime,
-  withHint,
-} from '../lib/text/humanize.ts';
+import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../app/sentences.ts';
 import { dueHooks } from '../mirror/plan/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
-import { describePhase, type PullProgress, type ScanProgress } from '../mirror/pass/pull-progress.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';
 import type { Shard } from '../mirror/plan/shard.ts';
 import { hasOtherShards } from '../mirror/store/shards/other-instances.ts';
 import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
-import type { SlowPulls, StoredPass, StoredProgress } from '../mirror/state/state.ts';
+import type { StoredPass } from '../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
 import { failedPart } from '../app/messages.ts';
@@ -59,12 +50,6 @@ interface StatusReport {
   readonly leases: readonly Lease[];
   /** For how many targets the command after publishing has not yet succeeded; null where none is set. */
   readonly hooksDue: number | null;
-  /** The pulls that take long: those of the process that mirrors, or mirrored last. */
-  readonly slowPulls: SlowPulls;
-  /** The pulls that have gone on for more than a moment, the longest first, as they were some seconds ago. */
-  readonly pulls: readonly PullProgress[];
-  /** How far a look at all trees is; null while there is none. */
-  readonly scan: ScanProgress | null;
   readonly targets: readonly TargetStatus[];
 }
 
@@ -72,9 +57,8 @@ interface StatusReport {
 function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
   return withReader(settings, async (reader) => {
     const { store, state } = reader;
-    const { nowMs, maxStalenessMs, slowPulls, statuses } = await readTargets(settings, reader);
+    const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader);
     const holder = await readLockHolder(store.layout.lockFile);
-    const progress = await tolerantly(state.progress, null);
     return {
       nowMs,
       maxStalenessMs,
@@ -85,25 +69,9 @@ function status(settings: SettingsFor<'directory'>): Promise<StatusReport> {
       isLockHidden: await isLockHidden(store.layout.lockFile),
       leases: await store.leases(),
       hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
-      slowPulls,
-      ...stillGoingOn(progress, holder, nowMs),
       targets: statuses,
     };
   });
-}
-
-/** Progress is put on record every two seconds; older than this, in milliseconds, it is of a process that is gone. */
-const PROGRESS_HOLDS_MS = 15_000;
-
-/** The progress of the process that works there, if one does. */
-function stillGoingOn(
-  progress: StoredProgress | null,
-  holder: LockHolder | null,
-  nowMs: number,
-): Pick<StatusReport, 'pulls' | 'scan'> {
-  const isOver =
-    progress === null || holder?.isAlive === false || Math.abs(nowMs - progress.atMs) > PROGRESS_HOLDS_MS;
-  return isOver ? { pulls: [], scan: null } : { pulls: progress.pulls, scan: progress.scan };
 }
 
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
@@ -158,7 +126,6 @@ export function describeStatus(report: StatusReport): TerminalText {
       '! Publishing goes file by file, and readers may see a tree between two states for an instant: with `publish: link` they do not.',
     describeHooksDue(report),
     report.leases.map(describeLease),
-    describeWork(report, ago),
   );
   return joinLines([...head, '', body, ...describeSharing(report)]);
 }
@@ -210,28 +177,6 @@ function describeSharing({ targets }: StatusReport): string[] {
 function describeHooksDue({ hooksDue }: StatusReport): string | null {
   if (hooksDue === null || hooksDue === 0) return null;
   return `hooks.afterPublish has not succeeded yet for ${counted(hooksDue, 'target')}; it is run again until it does`;
-}
-
-/** The work that goes on: pulls, and a look at all trees. */
-function describeWork(
-  { nowMs, pulls, scan, slowPulls }: StatusReport,
-  ago: (timeMs: number) => string,
-): string[] {
-  const prompt = pulls.filter(({ target }) => slowPulls[target] === undefined);
-  const phaseOf = (target: string): string => {
-    const pull = pulls.find((each) => each.target === target);
-    return pull === undefined ? '' : `; ${describePhase(pull)}`;
-  };
-  return linesOf(
-    scan !== null && `Holding all trees against their manifests: ${scan.doneTargets} of ${scan.targets}`,
-    prompt.map(
-      (pull) => `${pull.target}: ${describePhase(pull)} (for ${roughDuration(nowMs - pull.startedAtMs)})`,
-    ),
-    Object.entries(slowPulls).map(
-      ([target, sinceMs]) =>
-        `${target} takes long: being pulled since ${utcTime(sinceMs)} (${ago(sinceMs)})${phaseOf(target)}`,
-    ),
-  );
 }
 
 function describeLease(lease: Lease): string {

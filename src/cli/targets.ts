@@ -2,7 +2,6 @@ import type { SettingsFor } from '../config/schema.ts';
 import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
-import type { SlowPulls } from '../mirror/state/state.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';
 import type { Published } from '../mirror/plan/targets.ts';
 import { readHeldFiles } from '../mirror/store/held-files.ts';
@@ -36,8 +35,6 @@ export interface KnownTargets {
   readonly maxStalenessMs: number;
   readonly published: readonly Published[];
   readonly records: ReadonlyMap<string, TargetRecord>;
-  /** The pulls that take long: those of the process that mirrors, or mirrored last. */
-  readonly slowPulls: SlowPulls;
   readonly statuses: readonly TargetStatus[];
 }
 
@@ -51,9 +48,8 @@ export async function readTargets(
   const drift = await tolerantly(() => state.drift(), {});
   // After the records, which were read when the state was opened: of what is published meanwhile there would be none, and it would seem to wait.
   const published = await store.published();
-  const slowPulls = await tolerantly<SlowPulls>(state.slowPulls, {});
   const statuses = statusOfTargets(published, records, drift, policy, nowMs);
-  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, slowPulls, statuses };
+  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }
 
 /**

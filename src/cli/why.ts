@@ -45,8 +45,6 @@ export interface Explanation {
   /** The file that was asked for; null when a whole target was. */
   readonly file: ManifestFile | null;
   readonly path: string | null;
-  /** Since when it is being pulled, if that takes long. Milliseconds since the epoch. */
-  readonly slowSinceMs: number | null;
   /** The files that a held deletion would take, sorted: all of them. */
   readonly heldFiles: readonly string[];
   /** Null where the schedule of the daemon is not known. */
@@ -121,13 +119,7 @@ function withTarget(path: string, statuses: readonly TargetStatus[]): string {
 
 /** Explains the target of a path below `mirror/`, and the file that the path leads to; null where no target holds it. */
 async function explain(
-  {
-    published,
-    records,
-    slowPulls,
-    statuses,
-    ...when
-  }: KnownTargets & Pick<Explanation, 'nextPassAtMs' | 'isAttended'>,
+  { published, records, statuses, ...when }: KnownTargets & Pick<Explanation, 'nextPassAtMs' | 'isAttended'>,
   store: MirrorReader['store'],
   path: string,
 ): Promise<Explanation | null> {
@@ -146,10 +138,9 @@ async function explain(
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await store.manifest(target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
-  const slowSinceMs = slowPulls[target.target] ?? null;
   const heldFiles = await heldPaths(store, target.target, record);
   const { nextPassAtMs, isAttended } = when;
-  return { target, record, file, path: inner, slowSinceMs, heldFiles, nextPassAtMs, isAttended };
+  return { target, record, file, path: inner, heldFiles, nextPassAtMs, isAttended };
 }
 
 function unknown(asked: string, statuses: readonly TargetStatus[]): MirrorError {
@@ -183,15 +174,13 @@ export function describeExplanation(explanation: Explanation | Targets | FilePla
   if ('states' in explanation) return describeTargets(explanation);
   if ('places' in explanation) return describePlaces(explanation);
   if ('retired' in explanation) return describeRetired(explanation);
-  const { target, record, slowSinceMs } = explanation;
+  const { target, record } = explanation;
   const time = (timeMs: number | null): string => (timeMs === null ? 'never' : utcTime(timeMs));
   return joinLines(
     linesOf(
       `${target.target} is ${target.state}${target.isStale && target.state !== 'stale' ? ' and stale' : ''}.`,
       `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
       `  verified ${time(target.verifiedAtMs)}, changed ${time(target.changedAtMs)}, compared whole ${time(target.checkedAtMs)}`,
-      slowSinceMs !== null &&
-        `  being pulled since ${time(slowSinceMs)}, which takes long; passes leave it alone until that is over`,
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
       describeFile(explanation),
       '',

@@ -18,7 +18,6 @@ import { PullMonitor } from '../../mirror/pass/pull-monitor.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
 import { checkCommands, publishGateOf } from '../hooks/command-hooks.ts';
 import { openRecalledState } from './open-reader.ts';
-import { keepNotes } from './progress-notes.ts';
 
 type MirrorSettings = SettingsFor<'service' | 'directory'>;
 
@@ -136,7 +135,6 @@ export async function openMirror(
   try {
     tellOpened(store, emit);
     const { state } = await openRecalledState(settings, store, false, emit);
-    const notes = await keepNotes(state, monitor, emit);
     const archiveMemory = new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory()));
     let onPublished: PassContext['onPublished'] = () => {};
     const scheduler = new PullScheduler<PullEnd>(outlastsPasses, undefined, beginWork);
@@ -145,7 +143,7 @@ export async function openMirror(
       onProgress,
       store,
       state,
-      emit: notes.emit,
+      emit,
       ...atStart(),
       archiveMemory,
       scheduler,
@@ -176,7 +174,6 @@ export async function openMirror(
       close: async () => {
         await scheduler.drain();
         await setups.close();
-        await notes.close();
         await state.close();
         await store.close();
       },

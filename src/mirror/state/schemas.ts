@@ -5,7 +5,6 @@ import { isTargetPath } from '../../lib/paths/file-name.ts';
 import type { Doubt } from '../plan/contradictions.ts';
 import { checkOf, type TreeSummary } from '../plan/targets.ts';
 import { TRIGGERS } from '../pass/events.ts';
-import { PULL_PHASES } from '../pass/pull-progress.ts';
 
 const time = z.number();
 /** A target, as below `mirror/`: paths are made of it. */
@@ -153,30 +152,6 @@ export const driftSchema = z.record(
     first: z.string(),
   }),
 );
-
-const amount = z.number().nonnegative();
-
-/** How far the work is that takes more than a moment. */
-export const progressSchema = z.object({
-  atMs: time,
-  pulls: z.array(
-    z.object({
-      target,
-      phase: z.enum(PULL_PHASES),
-      startedAtMs: time,
-      downloadedBytes: amount,
-      doneBytes: amount,
-      totalBytes: amount.nullable(),
-      isEstimate: z.boolean(),
-      bytesPerSecond: z.number().nullable(),
-      leftMs: amount.nullable(),
-    }),
-  ),
-  scan: z.object({ doneTargets: amount, targets: amount }).nullable(),
-});
-
-/** Since when pulls go on that take long, by target. */
-export const slowPullsSchema = z.record(target, time);
 
 /** The numbers of a pass. */
 export const passSummarySchema = z.object({

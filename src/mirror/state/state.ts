@@ -20,22 +20,16 @@ import {
   lastPassSchema,
   repeatMarkSchema,
   reportedFailuresSchema,
-  progressSchema,
-  slowPullsSchema,
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
 import { openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type StoredPass = z.infer<typeof lastPassSchema>;
-export type StoredProgress = z.infer<typeof progressSchema>;
 export type Installation = z.infer<typeof installationSchema>;
 
 /** Notes of drift, by target as below `mirror/`. */
 export type DriftNotes = Readonly<z.infer<typeof driftSchema>>;
-
-/** Since when pulls go on that take long, by target as below `mirror/`. Milliseconds since the epoch. */
-export type SlowPulls = Readonly<z.infer<typeof slowPullsSchema>>;
 
 /** The memory beside the manifests. Every call may throw a MirrorError `state.unavailable`. */
 export type State = Awaited<ReturnType<typeof openState>>;
@@ -77,8 +71,6 @@ export async function openState(options: StateOptions) {
   const records = new RecordStore(backend.adapter(named('targets')), named('targets'), mark, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
-  const slowPulls = document('slow-pulls', slowPullsSchema.catch({}));
-  const progress = document('progress', progressSchema.nullable().catch(null));
   const troubles = document('troubles', troublesSchema.catch({}));
   const lastPass = document('last-pass', lastPassSchema.nullable().catch(null));
   const installation = document('installation', installationSchema.nullable().catch(null));
@@ -91,12 +83,6 @@ export async function openState(options: StateOptions) {
     /** Trees that were found to differ from their manifests, by target. */
     drift: drift.read,
     saveDrift: (notes: DriftNotes) => drift.write(notes),
-    /** The pulls that take long: those of the process that writes, or wrote last. */
-    slowPulls: slowPulls.read,
-    saveSlowPulls: (pulls: SlowPulls) => slowPulls.write(pulls),
-    /** How far the process was that writes, or wrote last; null where it never took long. */
-    progress: progress.read,
-    saveProgress: (present: StoredProgress) => progress.write(present),
     /** The trees that the command after publishing was told of, by the path of their target. */
     toldTrees: () => attempt(() => readToldTrees(told)),
     /** Notes the tree that the command was last told of for a target; null for none any more. */

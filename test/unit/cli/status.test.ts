@@ -21,9 +21,6 @@ it('a tree that someone changed is told of beside the failure that keeps it from
     isLockHidden: false,
     leases: [],
     hooksDue: null,
-    slowPulls: {},
-    pulls: [],
-    scan: null,
     targets: [TARGET],
   });
   expect(String(text)).toMatch(/^ {2}publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
@@ -56,9 +53,6 @@ it('fits a terminal, says who works there, how many are how, and what selects no
       holder: { pid: 7, sinceMs: 0, isAlive: true },
       leases: [],
       hooksDue: null,
-      slowPulls: {},
-      pulls: [],
-      scan: null,
       targets: [
         targetStatus({ target, verifiedAtMs: 0, changedAtMs: 0 }),
         targetStatus({
