@@ -9,7 +9,7 @@ import { probe, type ProbeOptions, type ProbeReport } from '../probe/probe.ts';
 import { renderReport } from '../probe/report.ts';
 import { loudness } from './loudness.ts';
 import { bold, tell } from './output.ts';
-import { secretsOf } from '../daemon/settings/secrets-of.ts';
+import { secretsOf } from '../config/secrets-of.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { standardError, standardOutput } from '../lib/process/streams.ts';
 import { packageVersion } from '../lib/process/version.ts';

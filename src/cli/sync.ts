@@ -12,7 +12,7 @@ import { openMirror } from '../daemon/start/open-mirror.ts';
 import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
 import { isReady } from '../daemon/status/status-service.ts';
 import { createHooks } from '../daemon/hooks/create-hooks.ts';
-import { secretsOf } from '../daemon/settings/secrets-of.ts';
+import { secretsOf } from '../config/secrets-of.ts';
 import { loudness } from './loudness.ts';
 import { type Outcome, tell } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

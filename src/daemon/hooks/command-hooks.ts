@@ -14,7 +14,7 @@ import {
 } from '../../mirror/plan/due-hooks.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
-import { secretsOf } from '../settings/secrets-of.ts';
+import { secretsOf } from '../../config/secrets-of.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from './command.ts';
 
 /** A command and how long it may take, in milliseconds. */

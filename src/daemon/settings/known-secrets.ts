@@ -1,19 +1,6 @@
 import type { SettingsFor } from '../../config/schema.ts';
-import { secretsIn } from '../../config/secret.ts';
+import { secretsOf } from '../../config/secrets-of.ts';
 import type { SettingsPart } from './live-settings.ts';
-
-/** The secrets as they are now, to keep them out of every output: also the password alone of the store's address. */
-export function secretsOf(settings: SettingsFor<never>): string[] {
-  const { state } = settings;
-  const passwords = state.store === 'sqlite' ? [] : passwordOf(state.address.reveal());
-  return [...secretsIn(settings), ...passwords];
-}
-
-/** The password in a store's address, as it stands there and as it is meant. */
-function passwordOf(address: string): string[] {
-  const password = URL.parse(address)?.password ?? '';
-  return password === '' ? [] : [password, decodeURIComponent(password)];
-}
 
 /** The secrets that a program has known so far: one that was replaced may still stand in what is on its way. */
 export interface KnownSecrets extends SettingsPart {
