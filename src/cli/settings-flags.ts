@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { type SettingDescriptor, settingDescriptors } from '../config/descriptors.ts';
 import type { Need } from '../config/metadata.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
-import { checkSchedule } from '../daemon/triggers/schedule.ts';
+import { checkSchedule } from '../app/schedule.ts';
 import { rememberInvocation } from '../lib/text/own-command.ts';
 import type { FlagSet } from './declare.ts';
 import { keepForWhole } from './help-screen.ts';

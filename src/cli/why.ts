@@ -14,7 +14,7 @@ import { emptyRecord, queuedSinceMs, type TargetRecord } from '../mirror/plan/re
 import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { TargetStatus } from '../app/target-status.ts';
-import { startSchedule } from '../daemon/triggers/schedule.ts';
+import { startSchedule } from '../app/schedule.ts';
 import type { MirrorReader } from '../daemon/start/open-reader.ts';
 import { linesOf, type Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { createSelection } from '../../config/selection.ts';
-import { longestPeriodMs } from '../triggers/schedule.ts';
+import { longestPeriodMs } from '../../app/schedule.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';

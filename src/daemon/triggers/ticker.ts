@@ -1,5 +1,5 @@
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { type Schedule, startSchedule } from './schedule.ts';
+import { type Schedule, startSchedule } from '../../app/schedule.ts';
 
 /** When ticks come. */
 export interface TickerTimes {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { checkSchedule, longestPeriodMs, startSchedule } from '../../../../src/daemon/triggers/schedule.ts';
-import { HOUR_MS, MINUTE_MS } from '../../../support/builders.ts';
+import { checkSchedule, longestPeriodMs, startSchedule } from '../../../src/app/schedule.ts';
+import { HOUR_MS, MINUTE_MS } from '../../support/builders.ts';
 
 function itIs(iso: string): void {
   vi.setSystemTime(new Date(iso));
