@@ -15,7 +15,7 @@ import {
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { secretsOf } from '../../config/secrets-of.ts';
-import { type CommandEnd, findProgram, runCommand, withLine } from './command.ts';
+import { type CommandEnd, findProgram, runCommand, withLine } from '../../lib/process/command.ts';
 
 /** A command and how long it may take, in milliseconds. */
 export interface HookCommand {

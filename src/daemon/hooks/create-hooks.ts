@@ -8,7 +8,7 @@ import type { Mirror } from '../start/open-mirror.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createAlerts } from './alerts.ts';
-import { KILL_GRACE_MS } from './command.ts';
+import { KILL_GRACE_MS } from '../../lib/process/command.ts';
 import { commandOf, surroundingsOf } from './command-hooks.ts';
 import { createHeartbeat, createWebhook, type WebhookTarget } from './http-hooks.ts';
 

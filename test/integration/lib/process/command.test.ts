@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it } from 'vitest';
 
-import { type CommandRequest, findProgram, runCommand } from '../../../../src/daemon/hooks/command.ts';
+import { type CommandRequest, findProgram, runCommand } from '../../../../src/lib/process/command.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = '/usr/local/bin:/usr/bin:/bin';

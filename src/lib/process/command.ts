@@ -6,8 +6,8 @@ import { pipeline, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { roughDuration } from '../../lib/text/humanize.ts';
+import { MirrorError } from '../errors/errors.ts';
+import { roughDuration } from '../text/humanize.ts';
 
 /** A program to run to its end. */
 export interface CommandRequest {
