@@ -7,7 +7,7 @@ import type { LoadedSettings } from '../config/load.ts';
 import { renderJsonSchema } from '../config/render.ts';
 import type { SettingSources } from '../config/resolve.ts';
 import { sharingSetting } from '../config/sharing.ts';
-import { checkCommands } from '../daemon/hooks/command-hooks.ts';
+import { checkCommands } from '../app/command-hooks.ts';
 import { scheduleAdvice } from './schedule-advice.ts';
 import { nextRunsMs } from '../app/schedule.ts';
 import { type LockReach, locksIn, type MountLocks, mountText } from '../lib/disk/lock-reach.ts';

@@ -24,7 +24,7 @@ import { fixedKey } from '../server/http/keys.ts';
 import { createService } from '../server/http/service.ts';
 import { runPass } from '../mirror/pass/pass.ts';
 import { createStatusService } from '../daemon/status/status-service.ts';
-import { type Mirror, openMirror } from '../daemon/start/open-mirror.ts';
+import { type Mirror, openMirror } from '../app/open-mirror.ts';
 import { startHttp } from '../daemon/web/status-server.ts';
 import { bold, type Outcome, printData, tell } from './output.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';

@@ -6,7 +6,7 @@ import { endUnwrittenWith } from '../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../lib/text/terminal-text.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import {
   countDifferences,
   type DifferenceCounts,

@@ -1,13 +1,8 @@
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { openMirrorStore } from '../daemon/start/open-mirror.ts';
-import {
-  type MirrorReader,
-  openStateOf,
-  refuseMissing,
-  statusPolicyOf,
-} from '../daemon/start/open-reader.ts';
+import { openMirrorStore } from '../app/open-mirror.ts';
+import { type MirrorReader, openStateOf, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';

@@ -10,7 +10,7 @@ import { say, type TerminalText } from '../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory } from '../mirror/store/history/history.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
 import { readManifest } from '../mirror/store/manifest-file.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import { type Outcome, table } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { targetNamed } from './target-names.ts';

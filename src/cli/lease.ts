@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import { onDisk } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import { describeEvent } from '../app/messages.ts';
 import { probeLock, readLockHolder } from '../lib/disk/lock.ts';
 import { diskError, systemCode, unlessMissing } from '../lib/errors/disk-errors.ts';

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { connect } from '../daemon/start/installation.ts';
+import { connect } from '../app/installation.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';

@@ -55,7 +55,7 @@ export async function restoreHistory(
     const whole = await checkEntry(layout, entry, signal, (...args) => onBytes('checking', ...args));
     if (folder === null) {
       await becomeOwnerOf(settings.directory);
-      const { openMirrorStore } = await import('../daemon/start/open-mirror.ts');
+      const { openMirrorStore } = await import('../app/open-mirror.ts');
       const store = await openMirrorStore(settings);
       try {
         await restoreToMirror(store, whole, Date.now());

@@ -13,7 +13,7 @@ import { settingsOf } from './settings-flags.ts';
 import { progressOf, sync } from './sync.ts';
 import { say } from '../lib/text/terminal-text.ts';
 import { becomeOwnerOf } from '../lib/process/owner.ts';
-import { refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
+import { refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { targetNamed } from './target-names.ts';
 import { withReader } from './targets.ts';
 

@@ -23,7 +23,7 @@ import { type DirectoryLayout, layoutOf } from '../mirror/store/layout.ts';
 import { wayToTree } from '../mirror/store/published-tree.ts';
 import { parseManifest } from '../mirror/store/manifest-text.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
-import { openStateOf, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
+import { openStateOf, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { printData, tellEvent } from './output.ts';
 import { refuseMissingServeDirectory, refuseNoMirror } from '../server/start/directory.ts';
 import { openServedKeys } from '../server/start/keys.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { openReader, refuseMissing } from '../daemon/start/open-reader.ts';
+import { openReader, refuseMissing } from '../app/open-reader.ts';
 import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { agoText, counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';

@@ -15,7 +15,7 @@ import { isLeftAlone, isMirrored, type TargetStatus } from '../app/target-status
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { StoredPass } from '../mirror/state/state.ts';
 import { isLockHidden, type LockHolder, readLockHolder } from '../lib/disk/lock.ts';
-import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import type { MirrorReader } from '../app/open-reader.ts';
 import { failedPart } from '../app/messages.ts';
 import { readinessOf } from '../daemon/status/readiness.ts';
 import { linesOf, type Outcome, tableWithNotes } from './output.ts';

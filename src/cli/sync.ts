@@ -8,7 +8,7 @@ import { createProgress, type Progress } from './progress.ts';
 import { tellShare } from '../daemon/status/share-report.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
-import { openMirror } from '../daemon/start/open-mirror.ts';
+import { openMirror } from '../app/open-mirror.ts';
 import { createMirrorStatusReader } from '../daemon/status/mirror-status.ts';
 import { isReady } from '../daemon/status/status-service.ts';
 import { createHooks } from '../daemon/hooks/create-hooks.ts';

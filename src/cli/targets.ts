@@ -1,5 +1,5 @@
 import type { SettingsFor } from '../config/schema.ts';
-import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../daemon/start/open-reader.ts';
+import { type MirrorReader, openReader, refuseMissing, statusPolicyOf } from '../app/open-reader.ts';
 import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 import type { TargetRecord } from '../mirror/plan/record.ts';
 import { statusOfTargets, type TargetStatus } from '../app/target-status.ts';

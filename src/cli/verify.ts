@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../lib/errors/errors.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { likely } from '../lib/text/nearest.ts';

@@ -4,7 +4,7 @@ import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { Published } from '../mirror/plan/targets.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
-import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import type { MirrorReader } from '../app/open-reader.ts';
 
 /** The places of a file that was asked for by the end of its path alone. */
 export interface FilePlaces {

@@ -15,7 +15,7 @@ import { targetKey } from '../mirror/upstream/listing.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { TargetStatus } from '../app/target-status.ts';
 import { startSchedule } from '../app/schedule.ts';
-import type { MirrorReader } from '../daemon/start/open-reader.ts';
+import type { MirrorReader } from '../app/open-reader.ts';
 import { linesOf, type Outcome } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
 import { findTarget, firstOf, severalSentence, type SeveralTargets, writtenName } from './target-names.ts';

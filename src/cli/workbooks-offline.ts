@@ -1,4 +1,4 @@
-import { refuseMissing } from '../daemon/start/open-reader.ts';
+import { refuseMissing } from '../app/open-reader.ts';
 import { EXIT_CODES, type ExitCode } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { ownCommand } from '../lib/text/own-command.ts';

@@ -18,7 +18,7 @@ import { createMemoryRelease } from './memory.ts';
 import { tellShare } from './status/share-report.ts';
 import { followSettings, type LiveSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/known-secrets.ts';
-import { type Mirror, openMirror } from './start/open-mirror.ts';
+import { type Mirror, openMirror } from '../app/open-mirror.ts';
 import { createStatusService, isReady, type StatusService } from './status/status-service.ts';
 import { openOrStandBy } from './standby.ts';
 import { createNotifier, type Notifier } from './supervision/notify.ts';

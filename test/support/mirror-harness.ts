@@ -7,7 +7,7 @@ import { join, relative } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 
-import { type Mirror, openMirror } from '../../src/daemon/start/open-mirror.ts';
+import { type Mirror, openMirror } from '../../src/app/open-mirror.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';

@@ -7,7 +7,7 @@ import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import type { DriftNote } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { summariseDrift } from '../../mirror/store/verify/drift.ts';
-import type { Mirror } from '../start/open-mirror.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
 import { createDriftMonitor, type DriftOptions } from './drift-monitor.ts';
 import { watchTrees } from './watch-trees.ts';
 

@@ -14,7 +14,7 @@ import {
   type ToldTree,
 } from '../../mirror/plan/due-hooks.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
-import { type HookCommand, type HookSurroundings, tellTree } from './command-hooks.ts';
+import { type HookCommand, type HookSurroundings, tellTree } from '../../app/command-hooks.ts';
 import { PendingChanges } from './pending-changes.ts';
 
 /** Everything that the command after publishing needs from the mirror and the daemon. */

@@ -4,12 +4,12 @@ import type { SettingsFor } from '../../config/schema.ts';
 import type { EventSink } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
 import { createPoster } from './post.ts';
-import type { Mirror } from '../start/open-mirror.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createAlerts } from './alerts.ts';
 import { KILL_GRACE_MS } from '../../lib/process/command.ts';
-import { commandOf, surroundingsOf } from './command-hooks.ts';
+import { commandOf, surroundingsOf } from '../../app/command-hooks.ts';
 import { createHeartbeat, createWebhook, type WebhookTarget } from './http-hooks.ts';
 
 /** The commands and notifications that events trigger; all of them run beside the passes. */

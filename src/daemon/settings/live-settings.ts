@@ -19,7 +19,7 @@ import {
   type MirrorEvent,
 } from '../../mirror/pass/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
-import type { PreparedSettings } from '../start/open-mirror.ts';
+import type { PreparedSettings } from '../../app/open-mirror.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
 

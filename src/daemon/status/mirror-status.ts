@@ -6,7 +6,7 @@ import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app
 import type { Published } from '../../mirror/plan/targets.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/store.ts';
-import { statusPolicyOf } from '../start/open-reader.ts';
+import { statusPolicyOf } from '../../app/open-reader.ts';
 import { NOT_LISTED, nextListed, type Readiness, readinessOf } from './readiness.ts';
 
 /** How the mirror stands. */

@@ -7,8 +7,8 @@ import { isLeftAlone, isWell, statusOfTargets, type TargetStatus } from '../../a
 import type { ShareReport } from '../../mirror/plan/whole.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import type { Mirror } from '../start/open-mirror.ts';
-import { statusPolicyOf } from '../start/open-reader.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
+import { statusPolicyOf } from '../../app/open-reader.ts';
 
 /**
  * Has an instance with a share tell all others how that stands, after a pass: in the directory and, where it is remote, in the state.

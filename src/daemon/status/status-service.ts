@@ -10,7 +10,7 @@ import { type Liveness, livenessOf } from './readiness.ts';
 import { initialLive, type Live, nextLive } from './live.ts';
 import type { DaemonReport, Notice } from './report.ts';
 import { describeEvent } from '../../app/messages.ts';
-import type { Mirror } from '../start/open-mirror.ts';
+import type { Mirror } from '../../app/open-mirror.ts';
 import { packageVersion } from '../../lib/process/version.ts';
 
 /** The one source of the daemon's status: status page, health, metrics and supervisor all ask here. */

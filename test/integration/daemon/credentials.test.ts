@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { openMirror } from '../../../src/daemon/start/open-mirror.ts';
+import { openMirror } from '../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../src/mirror/pass/events.ts';
 import type { FakeService } from '../../support/fake-service.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { openMirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { createMirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/create-hooks.ts';
 import { loadSettings } from '../../../../src/config/load.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { openMirror } from '../../../../src/daemon/start/open-mirror.ts';
+import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { openMirrorStore } from '../../../../src/daemon/start/open-mirror.ts';
+import { openMirrorStore } from '../../../../src/app/open-mirror.ts';
 import { restoreHistory } from '../../../../src/cli/restore-tree.ts';
-import { openStateOf } from '../../../../src/daemon/start/open-reader.ts';
+import { openStateOf } from '../../../../src/app/open-reader.ts';
 import { repair } from '../../../../src/cli/repair.ts';
 import { verify } from '../../../../src/cli/verify.ts';
 import { damagedTargets } from '../../../../src/mirror/store/verify/verify.ts';

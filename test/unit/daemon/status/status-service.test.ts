@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
-import type { Mirror } from '../../../../src/daemon/start/open-mirror.ts';
+import type { Mirror } from '../../../../src/app/open-mirror.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/pull-monitor.ts';

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
-import { createClient, type ServiceClient } from '../../mirror/upstream/client.ts';
-import type { KeyChange, KeySource, RefusalMemory } from '../../mirror/upstream/keyring.ts';
-import type { PauseMemory } from '../../mirror/upstream/retries.ts';
-import type { ReferenceMemory } from '../../mirror/upstream/reference-forms.ts';
-import { createTransport } from '../../mirror/upstream/transport.ts';
-import type { SettingsFor } from '../../config/schema.ts';
-import type { Secret } from '../../config/secret.ts';
-import { eventFailure, type EventSink, type MirrorEvent } from '../../mirror/pass/events.ts';
-import type { State } from '../../mirror/state/state.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
+import { createSerialQueue } from '../lib/concurrency/serial-queue.ts';
+import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
+import type { KeyChange, KeySource, RefusalMemory } from '../mirror/upstream/keyring.ts';
+import type { PauseMemory } from '../mirror/upstream/retries.ts';
+import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
+import { createTransport } from '../mirror/upstream/transport.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import type { Secret } from '../config/secret.ts';
+import { eventFailure, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
+import type { State } from '../mirror/state/state.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
 
 /** The memory of one installation of the service; outlives the process where there is a state to keep it in. */
 export type InstallationMemory = ReferenceMemory & PauseMemory & RefusalMemory;

@@ -1,18 +1,18 @@
 import { readdir } from 'node:fs/promises';
 
-import type { SettingsFor } from '../../config/schema.ts';
-import { createSelection } from '../../config/selection.ts';
-import { longestPeriodMs } from '../../app/schedule.ts';
-import { systemCode } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
-import type { StatusPolicy } from '../../app/target-status.ts';
-import { tolerateStateFailure } from '../../mirror/pass/state-failures.ts';
-import type { TargetRecord } from '../../mirror/plan/record.ts';
-import { stateIdOf } from '../../mirror/state/shares.ts';
-import { openState, type State } from '../../mirror/state/state.ts';
-import { readStore, type StoreReader } from '../../mirror/store/read-store.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { createSelection } from '../config/selection.ts';
+import { longestPeriodMs } from './schedule.ts';
+import { systemCode } from '../lib/errors/disk-errors.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { eventFailure, type EventSink } from '../mirror/pass/events.ts';
+import { ownCommand } from '../lib/text/own-command.ts';
+import type { StatusPolicy } from './target-status.ts';
+import { tolerateStateFailure } from '../mirror/pass/state-failures.ts';
+import type { TargetRecord } from '../mirror/plan/record.ts';
+import { stateIdOf } from '../mirror/state/shares.ts';
+import { openState, type State } from '../mirror/state/state.ts';
+import { readStore, type StoreReader } from '../mirror/store/read-store.ts';
 
 /** Opens a mirror for reports: kept apart from the code that passes need, which takes much longer to load. */
 

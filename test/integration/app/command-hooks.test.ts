@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { startPair } from '../../../support/mirror-harness.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
+import { startPair } from '../../support/mirror-harness.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 /** A script in a folder of its own, which it can write to as "$LOG". */
 async function scriptOf(body: string): Promise<{ command: string; seen: () => Promise<string> }> {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import { effectiveSettings } from '../../../../src/config/render.ts';
-import { fileLayer } from '../../../../src/config/file.ts';
-import { environmentLayer, flagLayer } from '../../../../src/config/layers.ts';
-import { resolveSettings } from '../../../../src/config/resolve.ts';
-import { inlineSecret } from '../../../../src/config/secret.ts';
-import { cleanEnvironment, hookEnvironment } from '../../../../src/daemon/hooks/command-hooks.ts';
-import { layoutOf } from '../../../../src/mirror/store/layout.ts';
+import { effectiveSettings } from '../../../src/config/render.ts';
+import { fileLayer } from '../../../src/config/file.ts';
+import { environmentLayer, flagLayer } from '../../../src/config/layers.ts';
+import { resolveSettings } from '../../../src/config/resolve.ts';
+import { inlineSecret } from '../../../src/config/secret.ts';
+import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
+import { layoutOf } from '../../../src/mirror/store/layout.ts';
 
 interface Sources {
   readonly text?: string;

@@ -1,9 +1,9 @@
 import { lstat } from 'node:fs/promises';
 
-import type { SettingsFor } from '../../config/schema.ts';
-import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { scrub } from '../../lib/text/scrub.ts';
-import type { PassContext, StagedState } from '../../mirror/pass/context.ts';
+import type { SettingsFor } from '../config/schema.ts';
+import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import { scrub } from '../lib/text/scrub.ts';
+import type { PassContext, StagedState } from '../mirror/pass/context.ts';
 import {
   changedFiles,
   changeLines,
@@ -11,11 +11,11 @@ import {
   type FileChange,
   toldTree,
   type ToldTree,
-} from '../../mirror/plan/due-hooks.ts';
-import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
-import { publishedTree } from '../../mirror/store/published-tree.ts';
-import { secretsOf } from '../../config/secrets-of.ts';
-import { type CommandEnd, findProgram, runCommand, withLine } from '../../lib/process/command.ts';
+} from '../mirror/plan/due-hooks.ts';
+import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
+import { publishedTree } from '../mirror/store/published-tree.ts';
+import { secretsOf } from '../config/secrets-of.ts';
+import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and how long it may take, in milliseconds. */
 export interface HookCommand {
