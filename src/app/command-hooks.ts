@@ -1,20 +1,11 @@
-import { lstat } from 'node:fs/promises';
-
 import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { PassContext, StagedState } from '../mirror/pass/context.ts';
-import {
-  changedFiles,
-  changeLines,
-  type DueHook,
-  type FileChange,
-  toldTree,
-  type ToldTree,
-} from '../mirror/plan/due-hooks.ts';
+import type { ToldTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
-import { publishedTree } from '../mirror/store/published-tree.ts';
 import { secretsOf } from '../config/secrets-of.ts';
+import { changedFiles, changeLines, toldTree } from './published-changes.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and how long it may take, in milliseconds. */
@@ -118,48 +109,6 @@ export function hookEnvironment(
   const whole = cleanEnvironment(environment);
   for (const [name, value] of Object.entries(variables)) whole[name] = value.replaceAll('\0', '');
   return whole;
-}
-
-/**
- * Runs the command after publishing for a target.
- * @param changes the changed files; null where they are not known
- * @returns how long it took, in milliseconds
- * @throws MirrorError `hook.failed`, `pass.abandoned`
- */
-export async function tellTree(
-  { layout, scrub: masked }: HookSurroundings,
-  command: HookCommand,
-  { target, tree, event, movedFrom, before }: DueHook,
-  changes: readonly FileChange[] | null,
-  signal: AbortSignal,
-): Promise<number> {
-  // Not the link to it: the command has one state for as long as it runs, up to `readerGrace`.
-  const folder = publishedTree(layout, target);
-  const { exitCode, lastLine, durationMs } = await runCommand({
-    ...command,
-    cwd: event !== 'retired' && (await isFolder(folder)) ? folder : layout.root,
-    environment: hookEnvironment(process.env, layout, target, tree, {
-      MIRROR_HOOK: 'afterPublish',
-      MIRROR_EVENT: event,
-      MIRROR_FINGERPRINT: event === 'retired' ? '' : (tree.fingerprint ?? ''),
-      MIRROR_PREVIOUS_FINGERPRINT: before?.fingerprint ?? '',
-      MIRROR_CHANGES: changes === null ? 'unknown' : 'known',
-      ...(movedFrom === null ? {} : { MIRROR_MOVED_FROM: movedFrom }),
-    }),
-    input: changeLines(changes ?? []),
-    signal,
-  });
-  if (exitCode === 0) return durationMs;
-  throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
-    hint: 'Run it by hand to see what it prints.',
-  });
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return lstat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
 }
 
 /**

@@ -5,7 +5,7 @@ import { EXIT_CODES } from '../lib/errors/errors.ts';
 import { agoText, counted, oneLine, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import { missingSentence } from '../mirror/plan/contradictions.ts';
 import { driftSentence, heldSentence, unmatchedSentence } from '../app/sentences.ts';
-import { dueHooks } from '../mirror/plan/due-hooks.ts';
+import { dueHooks } from '../daemon/hooks/due-hooks.ts';
 import { type Lease, leaseSentence } from '../mirror/store/leases/lease.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { selectsNothing } from '../mirror/plan/selection-check.ts';

@@ -1,4 +1,5 @@
 import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import type { NewState } from '../../mirror/pass/context.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure, type EventSink } from '../../mirror/pass/events.ts';
@@ -9,12 +10,14 @@ import {
   dueHooks,
   isSameTarget,
   knownChanges,
+  spanOf,
   type StandingTrees,
-  toldTree,
-  type ToldTree,
-} from '../../mirror/plan/due-hooks.ts';
+} from './due-hooks.ts';
+import { toldTree } from '../../app/published-changes.ts';
+import type { ToldTree } from '../../mirror/state/state.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
-import { type HookCommand, type HookSurroundings, tellTree } from '../../app/command-hooks.ts';
+import type { HookCommand, HookSurroundings } from '../../app/command-hooks.ts';
+import { tellTree } from './tell-tree.ts';
 import { PendingChanges } from './pending-changes.ts';
 
 /** Everything that the command after publishing needs from the mirror and the daemon. */
@@ -69,9 +72,9 @@ export class AfterPublish {
   }
 
   /** A target has a new state, which is durable and visible. */
-  readonly onPublished = (target: string, span: ChangeSpan): void => {
+  readonly onPublished = ({ target, previous, manifest }: NewState): void => {
     if (this.#ports.command() === null) return;
-    this.#changes.add(target, span);
+    this.#changes.add(target, spanOf(previous, manifest));
     this.#hinted.add(target);
     this.#running.wake();
   };

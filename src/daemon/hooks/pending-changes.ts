@@ -1,4 +1,4 @@
-import { type ChangeSpan, joinSpans } from '../../mirror/plan/due-hooks.ts';
+import { type ChangeSpan, joinSpans } from './due-hooks.ts';
 
 /** Changes that are kept for all targets together, at most; a target whose list would be beyond it gets none. */
 const CHANGES_KEPT = 200_000;

@@ -1,6 +1,5 @@
 import type { ArchiveLimits } from '../archive/archive.ts';
 import type { ArchiveMemory } from '../archive/archive-memory.ts';
-import type { ChangeSpan } from '../plan/due-hooks.ts';
 import type { RowGroups } from '../plan/fingerprint.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
@@ -15,14 +14,18 @@ import type { PullEnd } from './execution.ts';
 /** The service, as far as passes ask it. */
 export type PassService = Pick<ServiceClient, 'poll' | 'download' | 'downloadFile' | 'exists'>;
 
-/** A new state of a target that waits for being published. */
-export interface StagedState {
+/** A new state of a target. */
+export interface NewState {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly target: string;
   /** The new inventory. */
   readonly manifest: Manifest;
-  /** The inventory of the published tree; null where nothing is published. */
+  /** The inventory of the tree before; null where nothing was published. */
   readonly previous: Manifest | null;
+}
+
+/** A new state of a target that waits for being published. */
+export interface StagedState extends NewState {
   /** Where the whole new tree can be read, absolute. */
   readonly folder: string;
 }
@@ -36,8 +39,8 @@ export interface PassContext {
   readonly archiveMemory: ArchiveMemory;
   /** Called with every new state before it is published; refuses it by throwing. Null where no such check is set. */
   readonly beforePublish: ((state: StagedState, signal: AbortSignal) => Promise<void>) | null;
-  /** Called with every new state once it is durable and visible, and with its difference from the one before. */
-  readonly onPublished: (target: string, span: ChangeSpan) => void;
+  /** Called with every new state once it is durable and visible. */
+  readonly onPublished: (state: NewState) => void;
   readonly emit: EventSink;
   /** Called whenever bytes were written for the pass. */
   readonly onProgress: () => void;

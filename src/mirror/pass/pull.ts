@@ -1,4 +1,3 @@
-import { changedFiles } from '../plan/due-hooks.ts';
 import { summariseDrift } from '../store/verify/drift.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { MirrorEvent, TargetPulled } from './events.ts';
@@ -16,7 +15,7 @@ import {
   nextDoubt,
 } from '../plan/contradictions.ts';
 import { TargetBusyError } from '../store/shards/target-locks.ts';
-import type { StagedState } from './context.ts';
+import type { NewState } from './context.ts';
 import { ContradictedError, type EndedResult, failed, heldByLease, type Pull } from './execution.ts';
 import { notFound } from './gone.ts';
 import { lastLease } from '../store/leases/lease.ts';
@@ -170,15 +169,12 @@ async function publishChanges(
   const { path } = action;
   if (!repair.isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
   const isNew = previous === null || !isSameTree(previous, manifest);
-  if (isNew) await askBefore(pull, stage, { target: path, manifest, previous });
+  const state = { target: path, manifest, previous };
+  if (isNew) await askBefore(pull, stage, state);
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await turn.toPublish(signal);
   const { method } = await context.store.publish(stage, path, manifest, repair, signal);
-  if (isNew) {
-    const changes = changedFiles(previous?.files ?? [], manifest.files);
-    const since = previous?.publishedAtMs ?? null;
-    context.onPublished(path, { since, until: manifest.publishedAtMs, changes });
-  }
+  if (isNew) context.onPublished(state);
   return method;
 }
 
@@ -186,7 +182,7 @@ async function publishChanges(
 async function askBefore(
   { context: { beforePublish, store, emit }, signal }: Pull,
   stage: Stage,
-  state: Omit<StagedState, 'folder'>,
+  state: NewState,
 ): Promise<void> {
   if (beforePublish === null) return;
   const refusals: unknown[] = [];

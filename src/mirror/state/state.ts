@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { Keyv } from 'keyv';
 import type { z } from 'zod';
 
-import type { ToldTree } from '../plan/due-hooks.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import type { ReportedFailures } from '../pass/reported-failures.ts';
 import type { Backend } from './adapter.ts';
@@ -27,6 +26,9 @@ import { openSqlite, openSqliteForReading } from './sqlite.ts';
 
 export type StoredPass = z.infer<typeof lastPassSchema>;
 export type Installation = z.infer<typeof installationSchema>;
+
+/** A tree in the form in which the command after publishing receives it. `publishedAtMs` tells one state of it from the next. */
+export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
 
 /** Notes of drift, by target as below `mirror/`. */
 export type DriftNotes = Readonly<z.infer<typeof driftSchema>>;

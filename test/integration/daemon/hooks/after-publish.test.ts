@@ -5,18 +5,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { AfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
-import type { ToldTree } from '../../../../src/mirror/plan/due-hooks.ts';
+import type { ToldTree } from '../../../../src/mirror/state/state.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { MirrorEvent } from '../../../../src/mirror/pass/events.ts';
-import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
+import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { published, repository } from '../../../support/builders.ts';
+import { manifestFile, published, repository } from '../../../support/builders.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+
+interface Tree {
+  readonly id: string;
+  readonly publishedAtMs: number;
+}
+
+function manifestOf({ id, publishedAtMs }: Tree, files: readonly ManifestFile[]): Manifest {
+  return { ...published(repository({ id, fullName: id }), { publishedAtMs }), files } as unknown as Manifest;
+}
 
 /** A mirror of which only the manifests are there, and a command that is a shell script. */
 class Stand {
   readonly folder: string;
-  readonly trees = new Map<string, { readonly id: string; readonly publishedAtMs: number }>();
+  readonly trees = new Map<string, Tree>();
   readonly stored = new Map<string, ToldTree>();
   readonly events: MirrorEvent[] = [];
   script: string;
@@ -46,10 +55,12 @@ class Stand {
 
   /** Publishes a state with one changed file, as a pull does. */
   publish(target: string, publishedAtMs: number, path: string): void {
-    const since = this.trees.get(target)?.publishedAtMs ?? null;
-    this.trees.set(target, { id: target, publishedAtMs });
-    const changes = [{ change: since === null ? 'added' : 'changed', path } as const];
-    this.queue.onPublished(target, { since, until: publishedAtMs, changes });
+    const before = this.trees.get(target);
+    const now = { id: target, publishedAtMs };
+    this.trees.set(target, now);
+    const previous = before === undefined ? null : manifestOf(before, [manifestFile(path)]);
+    const manifest = manifestOf(now, [manifestFile(path, { sha256: 'new' })]);
+    this.queue.onPublished({ target, previous, manifest });
   }
 
   /** What the command wrote so far. */
@@ -81,9 +92,7 @@ class Stand {
       },
       manifest: async (target) => {
         const tree = trees.get(target);
-        if (tree === undefined) return null;
-        const { id, publishedAtMs } = tree;
-        return published(repository({ id, fullName: id }), { publishedAtMs }) as unknown as Manifest;
+        return tree === undefined ? null : manifestOf(tree, []);
       },
       recall: async () => (this.isStateThere ? new Map(this.stored) : null),
       remember: async (target, tree) => {

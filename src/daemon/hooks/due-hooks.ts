@@ -1,15 +1,7 @@
-import { type ManifestFile, treeChanges } from '../store/manifest.ts';
-import type { OtherTree, Published } from './targets.ts';
-
-/** A tree in the form in which the command after publishing receives it. */
-export interface ToldTree {
-  readonly repositoryId: string;
-  readonly repository: string;
-  readonly branch: string;
-  /** Tells one state of the tree from the next. Milliseconds since the epoch. */
-  readonly publishedAtMs: number;
-  readonly fingerprint: string | null;
-}
+import { changedFiles, type FileChange, toldTree } from '../../app/published-changes.ts';
+import type { OtherTree, Published } from '../../mirror/plan/targets.ts';
+import type { ToldTree } from '../../mirror/state/state.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
 
 /** News for the command: a tree has a new state, has moved, or has left the mirror. */
 export interface DueHook {
@@ -30,22 +22,6 @@ export interface StandingTrees {
   readonly others: readonly Pick<OtherTree, 'path'>[];
   /** Paths whose manifest cannot be read. */
   readonly unreadable: readonly string[];
-}
-
-/** The form in which the command receives a tree. */
-export function toldTree({
-  repository,
-  branch,
-  publishedAtMs,
-  fingerprint,
-}: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>): ToldTree {
-  return {
-    repositoryId: repository.id,
-    repository: repository.fullName,
-    branch,
-    publishedAtMs,
-    fingerprint,
-  };
 }
 
 /** Whether two trees are of one target. */
@@ -109,30 +85,6 @@ function keyOf({ repositoryId, branch }: ToldTree): string {
   return JSON.stringify([repositoryId, branch]);
 }
 
-/** A change that a publish made to one file of a tree. */
-export interface FileChange {
-  readonly change: 'added' | 'changed' | 'removed';
-  /** Path below the tree, with slashes. */
-  readonly path: string;
-  /** The version of the workbook that the file is now; absent for other files and for removed ones. */
-  readonly version?: string;
-}
-
-/** The files in which a new inventory differs from the one before: added, then changed, then removed ones. */
-export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
-  const { added, changed, removed } = treeChanges(before, after);
-  const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));
-  const standing = (change: 'added' | 'changed', path: string): FileChange => {
-    const version = versions.get(path);
-    return version === undefined ? { change, path } : { change, path, version };
-  };
-  return [
-    ...added.map((path) => standing('added', path)),
-    ...changed.map((path) => standing('changed', path)),
-    ...removed.map((path): FileChange => ({ change: 'removed', path })),
-  ];
-}
-
 /**
  * Two lists of changes, one after the other, as one: each path once. A file that came and went again stays in it as removed,
  * since the command that received the earlier list may have used it before it failed.
@@ -152,17 +104,21 @@ export function foldChanges(earlier: readonly FileChange[], later: readonly File
   return [...folded.values()];
 }
 
-/** The changes as a command reads them: one JSON object a line. */
-export function* changeLines(changes: readonly FileChange[]): Generator<string> {
-  for (const each of changes) yield `${JSON.stringify(each)}\n`;
-}
-
 /** The changes that lead from one state of a tree to a later one. States are named by their `publishedAtMs`. */
 export interface ChangeSpan {
   /** Null where nothing stood before. */
   readonly since: number | null;
   readonly until: number;
   readonly changes: readonly FileChange[];
+}
+
+/** The changes that a publish made. @param previous what was published before; null where nothing was */
+export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpan {
+  return {
+    since: previous?.publishedAtMs ?? null,
+    until: manifest.publishedAtMs,
+    changes: changedFiles(previous?.files ?? [], manifest.files),
+  };
 }
 
 /** One span after the other as one; the later one alone where they do not meet. */

@@ -1,19 +1,17 @@
 import { describe, expect, it } from 'vitest';
 
 import {
-  changedFiles,
-  changeLines,
   type DueHook,
   dueForTree,
   dueHooks,
   foldChanges,
   joinSpans,
   knownChanges,
-  toldTree,
-  type ToldTree,
-} from '../../../../src/mirror/plan/due-hooks.ts';
+} from '../../../../src/daemon/hooks/due-hooks.ts';
+import { toldTree } from '../../../../src/app/published-changes.ts';
+import type { ToldTree } from '../../../../src/mirror/state/state.ts';
 import type { Published } from '../../../../src/mirror/plan/targets.ts';
-import { manifestFile, published, repository } from '../../../support/builders.ts';
+import { published, repository } from '../../../support/builders.ts';
 
 /** A published tree at a path, and what the command is told of it. */
 function tree(path: string, id = path, fields: Partial<Published> = {}): Published {
@@ -34,25 +32,6 @@ function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, ToldTr
 }
 
 describe('the changed files', () => {
-  it('are told with the versions of workbooks, added first, removed last', () => {
-    const version = { id: 'w', versionId: 'v2', author: null, message: null, createdAt: null };
-    const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
-    const after = [
-      manifestFile('b', { sha256: 'other', workbook: version }),
-      manifestFile('c'),
-      manifestFile('d'),
-    ];
-    const changes = changedFiles(before, after);
-    expect(changes).toEqual([
-      { change: 'added', path: 'd' },
-      { change: 'changed', path: 'b', version: 'v2' },
-      { change: 'removed', path: 'a' },
-    ]);
-    expect([...changeLines(changes)].join('')).toBe(
-      '{"change":"added","path":"d"}\n{"change":"changed","path":"b","version":"v2"}\n{"change":"removed","path":"a"}\n',
-    );
-  });
-
   it.each([
     ['added', 'changed', 'added'],
     ['added', 'removed', 'removed'],

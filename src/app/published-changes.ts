@@ -1,0 +1,48 @@
+import type { Published } from '../mirror/plan/targets.ts';
+import type { ToldTree } from '../mirror/state/state.ts';
+import { type ManifestFile, treeChanges } from '../mirror/store/manifest.ts';
+
+/** The form in which the command receives a tree. */
+export function toldTree({
+  repository,
+  branch,
+  publishedAtMs,
+  fingerprint,
+}: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>): ToldTree {
+  return {
+    repositoryId: repository.id,
+    repository: repository.fullName,
+    branch,
+    publishedAtMs,
+    fingerprint,
+  };
+}
+
+/** A change that a publish made to one file of a tree. */
+export interface FileChange {
+  readonly change: 'added' | 'changed' | 'removed';
+  /** Path below the tree, with slashes. */
+  readonly path: string;
+  /** The version of the workbook that the file is now; absent for other files and for removed ones. */
+  readonly version?: string;
+}
+
+/** The files in which a new inventory differs from the one before: added, then changed, then removed ones. */
+export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
+  const { added, changed, removed } = treeChanges(before, after);
+  const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));
+  const standing = (change: 'added' | 'changed', path: string): FileChange => {
+    const version = versions.get(path);
+    return version === undefined ? { change, path } : { change, path, version };
+  };
+  return [
+    ...added.map((path) => standing('added', path)),
+    ...changed.map((path) => standing('changed', path)),
+    ...removed.map((path): FileChange => ({ change: 'removed', path })),
+  ];
+}
+
+/** The changes as a command reads them: one JSON object a line. */
+export function* changeLines(changes: readonly FileChange[]): Generator<string> {
+  for (const each of changes) yield `${JSON.stringify(each)}\n`;
+}

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+
+import { changedFiles, changeLines } from '../../../src/app/published-changes.ts';
+import { manifestFile } from '../../support/builders.ts';
+
+describe('the changed files', () => {
+  it('are told with the versions of workbooks, added first, removed last', () => {
+    const version = { id: 'w', versionId: 'v2', author: null, message: null, createdAt: null };
+    const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
+    const after = [
+      manifestFile('b', { sha256: 'other', workbook: version }),
+      manifestFile('c'),
+      manifestFile('d'),
+    ];
+    const changes = changedFiles(before, after);
+    expect(changes).toEqual([
+      { change: 'added', path: 'd' },
+      { change: 'changed', path: 'b', version: 'v2' },
+      { change: 'removed', path: 'a' },
+    ]);
+    expect([...changeLines(changes)].join('')).toBe(
+      '{"change":"added","path":"d"}\n{"change":"changed","path":"b","version":"v2"}\n{"change":"removed","path":"a"}\n',
+    );
+  });
+});
