@@ -66,7 +66,7 @@ const CAUSES: Readonly<Record<string, (call: FailedCall) => Cause | null>> = {
   EPERM: (call) => notAllowed(call),
   EROFS: ({ paths: [path] }) => ({
     what: `${fileSystemOf(path)} is mounted read-only`,
-    hint: `Mount it for writing. Linux does that to a disk with errors by itself: look into its log (dmesg).`,
+    hint: 'Mount it for writing. Linux mounts a disk with errors read-only: look into its log (dmesg). A systemd unit writes only below its StateDirectory= and ReadWritePaths=.',
   }),
   EIO: ({ paths: [path] }) => ({
     what: `the disk of ${fileSystemOf(path)} reports an error`,
