@@ -152,9 +152,10 @@ describe.skipIf(missing !== undefined)(
         failure: { code: 'service.timeout', message: 'The service did not answer.', hint: null },
       });
       const problem = { code: 'settings.invalid', message: 'no', hint: null } as const;
+      const late = [targetStatus({ state: 'stale', isStale: true }, NOW_MS)];
       const states: [string, DaemonReport][] = [
-        ['Stale', report({ targets: [targetStatus({ state: 'stale', isStale: true }, NOW_MS)] })],
-        ['Failing', report({ live: { passes: [failed] } })],
+        ['Stale', report({ targets: late })],
+        ['Failing', report({ targets: late, live: { passes: [failed] } })],
         ['Stuck', report({ liveness: { isAlive: false, state: 'stuck', silentMs: 9e5 } })],
         ['Starting', report({ live: { hasFinishedPass: false, passes: [] } })],
         [
