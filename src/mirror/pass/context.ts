@@ -12,7 +12,7 @@ import type { PullScheduler } from './pull-scheduler.ts';
 import type { PullEnd } from './execution.ts';
 
 /** The service, as far as passes ask it. */
-export type PassService = Pick<ServiceClient, 'poll' | 'download' | 'downloadFile' | 'exists'>;
+export type PassService = Pick<ServiceClient, 'poll' | 'pollAgain' | 'download' | 'downloadFile' | 'exists'>;
 
 /** A new state of a target. */
 export interface NewState {

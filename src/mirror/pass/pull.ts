@@ -8,11 +8,14 @@ import { heldFiles, type HeldFiles, isApproved } from '../plan/guard.ts';
 import { isSame, type Manifest, treeChanges } from '../store/manifest.ts';
 import type { PullAction, PullReason } from '../plan/actions.ts';
 import {
+  type Contradiction,
   findContradictions,
   isBelieved,
   mayPublish,
   missingSentence,
   nextDoubt,
+  stillContradicted,
+  withoutChanged,
 } from '../plan/contradictions.ts';
 import { TargetBusyError } from '../store/shards/target-locks.ts';
 import type { NewState } from './context.ts';
@@ -72,9 +75,9 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       reportCached(context, 'cached contents', received.cached);
       refuseOlder(pull, received, before.manifest);
     }
-    const { unproven, doubtful } = compareWithList(pull, received, before.manifest);
+    const { rows, unproven, doubtful } = await compareWithList(pull, received, before.manifest);
     meter.publishes();
-    const manifest = newManifest(pull, received, before.manifest, context.now(), unproven);
+    const manifest = newManifest({ ...pull, rows }, received, before.manifest, context.now(), unproven);
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, policy.guard.files);
     if (held !== null && !isApproved(pull.approvals, action.target, held))
       return { result: await guarded(pull, held, received.downloadedBytes), news: [] };
@@ -91,6 +94,8 @@ async function pullContents(pull: Pull): Promise<Pulled> {
 
 /** What the list says of received contents that may be published. */
 interface ListComparison {
+  /** The rows that speak of the contents; null where there is no list of workbooks. */
+  readonly rows: Pull['rows'];
   /** Paths of the files that may be of the version before. */
   readonly unproven: ReadonlySet<string>;
   /** Why the contents verify nothing all the same; null where the list agrees, or is not believed. */
@@ -98,17 +103,42 @@ interface ListComparison {
 }
 
 /** Compares received contents with the list. @throws ContradictedError where they are not to be published */
-function compareWithList(pull: Pull, received: Received, previous: Manifest | null): ListComparison {
-  const { action, context, record } = pull;
+async function compareWithList(
+  pull: Pull,
+  received: Received,
+  previous: Manifest | null,
+): Promise<ListComparison> {
+  const { action, record } = pull;
+  const { branch } = action.target;
   const rows = rowsAbout(pull, received, previous) ?? [];
-  const contradictions = findContradictions(rows, action.target.branch, previous, received);
-  const nowMs = context.now();
+  const found = findContradictions(rows, branch, previous, received);
+  if (found.length === 0) return { rows: pull.rows, unproven: new Set(), doubtful: null };
+  const contradictions = await unexplained(pull, received, previous, found);
+  const changed = found.filter((each) => !contradictions.includes(each));
+  const agreed = { rows: withoutChanged(rows, branch, received, changed), unproven: new Set<string>() };
+  const nowMs = pull.context.now();
   const doubt = nextDoubt(record.doubt, contradictions, nowMs);
   if (contradictions.length === 0 || isBelieved(contradictions, doubt, nowMs))
-    return { unproven: new Set(), doubtful: null };
+    return { ...agreed, doubtful: null };
   const doubtful = new ContradictedError(contradictions, doubt);
   if (!mayPublish(contradictions)) throw doubtful;
-  return { unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
+  return { ...agreed, unproven: new Set(contradictions.map(({ path }) => path)), doubtful };
+}
+
+/** The contradictions that are left when the service is asked for its list once more: it may have changed since the pass read it. */
+async function unexplained(
+  { context, action, repository, signal }: Pull,
+  received: Received,
+  previous: Manifest | null,
+  found: readonly Contradiction[],
+): Promise<Contradiction[]> {
+  const later = await context.service.pollAgain(signal);
+  const { fullName } = repository;
+  const isUnread = later.unread.isAnywhere || later.unread.repositories.has(fullName);
+  if (later.workbooks === null || !later.workbooksComplete || isUnread || later.cached !== null)
+    return [...found];
+  const rows = later.workbooks.filter((row) => row.repository === fullName);
+  return stillContradicted(found, findContradictions(rows, action.target.branch, previous, received));
 }
 
 /** The end of a pull that published what is new, and that verified nothing. */

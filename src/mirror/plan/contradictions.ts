@@ -57,6 +57,39 @@ export function findContradictions(
   return found.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
+/**
+ * The contradictions that a list read after the contents does not explain: a workbook that changed between the first list and the
+ * contents contradicts the first list alone.
+ * @param later the contradictions between the same contents and the later list
+ */
+export function stillContradicted(
+  contradictions: readonly Contradiction[],
+  later: readonly Contradiction[],
+): Contradiction[] {
+  const paths = new Set(later.map(({ path }) => path));
+  return contradictions.filter(({ path }) => paths.has(path));
+}
+
+/**
+ * Rows without those that say nothing about contents any more, as their workbooks changed between the list and the contents: no file
+ * is then taken for a version that it may not have, and the next pass asks for it again.
+ * @param changed contradictions that a later list explains
+ */
+export function withoutChanged(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  contents: ListedContents,
+  changed: readonly Contradiction[],
+): readonly WorkbookRow[] {
+  if (changed.length === 0) return rows;
+  const paths = new Set(changed.map(({ path }) => path));
+  const own = rows.filter((row) => row.branch === branch);
+  const files = contents.files.map(({ path }) => path);
+  const named = rowsAtFiles(own, files);
+  const left = new Set(own.filter((_, index) => paths.has(named[index]?.path ?? '')));
+  return rows.filter((row) => !left.has(row));
+}
+
 /** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */
 export function missingWorkbooks(
   rows: readonly WorkbookRow[],

@@ -1,4 +1,6 @@
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { countNames } from './reference-forms.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
@@ -33,6 +35,11 @@ export interface ServiceClient {
    * @param isUrgent a person waits: keys that the service refused, and that therefore wait, are tried once more
    */
   readonly poll: (signal: AbortSignal, isUrgent?: boolean) => Promise<Listing>;
+  /**
+   * A listing that was begun after the call, to learn what changed at the service since a poll. Calls that come while one is read
+   * share the next one.
+   */
+  readonly pollAgain: (signal: AbortSignal) => Promise<Listing>;
   readonly download: (request: ContentsRequest) => Promise<ContentsAnswer>;
   readonly downloadFile: (request: FileRequest) => Promise<FileAnswer>;
   readonly exists: (
@@ -65,29 +72,32 @@ export function createClient(
   const repositoryMemory: RepositoryMemory = {};
   const joiner = new RowJoiner();
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
+  const poll = async (signal: AbortSignal, isUrgent = false): Promise<Listing> => {
+    transport.admit(isUrgent);
+    const beganAtMs = Date.now();
+    const repositories = await readRepositories(transport, signal, repositoryMemory);
+    const wants = wantedBy(repositories.repositories);
+    const workbooks = await readWorkbooks(transport, signal, undefined, listMemory, wants);
+    believeAbsence(workbooks);
+    nameCounts = countNames(repositories.repositories);
+    return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joiner) };
+  };
+  // One caller that leaves must not end the reading that others wait for.
+  const closing = new AbortController();
+  const pollOnce = shareWork(() => poll(closing.signal));
   return {
     repositories: (signal) => readRepositories(transport, signal),
     createRepository: (repository, signal) => createRepository(transport, repository, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
-    poll: async (signal, isUrgent = false) => {
-      transport.admit(isUrgent);
-      const beganAtMs = Date.now();
-      const repositories = await readRepositories(transport, signal, repositoryMemory);
-      const workbooks = await readWorkbooks(
-        transport,
-        signal,
-        undefined,
-        listMemory,
-        wantedBy(repositories.repositories),
-      );
-      believeAbsence(workbooks);
-      nameCounts = countNames(repositories.repositories);
-      return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joiner) };
-    },
+    poll,
+    pollAgain: (signal) => unlessAborted(pollOnce(), signal),
     download: (request) => downloadContents(context, request),
     downloadFile: (request) => downloadFile(context, request),
     exists: (request) => contentsExist(context, request),
-    close: transport.close,
+    close: () => {
+      closing.abort();
+      return transport.close();
+    },
   };
 }
 

@@ -191,6 +191,49 @@ describe('a new version in the list with the bytes of the version before', () =>
   });
 });
 
+describe('a commit between the list and the contents', () => {
+  it.each([
+    ['changes a workbook', {}, 'b2'],
+    ['changes a workbook whose digest is listed', { digests: true }, 'b2'],
+    ['deletes a workbook', {}, null],
+  ] as const)(
+    'contradicts nothing, and the next pass has its versions: it %s',
+    async (_name, knobs, text) => {
+      const mirror = await user(knobs);
+      await mirror.syncUntilFresh();
+      const { service, repository } = mirror;
+      service.write(repository, 'main', 'a.xlsx', 'a2');
+      service.knobs.afterPage = () => {
+        service.knobs.afterPage = null;
+        if (text === null) service.remove(repository, 'main', 'b.xlsx');
+        else service.write(repository, 'main', 'b.xlsx', text);
+      };
+      const { 'b.xlsx': _, ...others } = { ...FILES, 'a.xlsx': 'a2' };
+      const now = text === null ? others : { ...others, 'b.xlsx': text };
+      expect(await mirror.syncUntilFresh()).toEqual([0]);
+      expect(await mirror.tree()).toEqual(now);
+      expect((await mirror.versions())['b.xlsx']).toBeUndefined();
+      expect(await said(mirror)).toMatchObject({ exitCode: 0, state: 'fresh' });
+      expect(await mirror.tree()).toEqual(now);
+      const { id } = text === null ? { id: undefined } : service.version(repository, 'main', 'b.xlsx');
+      expect((await mirror.versions())['b.xlsx']).toBe(id);
+    },
+  );
+
+  it('explains nothing where the second list is not whole', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    const { service, repository } = mirror;
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': undefined });
+    service.knobs.afterPage = () => {
+      service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { id: 7 } : {});
+    };
+    expect((await mirror.run('sync')).exitCode).toBe(1);
+    expect(await mirror.tree()).toEqual(FILES);
+  });
+});
+
 describe('size and digest of the list', () => {
   it.each([
     ['another size in a new file', { size: 7 }, 'new'],

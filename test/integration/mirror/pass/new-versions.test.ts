@@ -104,7 +104,7 @@ describe('a new version in a drag-and-drop repository', () => {
     };
     const first = await mirror.results();
     expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx', '']);
-    expect(first['Accounting/main']).toMatchObject({ code: 'contents.contradicted' });
+    expect(first['Accounting/main']).toMatchObject({ outcome: 'pulled' });
     await mirror.pass();
     await mirror.expectExact();
   });

@@ -16,7 +16,7 @@ function aService(): PassService {
   const never = (): never => {
     throw new Error('nobody asks');
   };
-  return { poll: never, download: never, downloadFile: never, exists: never };
+  return { poll: never, pollAgain: never, download: never, downloadFile: never, exists: never };
 }
 
 const SERVICE = aService();
