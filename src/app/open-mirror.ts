@@ -98,7 +98,6 @@ export function openMirrorStore(
     ...(settings.shard === undefined ? {} : { shard: settings.shard }),
     publish: settings.publish,
     nameTwins: settings.archive.nameTwins,
-    dedup: settings.dedup,
     readerGraceMs: settings.readerGrace,
     retention: settings.history,
     now: Date.now,

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { type SettingDescriptor, settingDescriptors } from '../config/descriptors.ts';
 import type { Need } from '../config/metadata.ts';
 import { type LoadedSettings, loadSettings } from '../config/load.ts';
+import { removedSettings } from '../config/removed-settings.ts';
 import { checkSchedule } from '../app/schedule.ts';
 import { rememberInvocation } from '../lib/text/own-command.ts';
 import type { FlagSet } from './declare.ts';
@@ -28,7 +29,7 @@ function keepAll(value: string, before: string | string[] | undefined): string |
 /** The part of a command's help that its settings stand in. */
 const HEADING = 'Settings (each is also a variable and a key of the settings file):';
 
-/** Gives a command a flag for each of its settings. */
+/** Gives a command a flag for each of its settings; those of removed ones are hidden, and loading the settings refuses them. */
 export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const setting of settingDescriptors) {
     if (setting.flag === undefined || !belongs(setting.name, set)) continue;
@@ -41,6 +42,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
     command.addOption(option.helpGroup(HEADING));
     if (!set.onLine.includes(setting.name)) keepForWhole(command, option);
   }
+  for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
 }
 
 type FlagValues = Readonly<Record<string, unknown>>;
@@ -72,6 +74,9 @@ function settingsBy<const Needs extends readonly Need[]>(
     const value = values[attributeOf(setting.flag)];
     if (typeof value === 'string') flags[setting.name] = value;
     if (Array.isArray(value)) flags[setting.name] = value.map(String);
+  }
+  for (const { name, flag } of removedSettings) {
+    if (values[attributeOf(flag)] !== undefined) flags[name] = '';
   }
   const onLine = { ...flags };
   // `run` tells by its log; what is said of that by its own name counts more.

@@ -29,7 +29,6 @@ export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
     shard: before.shard,
     state: before.state,
     publish: before.publish,
-    dedup: before.dedup,
     readerGrace: before.readerGrace,
     drift: before.drift,
     history: before.history,

@@ -83,6 +83,16 @@ export function kebabName(name: string): string {
     .toLowerCase();
 }
 
+/** The environment variable of a setting. @param name dotted */
+export function environmentVariableOf(name: string): string {
+  return VARIABLE_PREFIX + kebabName(name).replaceAll('-', '_').toUpperCase();
+}
+
+/** The flag of a setting. @param name dotted */
+export function flagOf(name: string): string {
+  return `--${kebabName(name)}`;
+}
+
 /** The indentation of a setting, or of a section, in a file. */
 export function indentOf(name: string): string {
   return '  '.repeat(name.split('.').length - 1);
@@ -135,12 +145,11 @@ function describe(
   facts: NonNullable<ReturnType<typeof factsOf>>,
 ): SettingDescriptor {
   const isSecret = facts.kind === 'secret';
-  const kebab = kebabName(name);
   const defaultInput = defaultOf(schema);
   return {
     name,
-    environmentVariable: VARIABLE_PREFIX + kebab.replaceAll('-', '_').toUpperCase(),
-    flag: isSecret ? undefined : `--${kebab}`,
+    environmentVariable: environmentVariableOf(name),
+    flag: isSecret ? undefined : flagOf(name),
     description: facts.description,
     comment: facts.comment,
     defaultInput,

@@ -16,6 +16,7 @@ import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptors, settingsByName } from './descriptors.ts';
 import type { Given, Layer } from './layers.ts';
 import { type SettingProblem, type SettingSource } from './problems.ts';
+import { removedSetting } from './removed-settings.ts';
 
 const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
 
@@ -163,6 +164,8 @@ function shownName(name: string): string {
 }
 
 function unknownName(name: string, key: string): string {
+  const removed = removedSetting(name);
+  if (removed !== undefined) return removed.message;
   if (settingsByName.has(key) && key.includes('.')) {
     const dot = key.lastIndexOf('.');
     return `expected "${key.slice(dot + 1)}" on a line of its own, indented below "${key.slice(0, dot)}:"`;

@@ -8,6 +8,7 @@ import {
   type SettingDescriptor,
 } from './descriptors.ts';
 import type { SettingProblem, SettingSource } from './problems.ts';
+import { removedSetting, removedSettings } from './removed-settings.ts';
 
 /** A setting's value as its source spells it: texts for a list, one text for everything else. */
 export interface Given {
@@ -43,7 +44,7 @@ export function environmentLayer(env: Readonly<Record<string, string | undefined
     const source: SettingSource = { kind: 'environment', detail: variable };
     const descriptor = byVariable.get(variable);
     if (descriptor === undefined) {
-      problems.push({ setting: undefined, source, message: unknownVariable(variable) });
+      problems.push(unknownVariable(variable, source));
     } else {
       values.set(descriptor.name, {
         value: descriptor.kind === 'list' ? splitList(text) : text,
@@ -105,16 +106,21 @@ function splitList(text: string): string[] {
   return (depth === 0 ? entries : text.split(',')).map((entry) => entry.trim());
 }
 
-function unknownVariable(variable: string): string {
+function unknownVariable(variable: string, source: SettingSource): SettingProblem {
+  const removed = removedSettings.find(({ environmentVariable }) => environmentVariable === variable);
+  if (removed !== undefined) return { setting: removed.name, source, message: removed.message };
   const near = nearest(variable, [...byVariable.keys(), CONFIG_VARIABLE]) ?? '';
   const link = SERVICE_LINK.test(variable)
     ? '; Kubernetes sets it for a service named workbook-mirror, unless the pod has enableServiceLinks: false'
     : '';
-  return `unknown variable; the nearest known one is ${near}${link}`;
+  const message = `unknown variable; the nearest known one is ${near}${link}`;
+  return { setting: undefined, source, message };
 }
 
 function noFlag(name: string, descriptor: SettingDescriptor | undefined): string {
   if (descriptor === undefined) {
+    const removed = removedSetting(name);
+    if (removed !== undefined) return removed.message;
     const known = settingDescriptors.filter(({ flag }) => flag !== undefined).map((known) => known.name);
     return `unknown setting; the nearest known one is ${nearest(name, known) ?? ''}`;
   }

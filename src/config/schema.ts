@@ -60,12 +60,6 @@ export const settingsSchema = z.strictObject({
       ' contents, `auto` the former for drag-and-drop repositories of nothing but workbooks and the latter for all others',
     comment: 'With workbooks, other files are only renewed by the full check.',
   }),
-  dedup: setting(choice(['auto', 'reflink', 'off']).prefault('auto'), {
-    description:
-      'how files that several targets have in common are stored: as clones that share their blocks (`reflink`), where the' +
-      ' file system has none also as hard links (`auto`), or each for itself (`off`)',
-    needsRestart: true,
-  }),
   publish: setting(choice(['auto', 'exchange', 'rename', 'link']).prefault('auto'), {
     description:
       'how a change becomes visible: `exchange` always swaps in a new tree, `link` has a link lead to it (where folders cannot be' +

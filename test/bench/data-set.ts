@@ -5,8 +5,6 @@ import { compressibleBytesOf, numbersOf, randomBytesOf } from './random.ts';
 export interface DataSetSpec {
   readonly name: string;
   readonly repositories: number;
-  /** Branches of each repository; all hold the same files. */
-  readonly branches: readonly string[];
   readonly filesEach: number;
   /** Range of the size of a file, in bytes: small ones are more frequent. */
   readonly leastBytes: number;
@@ -17,8 +15,6 @@ export interface DataSetSpec {
   /** How the files are packed, in turn. */
   readonly packings: readonly Packing[];
   readonly kind: 'drag-and-drop' | 'git';
-  /** Whether all repositories hold the same files. */
-  readonly sameFiles: boolean;
 }
 
 /** A file of a data set; its first version is 1. */
@@ -43,7 +39,6 @@ export interface BenchRepository {
 
 const SMALL: Omit<DataSetSpec, 'name'> = {
   repositories: 1,
-  branches: ['main'],
   filesEach: 1,
   leastBytes: 1024,
   mostBytes: 40 * 1024,
@@ -51,7 +46,6 @@ const SMALL: Omit<DataSetSpec, 'name'> = {
   largeBytes: 0,
   packings: ['deflated'],
   kind: 'drag-and-drop',
-  sameFiles: false,
 };
 
 /** A data set: files of 1 to 40 KiB in one drag-and-drop repository, unless it is said otherwise. */
@@ -67,20 +61,20 @@ export function versionTimeMs(version: number): number {
   return FIRST_VERSION_MS + version * MINUTE_MS;
 }
 
-/** The repositories of a data set, each with its files in their first version; one for each branch. */
+/** The repositories of a data set, each with its files in their first version, on one branch. */
 export function repositoriesOf(spec: DataSetSpec): BenchRepository[] {
   return Array.from({ length: spec.repositories }, (_, index) => {
     const name = spec.kind === 'git' ? `books-${index + 1}` : `Books ${index + 1}`;
     const fullName = spec.kind === 'git' ? `git.example.com/bench/${name}.git` : name;
-    return spec.branches.map((branch) => ({
+    return {
       id: `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
       name,
       fullName,
       url: spec.kind === 'git' ? `https://${fullName}` : null,
-      branch,
-      files: filesOf(spec, spec.sameFiles ? 'all' : String(index)),
-    }));
-  }).flat();
+      branch: 'main',
+      files: filesOf(spec, String(index)),
+    };
+  });
 }
 
 /** The bytes of a file's present version. */

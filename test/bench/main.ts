@@ -8,7 +8,6 @@ import { type Options, readOptions, USAGE } from './options.ts';
 import type { Scenario } from './scenario.ts';
 import { broken } from './scenarios/broken.ts';
 import { change } from './scenarios/change.ts';
-import { dedup } from './scenarios/dedup.ts';
 import { firstMirror } from './scenarios/first-mirror.ts';
 import { idle } from './scenarios/idle.ts';
 import { publish } from './scenarios/publish.ts';
@@ -22,7 +21,7 @@ import { allMissing, PACKAGES } from './tools.ts';
  * Exit codes: 0 measured, 1 a contender failed, 2 usage.
  */
 
-const SCENARIOS: readonly Scenario[] = [firstMirror, change, idle, publish, dedup, broken, start, soak];
+const SCENARIOS: readonly Scenario[] = [firstMirror, change, idle, publish, broken, start, soak];
 
 function say(text: string): void {
   process.stderr.write(`${text}\n`);

@@ -104,6 +104,7 @@ describe('bad input', () => {
   it.each([
     [['synk'], /Did you mean sync/],
     [['sync', '--direktory', 'x'], /Did you mean --directory/],
+    [['sync', '--dedup', 'off'], /dedup: this setting was removed; leave it out/],
     [['workbooks', 'list', '--status', 'good'], /Allowed choices are processing, failure/],
     [[], /command is needed/],
   ])('ends with 2 for the command line %j', async (args, message) => {

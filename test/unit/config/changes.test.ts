@@ -28,7 +28,6 @@ const OTHERS: Readonly<Record<string, string>> = {
   standby: 'true',
   shard: '2/5',
   state: 'redis://localhost',
-  dedup: 'off',
   publish: 'rename',
   readerGrace: '9m',
   drift: 'off',

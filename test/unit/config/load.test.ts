@@ -80,7 +80,6 @@ describe('the parsed settings', () => {
       concurrency: 4,
       slowAfter: 60_000,
       content: 'auto',
-      dedup: 'auto',
       publish: 'auto',
       pageCache: 'auto',
       fullCheck: 86_400_000,
@@ -394,6 +393,22 @@ describe('flags and variables', () => {
     expect(problems({ env: { WORKBOOK_MIRROR_CONFIGS: 'x' } })).toEqual([
       'WORKBOOK_MIRROR_CONFIGS: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONFIG',
     ]);
+  });
+
+  it('that were removed say what to do, whatever gives them', () => {
+    const configFile = put('removed.yaml', 'dedup: off\n');
+    const advice = /: this setting was removed; leave it out: each target stores its own files/;
+    const given: readonly (readonly [string, Part])[] = [
+      [`dedup (${configFile}:1)`, { configFile }],
+      ['dedup (WORKBOOK_MIRROR_DEDUP)', { env: { WORKBOOK_MIRROR_DEDUP: 'off' } }],
+      ['dedup', { flags: { dedup: 'off' } }],
+    ];
+    for (const [origin, part] of given) {
+      const [problem = '', ...more] = problems(part);
+      expect(problem.startsWith(origin)).toBe(true);
+      expect(problem).toMatch(advice);
+      expect(more).toEqual([]);
+    }
   });
 
   it('explain the variables of a Kubernetes service', () => {

@@ -206,3 +206,15 @@ it('names in old code pages reach the disk decoded', async () => {
   const paths = [...(await mirror.tree('Accounting/main')).keys()].sort();
   expect(paths).toStrictEqual(['a.xlsx', 'größe', 'x/b.xlsx']);
 });
+
+it('a large file that did not change is left as it is by the full check', async () => {
+  const { service, mirror } = await startPair({}, { CONTENT: 'all' });
+  service.addRepository('Plan', { 'a.bin': 'x'.repeat(9 * 1024 * 1024), 'small.txt': 'small' });
+  await mirror.pass();
+  const stamps = await mirror.stamps();
+  for (const days of [2, 4]) {
+    const { summary } = await mirror.pass({ aheadMs: days * 24 * 3_600_000 });
+    expect(summary.changed).toBe(0);
+  }
+  expect(await mirror.stamps()).toStrictEqual(stamps);
+});

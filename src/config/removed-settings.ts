@@ -1,0 +1,35 @@
+import { environmentVariableOf, flagOf } from './descriptors.ts';
+
+/** Settings that an earlier version had, by dotted name: each with what to do, as a sentence without a full stop. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  [
+    'dedup',
+    'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',
+  ],
+]);
+
+/** A setting that an earlier version had. */
+export interface RemovedSetting {
+  /** The dotted name. */
+  readonly name: string;
+  readonly environmentVariable: string;
+  readonly flag: string;
+  /** For a `SettingProblem`. */
+  readonly message: string;
+}
+
+/** All of them, for those who look them up in another way than by name. */
+export const removedSettings: readonly RemovedSetting[] = [...ADVICE].map(([name, advice]) => ({
+  name,
+  environmentVariable: environmentVariableOf(name),
+  flag: flagOf(name),
+  message: `this setting was removed; ${advice}`,
+}));
+
+/** The removed setting of a dotted name, or the first one of a section of that name; undefined where there is none. */
+export function removedSetting(name: string): RemovedSetting | undefined {
+  return (
+    removedSettings.find((each) => each.name === name) ??
+    removedSettings.find((each) => each.name.startsWith(`${name}.`))
+  );
+}
