@@ -19,7 +19,7 @@ export async function bytesOfEntries({ entries, extract }: Archive): Promise<Buf
         known: null,
         candidates: [],
       })),
-      { sharing: 'none', isPastCache: false, signal: new AbortController().signal, onBytes: () => {} },
+      { isPastCache: false, signal: new AbortController().signal, onBytes: () => {} },
     );
     return await Promise.all(places.map((place) => readFile(place)));
   } finally {

@@ -8,7 +8,7 @@ import type { Difference } from '../../mirror/store/verify/drift.ts';
 
 /** The store to look at, and the listeners for what is found in it. */
 export interface DriftOptions {
-  readonly store: Pick<MirrorStore, 'targetOf' | 'published' | 'findDrift' | 'sharersOf'>;
+  readonly store: Pick<MirrorStore, 'targetOf' | 'published' | 'findDrift'>;
   /** A tree was found to differ; called again only when it differs otherwise. */
   readonly onDrift: (target: string, differences: readonly Difference[]) => Promise<void>;
   /** A tree that differed is whole again. */
@@ -47,12 +47,7 @@ export function createDriftMonitor(options: DriftOptions): DriftMonitor {
   const lookAt = async (target: string, stop: AbortSignal): Promise<boolean> => {
     try {
       const found = await store.findDrift(target, stop);
-      if (found !== 'changing') {
-        const isNews = await tell(target, found, known, options);
-        // Nobody may have touched those names, and so nothing hinted at them.
-        if (isNews) for (const other of await store.sharersOf(target, found)) waiting.targets.add(other);
-        return isNews;
-      }
+      if (found !== 'changing') return await tell(target, found, known, options);
       waiting.targets.add(target);
     } catch (error) {
       if (!stop.aborted) onError(error);

@@ -210,11 +210,10 @@ export class EarlyUnpacker {
       mtimeMs: 0,
       keptTimeMs: 0,
       known: null,
-      candidates: [],
     }));
     try {
       const packed = room.first(sizeBytes);
-      const request = { packed, isPastCache, sharing: 'none', entries, stop: this.stop } as const;
+      const request = { packed, isPastCache, entries, stop: this.stop } as const;
       const outcomes = await doInThread('extract', request);
       for (const [index, { entry, place }] of items.entries()) {
         const outcome = outcomes[index];

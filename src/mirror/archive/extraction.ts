@@ -9,7 +9,6 @@ import type {
   ExtractRequest,
   PackedBytes,
   PackedEntry,
-  Sharing,
 } from '../file-work/tasks.ts';
 import type { EarlyEntries } from './early-unpacker.ts';
 import { damagedEntry } from './refusals.ts';
@@ -34,7 +33,6 @@ export type ExtractionOrder = Omit<ExtractEntry, 'packed' | 'early'> & { readonl
 
 /** How entries are brought to files. */
 export interface ExtractionOptions {
-  readonly sharing: Sharing;
   /** See `ExtractRequest`. */
   readonly isPastCache: boolean;
   readonly signal: AbortSignal;
@@ -81,7 +79,7 @@ export function* batchesOf<T>(items: readonly T[], bytesOf: (item: T) => number)
 export async function extractAll(
   { packed, early }: PackedArchive,
   orders: readonly ExtractionOrder[],
-  { sharing, isPastCache, signal, onBytes }: ExtractionOptions,
+  { isPastCache, signal, onBytes }: ExtractionOptions,
 ): Promise<readonly Extracted[]> {
   for (const { entry } of orders) refuseDamaged(entry, early);
   const wanted = orders.map(({ entry, ...order }) => ({
@@ -95,7 +93,7 @@ export async function extractAll(
   const extracted: Extracted[] = [];
   await withStopFlag(signal, (stop) =>
     forEachConcurrently(batches, BATCHES_AT_ONCE, async ({ start, items }) => {
-      const done = await extractBatch({ packed, sharing, isPastCache, entries: items, stop }, onBytes);
+      const done = await extractBatch({ packed, isPastCache, entries: items, stop }, onBytes);
       done.forEach((each, index) => {
         extracted[start + index] = each;
       });

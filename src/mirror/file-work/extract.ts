@@ -3,8 +3,8 @@ import { lstatSync, renameSync, utimesSync } from 'node:fs';
 
 import { DamagedEntryError, DoingError, StoppedError } from './failures.ts';
 import { EntryFault, readWhole, stream } from './inflate.ts';
-import { NEW_MODE, newFile, newFilePastCache } from './new-file.ts';
-import { makingFolder, shareContent } from './share.ts';
+import { newFile, newFilePastCache } from './new-file.ts';
+import { makingFolder } from './share.ts';
 import type { EarlyFile, Extracted, ExtractEntry, ExtractRequest, KnownFile, PackedEntry } from './tasks.ts';
 
 /** Entries up to this size are handled whole; greater ones in pieces, which are hashed and written while they are in the cache. */
@@ -40,7 +40,7 @@ async function extractOne(
   onBytes: (bytes: number) => void,
 ): Promise<Extracted> {
   const { known, packed, early } = entry;
-  if (early !== null) return adopt(request, entry, early, onBytes);
+  if (early !== null) return adopt(entry, early, onBytes);
   const isSmall = Math.max(packed.sizeBytes, packed.compressedBytes) <= WHOLE_ENTRY_BYTES;
   if (!isSmall) return extractLarge(request, entry, onBytes);
   const bytes = readWhole(request.packed, packed);
@@ -48,16 +48,13 @@ async function extractOne(
   const sha256 = hash('sha256', bytes, 'hex');
   const isRewritten = known?.sha256 === sha256;
   if (isRewritten && isIntact(known, packed)) return { kind: 'kept' };
-  const shared = share(request, entry, sha256);
-  if (shared !== null) return shared;
   const timeMs = isRewritten ? entry.keptTimeMs : entry.mtimeMs;
   const mode = writing(entry.destination, () => writeNew(entry.destination, timeMs, bytes));
-  return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+  return { kind: 'written', sha256, mode, isRewritten };
 }
 
 /** Brings an entry to its file that is unpacked already. What is not needed of it goes with the stage. */
 function adopt(
-  request: ExtractRequest,
   entry: ExtractEntry,
   { place, sha256, mode }: EarlyFile,
   onBytes: (bytes: number) => void,
@@ -66,43 +63,24 @@ function adopt(
   onBytes(packed.sizeBytes);
   const isRewritten = known?.sha256 === sha256;
   if (isRewritten && isIntact(known, packed)) return { kind: 'kept' };
-  const shared = share(request, entry, sha256);
-  if (shared !== null) return shared;
   const timeS = (isRewritten ? entry.keptTimeMs : entry.mtimeMs) / 1000;
   writing(destination, () => {
     utimesSync(place, timeS, timeS);
     makingFolder(destination, (path) => renameSync(place, path));
   });
-  return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+  return { kind: 'written', sha256, mode, isRewritten };
 }
 
-/** Makes the file of an entry share its storage with a candidate, where there is one and the file system can. */
-function share(
-  { sharing }: ExtractRequest,
-  { known, candidates, destination, mtimeMs, keptTimeMs }: ExtractEntry,
-  sha256: string,
-): Extracted | null {
-  const alike = candidates
-    .filter((candidate) => candidate.sha256 === sha256)
-    .map((candidate) => candidate.place);
-  const isRewritten = known?.sha256 === sha256;
-  const wanted = { sharing, mtimeMs: isRewritten ? keptTimeMs : mtimeMs, mode: NEW_MODE, sha256 };
-  const mode = writing(destination, () => shareContent(alike, destination, wanted));
-  return mode === null ? null : { kind: 'written', sha256, mode, isRewritten, isShared: true };
-}
-
-/** Brings an entry to its file piece by piece, unless the known file or a candidate turns out to be the same. */
+/** Brings an entry to its file piece by piece, unless the known file turns out to be the same. */
 async function extractLarge(
   request: ExtractRequest,
   entry: ExtractEntry,
   onBytes: (bytes: number) => void,
 ): Promise<Extracted> {
-  const { packed, known, candidates, destination, mtimeMs, keptTimeMs } = entry;
-  if (known !== null || candidates.length > 0) {
+  const { packed, known, destination, mtimeMs, keptTimeMs } = entry;
+  if (known !== null) {
     const sha256 = await digestOf(request, packed, (chunk) => onBytes(chunk.byteLength));
-    if (known?.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept' };
-    const shared = share(request, entry, sha256);
-    if (shared !== null) return shared;
+    if (known.sha256 === sha256 && isIntact(known, packed)) return { kind: 'kept' };
   }
   const isPastCache = request.isPastCache && packed.sizeBytes >= PAST_CACHE_BYTES;
   const make = isPastCache ? newFilePastCache : newFile;
@@ -114,7 +92,7 @@ async function extractLarge(
     });
     const isRewritten = known?.sha256 === sha256;
     const mode = writing(destination, () => file.finish(isRewritten ? keptTimeMs : mtimeMs));
-    return { kind: 'written', sha256, mode, isRewritten, isShared: false };
+    return { kind: 'written', sha256, mode, isRewritten };
   } finally {
     file.close();
   }

@@ -4,9 +4,8 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { PERMISSION_BITS } from '../store/manifest.ts';
 import { makingFolder } from './share.ts';
 
-/** The mode that files are made with, and the rest that the umask leaves of it (manual, "On disk"). */
+/** The mode that files are made with; the umask takes some of it away (manual, "On disk"). */
 const FILE_MODE = 0o644;
-export const NEW_MODE = FILE_MODE & ~process.umask();
 
 /** A file that is being made. All methods throw errors of the disk. */
 export interface NewFile {

@@ -42,17 +42,6 @@ export interface KnownFile {
   readonly mayStay: boolean;
 }
 
-/** A published file elsewhere that may hold the same bytes. */
-export interface DedupCandidate {
-  /** Absolute path. */
-  readonly place: string;
-  /** SHA-256, in hexadecimal digits, of what it should hold. */
-  readonly sha256: string;
-}
-
-/** How files may be stored once: not at all, by shared blocks alone, or else as hard links, too. */
-export type Sharing = 'none' | 'blocks' | 'blocks-or-links';
-
 /** A private file that holds the bytes of an entry, which were checked. */
 export interface EarlyFile {
   /** Absolute path. */
@@ -76,7 +65,6 @@ export interface ExtractEntry {
   readonly keptTimeMs: number;
   /** Null where no published file of this path can be the same. */
   readonly known: KnownFile | null;
-  readonly candidates: readonly DedupCandidate[];
 }
 
 /** A part of an archive. */
@@ -84,7 +72,6 @@ export interface ExtractRequest {
   readonly packed: PackedBytes;
   /** Whether large files are written past the page cache. */
   readonly isPastCache: boolean;
-  readonly sharing: Sharing;
   readonly entries: readonly ExtractEntry[];
   readonly stop: StopFlag;
 }
@@ -99,8 +86,6 @@ export type Extracted =
       readonly mode: number;
       /** Whether its bytes are those that the known file should have and has not. */
       readonly isRewritten: boolean;
-      /** Whether it shares its storage with a candidate. */
-      readonly isShared: boolean;
     };
 
 /** Gives files of one tree names in another one, by hard links. */

@@ -10,7 +10,6 @@ import type { Cached } from '../upstream/cached.ts';
 import { FileDestination } from '../upstream/destination.ts';
 import type { ContentsAnswer } from '../upstream/download-contents.ts';
 import type { Reception } from './execution.ts';
-import { contentKey } from '../store/publish/dedup.ts';
 import type { Stage } from '../store/publish/stage.ts';
 import type { PublishedState } from './published-state.ts';
 import { goesPastCache, timeOf, timeOfNewBytes, type Unpacked, unpack } from './unpack.ts';
@@ -52,6 +51,11 @@ export async function receiveWhole(
   const { files, skipped, etag, archiveBytes, isThorough = true } = before.manifest;
   const same = { files, skipped, rewritten: [], isThorough, etag, archiveBytes, downloadedBytes: 0 };
   return { ...whole, ...same, cached: answer.cached };
+}
+
+/** Tells contents apart as far as their size and checksum do. */
+function contentKey({ sizeBytes, crc32 }: Pick<ManifestFile, 'sizeBytes' | 'crc32'>): string {
+  return `${sizeBytes} ${crc32 ?? ''}`;
 }
 
 /** What is unpacked while the archive arrives: what is likely to be new, so that little is written in vain. */

@@ -6,7 +6,7 @@ import { isDeletion } from '../plan/contradictions.ts';
 import { rowsAtFiles } from '../plan/rows-at-files.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { ArchiveEntry, Archive, ExtractionOrder } from '../archive/archive.ts';
-import type { DedupCandidate, Extracted } from '../file-work/tasks.ts';
+import type { Extracted } from '../file-work/tasks.ts';
 import type { PageCachePolicy, Reception } from './execution.ts';
 import type { PublishedState } from './published-state.ts';
 import type { Stage } from '../store/publish/stage.ts';
@@ -50,7 +50,7 @@ export async function unpack(
     listed,
     archive.entries.map(({ path }) => path.slice(strip.length)),
   );
-  const { kept, orders } = await ordersFor(archive, strip, {
+  const { kept, orders } = ordersFor(archive, strip, {
     rows: new Map(rows.map((row) => [row.path, row])),
     stage,
     before,
@@ -65,7 +65,6 @@ export async function unpack(
   const extracted = await archive.extract(
     orders.map(({ order }) => order),
     {
-      sharing: stage.sharing,
       isPastCache: goesPastCache(policy.pageCache, before.manifest === null),
       signal,
       onBytes,
@@ -78,7 +77,7 @@ export async function unpack(
     if (outcome === undefined) throw new MirrorError('internal.defect', `Nothing became of ${path}.`);
     files.push(fileOf(path, order, outcome, previous));
     if (outcome.kind === 'kept') continue;
-    stage.adopt(path, outcome.isShared);
+    stage.adopt(path);
     if (outcome.isRewritten) rewritten.push(path);
   }
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
@@ -123,21 +122,16 @@ interface Orders {
   readonly orders: readonly FileOrder[];
 }
 
-async function ordersFor(archive: Archive, strip: string, comparison: Comparison): Promise<Orders> {
-  const { stage, before } = comparison;
-  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
+function ordersFor(archive: Archive, strip: string, comparison: Comparison): Orders {
+  const published = new Map(comparison.before.manifest?.files.map((file) => [file.path, file]));
   const kept: ManifestFile[] = [];
-  const entries: ArchiveEntry[] = [];
+  const orders: FileOrder[] = [];
   for (const entry of archive.entries) {
-    const previous = published.get(entry.path.slice(strip.length));
-    if (previous !== undefined && isSameByChecksum(comparison, entry, previous)) kept.push(previous);
-    else entries.push(entry);
-  }
-  const candidates = await stage.candidatesOf(entries);
-  const orders = entries.map((entry, index) => {
     const path = entry.path.slice(strip.length);
-    return orderFor(comparison, entry, path, published.get(path), candidates[index] ?? []);
-  });
+    const previous = published.get(path);
+    if (previous !== undefined && isSameByChecksum(comparison, entry, previous)) kept.push(previous);
+    else orders.push(orderFor(comparison, entry, path, previous));
+  }
   return { kept, orders };
 }
 
@@ -174,11 +168,9 @@ function orderFor(
   entry: ArchiveEntry,
   path: string,
   previous: ManifestFile | undefined,
-  candidates: readonly DedupCandidate[],
 ): FileOrder {
   const { rows, stage, hasFileTimes } = comparison;
   const mtimeMs = timeIn(comparison, entry, rows.get(path));
-  const own = stage.publishedPlaceOf(path);
   const order: ExtractionOrder = {
     entry,
     destination: stage.placeOf(path),
@@ -190,14 +182,13 @@ function orderFor(
     known:
       previous?.sizeBytes === entry.sizeBytes
         ? {
-            place: own,
+            place: stage.publishedPlaceOf(path),
             sha256: previous.sha256,
             mode: previous.mode,
             mtimeMs: previous.mtimeMs,
             mayStay: mayStay(comparison, previous, mtimeMs),
           }
         : null,
-    candidates: candidates.filter(({ place }) => place !== own),
   };
   return { path, order, previous };
 }
@@ -212,16 +203,8 @@ function fileOf(
   if (outcome.kind === 'kept' && previous !== undefined)
     return previous.crc32 === crc32 ? previous : { ...previous, crc32 };
   if (outcome.kind === 'kept') throw new MirrorError('internal.defect', `${path} was kept and is not there.`);
-  const { sha256, mode, isRewritten, isShared } = outcome;
-  return {
-    path,
-    sizeBytes,
-    sha256,
-    mode,
-    mtimeMs: isRewritten ? keptTimeMs : mtimeMs,
-    crc32,
-    ...(isShared ? { isShared } : {}),
-  };
+  const { sha256, mode, isRewritten } = outcome;
+  return { path, sizeBytes, sha256, mode, mtimeMs: isRewritten ? keptTimeMs : mtimeMs, crc32 };
 }
 
 /**

@@ -33,12 +33,8 @@ import { showStage } from './publish/show.ts';
 import { openStage, type Stage } from './publish/stage.ts';
 import { sweep } from './publish/sweep.ts';
 import { findLost, readFormerAddress, readTargetList, writeTargetList } from './target-list.ts';
-import { createDedupCandidates, type DedupCandidates } from './publish/dedup.ts';
 import { identify, listTargetsOnce } from './identity.ts';
 import type { MirrorStore } from './store.ts';
-
-/** How equal contents are shared, by the value of the setting `dedup`. */
-const SHARING = { auto: 'blocks-or-links', reflink: 'blocks', off: 'none' } as const;
 
 /** How a store is opened. */
 export interface StoreOptions
@@ -49,8 +45,6 @@ export interface StoreOptions
   /** How long a replaced tree stays whole, in milliseconds. */
   readonly readerGraceMs: number;
   readonly retention: RetentionPolicy;
-  /** How files that several targets have in common are stored; each for itself unless told. */
-  readonly dedup?: keyof typeof SHARING;
   /** Whether a first mirror may be made beside what is there already; not unless told. */
   readonly adopt?: boolean;
   /** Milliseconds since the epoch. */
@@ -147,7 +141,6 @@ async function stageFor(
   return openStage(context.layout, currentPath, {
     onProgress,
     removeLinked: (remove) => removeLinked(context.gate, remove),
-    candidates: unlessLeased(context),
     inUse: context.inUse,
     flushMark: context.flush.mark(),
     native: context.native,
@@ -168,17 +161,12 @@ function changesOf(context: PublishContext): Pick<MirrorStore, 'claim' | 'publis
 }
 
 /** The part of a store that finds what differs from its manifest; what other instances mirror is theirs to look after. */
-function driftOf(
-  context: PublishContext,
-  inventory: Inventory,
-): Pick<MirrorStore, 'targetOf' | 'sharersOf' | 'findDrift'> {
+function driftOf(context: PublishContext, inventory: Inventory): Pick<MirrorStore, 'targetOf' | 'findDrift'> {
   return {
     targetOf: async (path) => {
       const target = await targetOf(context, path);
       return target === null || inventory.isOthers(target) ? null : target;
     },
-    sharersOf: async (...shared) =>
-      (await context.candidates.sharersOf(...shared)).filter((path) => !inventory.isOthers(path)),
     findDrift: (path, signal) => findDrift(context, path, signal),
   };
 }
@@ -253,21 +241,6 @@ function targetsOf(
   };
 }
 
-/** No candidates while a lease holds: a link changes the inode of a file that someone wants to stay as it is. */
-function unlessLeased({
-  layout,
-  candidates,
-  now,
-}: PublishContext): Pick<DedupCandidates, 'sharing' | 'candidatesOf'> {
-  return {
-    sharing: candidates.sharing,
-    candidatesOf: async (contents) => {
-      const { inForce } = await onDisk('reading the leases', () => readLeases(layout, now()));
-      return inForce.length === 0 ? candidates.candidatesOf(contents) : contents.map(() => []);
-    },
-  };
-}
-
 /** Reads the published targets in the directory that was locked. */
 async function readForPass(lock: DirectoryLock, inventory: Inventory): Promise<InventoryReading> {
   await lock.check();
@@ -294,15 +267,7 @@ async function throughGate<T>(
 }
 
 async function publishContext(
-  {
-    publish,
-    nameTwins = 'refuse',
-    retention,
-    readerGraceMs,
-    now,
-    gatePatienceMs,
-    dedup = 'off',
-  }: StoreOptions,
+  { publish, nameTwins = 'refuse', retention, readerGraceMs, now, gatePatienceMs }: StoreOptions,
   layout: DirectoryLayout,
   native: NativeCalls,
   lock: DirectoryLock,
@@ -328,7 +293,6 @@ async function publishContext(
     searched: { atMs: null },
     inUse: new Set(),
     activity: createActivity(),
-    candidates: createDedupCandidates(layout, SHARING[dedup]),
     checkDirectory: lock.check,
     trashUntilMs: () => now() + readerGraceMs,
   };

@@ -14,7 +14,6 @@ import type { PollAnswer, takePolls } from './poll-requests.ts';
 import type { PublishResult, Repair } from './publish/publish.ts';
 import type { ShowStage } from './publish/show.ts';
 import type { Stage } from './publish/stage.ts';
-import type { DedupCandidates } from './publish/dedup.ts';
 
 /** The mirror directory, locked by this process and writable. */
 export interface MirrorStore {
@@ -67,7 +66,6 @@ export interface MirrorStore {
   ) => Promise<readonly Difference[] | null>;
   /** As `examine` by `lstat`, against the present manifest; `changing` when the target is published meanwhile. */
   readonly findDrift: (path: string, signal: AbortSignal) => Promise<readonly Difference[] | 'changing'>;
-  readonly sharersOf: DedupCandidates['sharersOf'];
   /** The target that a path below the directory belongs to; null for none. */
   readonly targetOf: (path: string) => Promise<string | null>;
   /** The trees that are to be put right. */

@@ -11,7 +11,6 @@ import { type Intent, isRepeated, removeIntent, STAGED, touchedBy, writeIntent }
 import { historyName } from '../layout.ts';
 import type { PublishGate } from './gate.ts';
 import { refuseLinksOf } from '../links.ts';
-import type { DedupCandidates } from './dedup.ts';
 import {
   applyIntent,
   finishIntent,
@@ -48,7 +47,6 @@ export interface PublishContext extends IntentContext {
   readonly searched: { atMs: number | null };
   /** Notes which targets are being published. */
   readonly activity: PublishActivity;
-  readonly candidates: DedupCandidates;
   readonly locks: TargetLocks;
   /** Makes sure that the directory is still the one that was locked. @throws MirrorError `directory.replaced` */
   readonly checkDirectory: () => Promise<void>;

@@ -14,13 +14,7 @@ import { readManifest } from '../manifest-file.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { refuseLinks } from '../links.ts';
 import { type TreePlace, treeAt } from '../published-tree.ts';
-import {
-  changedMeanwhile,
-  refuseChangedShares,
-  refuseIncomplete,
-  refuseNested,
-  refuseOtherTree,
-} from './refusals.ts';
+import { changedMeanwhile, refuseIncomplete, refuseNested, refuseOtherTree } from './refusals.ts';
 import { retireTree } from './relocate.ts';
 import type { Stage } from './stage.ts';
 
@@ -89,14 +83,12 @@ export async function publishStage(
       keptTo,
     });
     const foreign = isDamaged && method.kind === 'rename' ? await foreignPaths(context, path, manifest) : [];
-    await refuseChangedShares(stage, path, manifest);
     const removed = [...changes.removed, ...foreign];
     const intent = await intentFor({ method, path, stage, removed, keptTo, place });
     const staged = join(stage.folder, STAGED.manifest);
     await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
     await setTimeApart(staged, manifestPath(context.layout, path));
     await commit(context, stage, intent);
-    context.candidates.note(path, manifest);
     return { method: method.kind };
   });
 }

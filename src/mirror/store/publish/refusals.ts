@@ -1,11 +1,11 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../layout.ts';
-import type { Manifest, TreeChanges } from '../manifest.ts';
+import type { TreeChanges } from '../manifest.ts';
 import { folderAt, type TreePlace } from '../published-tree.ts';
 import type { Stage } from './stage.ts';
 
@@ -51,19 +51,6 @@ export async function refuseNested(layout: DirectoryLayout, path: string): Promi
       hint: `Move one of them away; \`${ownCommand('status')}\` lists all targets.`,
     },
   );
-}
-
-/** Makes sure that files are as the manifest says that someone can change through the tree of another target. */
-export async function refuseChangedShares(stage: Stage, path: string, { files }: Manifest): Promise<void> {
-  if (stage.shared.size === 0) return;
-  for (const file of files.filter((each) => stage.shared.has(each.path))) {
-    const found = await lstat(stage.placeOf(file.path));
-    const isSame =
-      found.size === file.sizeBytes &&
-      Math.round(found.mtimeMs) === file.mtimeMs &&
-      (found.mode & 0o7777) === file.mode;
-    if (!isSame) throw changedMeanwhile(file.path, path);
-  }
 }
 
 export function changedMeanwhile(file: string, path: string): MirrorError {

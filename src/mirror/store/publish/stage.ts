@@ -3,19 +3,17 @@ import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:f
 import { dirname, join } from 'node:path';
 
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
-import type { Sharing } from '../../file-work/tasks.ts';
 import { type ManifestFile, PERMISSION_BITS } from '../manifest.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { removeUnpublished } from './apply-intent.ts';
 import { hasIntent, STAGED } from './intent.ts';
-import { type Inheritance, isSpecial, makeFolderAs, modelFor } from './inheritance.ts';
+import { isSpecial, makeFolderAs, modelFor } from './inheritance.ts';
 import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
 import type { NativeCalls } from '../../../lib/native/file-calls.ts';
 import { refuseLinks } from '../links.ts';
 import { linkedTree, linkText, placeBelowRoot, publishedTree, treeNameOf } from '../published-tree.ts';
 import { linkedTrees, parentMaker, type StagePlaces } from './stage-links.ts';
-import type { DedupCandidates } from './dedup.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
@@ -49,20 +47,14 @@ export interface Stage {
   readonly drop: (path: string) => Promise<void>;
   /** Removes all that was made for the new tree. */
   readonly startAnew: () => Promise<void>;
-  /** Takes a file into the new tree that was made at its place. @param isShared whether it is a name of another target's file */
-  readonly adopt: (path: string, isShared?: boolean) => void;
+  /** Takes a file into the new tree that was made at its place. */
+  readonly adopt: (path: string) => void;
   /** Paths of the files that were made for the new tree. */
   readonly staged: ReadonlySet<string>;
-  /** Those of them that are names of other targets' files. */
-  readonly shared: ReadonlySet<string>;
   /** The time that the file system keeps when a file gets this one; both in milliseconds since the epoch. */
   readonly timeFor: (timeMs: number) => number;
   /** Gives an adopted file its time. @returns its permission bits */
   readonly setTime: (path: string, mtimeMs: number) => Promise<number>;
-  /** See `DedupCandidates`. */
-  readonly candidatesOf: DedupCandidates['candidatesOf'];
-  /** None where files inherit an ACL: a link has that of the file that it leads to, and a clone the mode of another one. */
-  readonly sharing: Sharing;
   /**
    * Hard-links the published copies of files into the new tree.
    * @returns the path of one that is not as its manifest says, by `lstat`; null for none
@@ -87,7 +79,6 @@ export interface StageSurroundings {
   readonly onProgress?: () => void;
   /** Runs the removal of links to published files when that is allowed; a removal that it does not run is left for recovery. */
   readonly removeLinked?: (remove: () => Promise<void>) => Promise<void>;
-  readonly candidates?: Pick<DedupCandidates, 'candidatesOf' | 'sharing'>;
   /** The names of the stages that are in use: it is among them until it is discarded. */
   readonly inUse: Set<string>;
   /** See `FileSystemFacts`; 1 unless told. */
@@ -95,11 +86,6 @@ export interface StageSurroundings {
   /** Without, what is made gets the permissions of the staging area. */
   readonly native?: NativeCalls;
 }
-
-const NO_TWINS: Pick<DedupCandidates, 'candidatesOf' | 'sharing'> = {
-  sharing: 'none',
-  candidatesOf: (contents) => Promise.resolve(contents.map(() => [])),
-};
 
 /**
  * Opens a stage for a target.
@@ -113,7 +99,6 @@ export async function openStage(
     inUse,
     onProgress = () => {},
     removeLinked = (remove) => remove(),
-    candidates = NO_TWINS,
     timeStepMs = 1,
     native,
   }: StageSurroundings,
@@ -124,7 +109,7 @@ export async function openStage(
   const published = publishedTree(layout, currentPath);
   // Before it is there: a recovery may look at any time.
   inUse.add(name);
-  const inherited = await onDisk('making a stage', () => makeStage(layout, native, folder, currentPath));
+  await onDisk('making a stage', () => makeStage(layout, native, folder, currentPath));
   const staged = new Set<string>();
   const files = stagedFiles({ folder, published, staged, onProgress });
   const { exist, ...links } = linkedTrees({ folder, published, staged, onProgress });
@@ -138,8 +123,6 @@ export async function openStage(
     earlyFolder: join(folder, STAGED.early, 'files'),
     ...files,
     timeFor: (timeMs) => timeMs - (timeMs % timeStepMs),
-    candidatesOf: candidates.candidatesOf,
-    sharing: inherited.acl === null ? candidates.sharing : 'none',
     ...links,
     link: (path) =>
       onDisk('making a link to a tree', async () => {
@@ -157,7 +140,7 @@ export async function openStage(
           // A stage that was published is gone.
           if ((await unlessMissing(lstat(folder))) === null || (await hasIntent(folder))) return;
           const remove = (): Promise<void> => removeUnpublished(layout, folder);
-          await (exist() || files.shared.size > 0 ? removeLinked(remove) : remove());
+          await (exist() ? removeLinked(remove) : remove());
         });
       } finally {
         inUse.delete(name);
@@ -169,24 +152,22 @@ export async function openStage(
 /**
  * Makes the folders of a stage. What is made there gets the group and the ACL that it would get at its place: the tree those of the tree
  * that it replaces or of the folder around it, the manifest, which is written beside it, those of its own.
- * @returns what is handed on in the tree
  */
 async function makeStage(
   layout: DirectoryLayout,
   native: NativeCalls | undefined,
   folder: string,
   path: string,
-): Promise<Inheritance> {
+): Promise<void> {
   const tree = join(folder, STAGED.tree);
   if (native === undefined) {
     await mkdir(tree, { recursive: true });
-    return { gid: null, acl: null };
+    return;
   }
   await makeFolderAs(native, modelFor(native, manifestPath(layout, path)), folder);
   const model = modelFor(native, treePath(layout, path), publishedTree(layout, path));
   await makeFolderAs(native, model, tree);
   if (isSpecial(model)) await makeFolderAs(native, { ...model, around: tree }, join(folder, STAGED.early));
-  return model;
 }
 
 /** The files of a stage's new tree. */
@@ -197,28 +178,17 @@ function stagedFiles({
   onProgress,
 }: StagePlaces): Pick<
   Stage,
-  | 'write'
-  | 'placeOf'
-  | 'publishedPlaceOf'
-  | 'makeRoom'
-  | 'drop'
-  | 'startAnew'
-  | 'adopt'
-  | 'shared'
-  | 'setTime'
+  'write' | 'placeOf' | 'publishedPlaceOf' | 'makeRoom' | 'drop' | 'startAnew' | 'adopt' | 'setTime'
 > {
   const tree = join(folder, STAGED.tree);
   let ensureParent = parentMaker(tree);
-  const shared = new Set<string>();
   return {
-    shared,
     startAnew: () =>
       onDisk('starting a stage anew', async () => {
         // The folder itself stays, as it has the permissions of its place.
         for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
         ensureParent = parentMaker(tree);
         staged.clear();
-        shared.clear();
       }),
     write: (path, mtimeMs, chunks) =>
       onDisk(
@@ -239,10 +209,7 @@ function stagedFiles({
         await rm(join(tree, path), { force: true });
         staged.delete(path);
       }),
-    adopt: (path, isShared = false) => {
-      staged.add(path);
-      if (isShared) shared.add(path);
-    },
+    adopt: (path) => void staged.add(path),
     setTime: (path, mtimeMs) =>
       onDisk(`writing ${path}`, async () => {
         const mtime = new Date(mtimeMs);
