@@ -59,8 +59,6 @@ export interface TargetStatus {
   readonly fingerprint: string | null;
   readonly files: number;
   readonly sizeBytes: number;
-  /** Size of the files that were made to share their storage with files of other targets. */
-  readonly sharedBytes: number;
   readonly failure: Failure | null;
   readonly held: Held | null;
   readonly drift: DriftNote | null;
@@ -135,7 +133,6 @@ function publishedStatus(
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
-    sharedBytes: tree.sharedBytes,
     failure: record.failure,
     held: record.held,
     drift,
@@ -171,7 +168,6 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
     fingerprint: null,
     files: 0,
     sizeBytes: 0,
-    sharedBytes: 0,
     failure: record.failure,
     held: record.held,
     drift: null,

@@ -127,7 +127,7 @@ export function describeStatus(report: StatusReport): TerminalText {
     describeHooksDue(report),
     report.leases.map(describeLease),
   );
-  return joinLines([...head, '', body, ...describeSharing(report)]);
+  return joinLines([...head, '', body]);
 }
 
 /** The process that works in the directory, where that can be told. */
@@ -160,17 +160,6 @@ function describeSelection({ lastPass }: StatusReport): string[] {
   return [
     ...selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
     ...(selectsNothing(selection) ? ['! The settings select nothing of what the service lists.'] : []),
-  ];
-}
-
-/** How much need not be stored twice, if anything. */
-function describeSharing({ targets }: StatusReport): string[] {
-  const sizeBytes = targets.reduce((sum, target) => sum + target.sizeBytes, 0);
-  const sharedBytes = targets.reduce((sum, target) => sum + target.sharedBytes, 0);
-  if (sharedBytes === 0) return [];
-  return [
-    '',
-    `${roughSize(sharedBytes)} of ${roughSize(sizeBytes)} share their storage with files of other targets.`,
   ];
 }
 

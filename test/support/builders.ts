@@ -112,7 +112,6 @@ export function published(of: Repository = repository(), fields: Partial<Publish
     missing: [],
     fileCount: 1,
     sizeBytes: 900,
-    sharedBytes: 0,
     treePresent: true,
     ...fields,
   };

@@ -50,7 +50,6 @@ export function manifestFiles(): fc.Arbitrary<ManifestFile> {
       mode: fc.nat({ max: 0o777 }),
       mtimeMs: fc.nat({ max: (2 ** 31 - 1) * 1000 }),
       crc32: fc.nat({ max: 0xffffffff }),
-      isShared: fc.constant(true),
       workbook,
     },
     { requiredKeys: ['path', 'sizeBytes', 'sha256', 'mode', 'mtimeMs'], noNullPrototype: true },

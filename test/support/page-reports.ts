@@ -24,7 +24,6 @@ export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS)
     fingerprint: '2f1c9a7be0d44a6f',
     files: 42,
     sizeBytes: 12_345_678,
-    sharedBytes: 0,
     failure: null,
     held: null,
     drift: null,

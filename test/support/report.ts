@@ -19,7 +19,6 @@ export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
     fingerprint: 'f',
     files: 3,
     sizeBytes: 1000,
-    sharedBytes: 0,
     failure: null,
     held: null,
     drift: null,

@@ -199,11 +199,6 @@ const MIRROR: readonly GaugeFamily[] = [
   plain('size_bytes', 'Size of the files in all published trees.', ({ targets }) =>
     sum(targets, ({ sizeBytes }) => sizeBytes),
   ),
-  plain(
-    'shared_bytes',
-    'Size of the files that were made to share their storage with files of other targets.',
-    ({ targets }) => sum(targets, ({ sharedBytes }) => sharedBytes),
-  ),
 ];
 
 const SHARD: readonly GaugeFamily[] = [

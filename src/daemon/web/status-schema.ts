@@ -215,7 +215,6 @@ const targetStatus = z.object({
   fingerprint: z.string().nullable(),
   files: count,
   sizeBytes,
-  sharedBytes: sizeBytes,
   failure: failure.nullable(),
   held: held.nullable(),
   drift: drift.nullable(),

@@ -36,8 +36,6 @@ export interface Published {
   readonly missing: readonly string[];
   readonly fileCount: number;
   readonly sizeBytes: number;
-  /** Size of the files among them that were made to share their storage with files of other targets. */
-  readonly sharedBytes: number;
   /** False when the manifest is there and the tree is not. */
   readonly treePresent: boolean;
 }

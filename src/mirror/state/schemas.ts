@@ -66,7 +66,6 @@ const treeSummarySchema = z.object({
   fileCount: count,
   missing: z.array(z.string()),
   sizeBytes: count,
-  sharedBytes: count,
 }) satisfies z.ZodType<TreeSummary>;
 
 /** One that was spoilt, or that another version wrote, counts as none: its manifest is read. */

@@ -206,6 +206,5 @@ function summaryOf(manifest: Manifest, path: string): TreeSummary {
     fileCount: manifest.files.length,
     missing: manifest.missing ?? [],
     sizeBytes: manifest.files.reduce((sum, file) => sum + file.sizeBytes, 0),
-    sharedBytes: manifest.files.reduce((sum, file) => sum + (file.isShared === true ? file.sizeBytes : 0), 0),
   };
 }

@@ -51,7 +51,6 @@ export function fileToText(file: ManifestFile, formatInstant: FormatInstant): st
     `   "mtime": "${formatInstant(file.mtimeMs)}",\n` +
     `   "path": ${JSON.stringify(file.path)},\n` +
     `   "sha256": ${JSON.stringify(file.sha256)},\n` +
-    (file.isShared === true ? '   "shared": true,\n' : '') +
     `   "size": ${JSON.stringify(file.sizeBytes)}` +
     (workbook === undefined ? '' : `,\n   "workbook": ${workbookToText(workbook)}`) +
     '\n  }'
@@ -86,7 +85,7 @@ function workbookToText({
  */
 export function fileFromDisk(value: unknown): ManifestFile | null {
   if (!isObject(value)) return null;
-  const { path, size, sha256, mode, mtime, crc32, shared } = value;
+  const { path, size, sha256, mode, mtime, crc32 } = value;
   if (typeof path !== 'string' || path === '' || !isSize(size)) return null;
   if (!isText(sha256, SHA256) || !isText(mode, MODE) || !isText(mtime, INSTANT)) return null;
   const file: { -readonly [Key in keyof ManifestFile]: ManifestFile[Key] } = {
@@ -100,10 +99,6 @@ export function fileFromDisk(value: unknown): ManifestFile | null {
   if (crc32 !== undefined) {
     if (!isText(crc32, CRC32)) return null;
     file.crc32 = Number.parseInt(crc32, 16);
-  }
-  if (shared !== undefined) {
-    if (shared !== true) return null;
-    file.isShared = true;
   }
   if (value['workbook'] === undefined) return file;
   const workbook = workbookFromDisk(value['workbook']);

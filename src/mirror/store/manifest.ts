@@ -14,8 +14,6 @@ export interface ManifestFile {
   readonly mtimeMs: number;
   /** CRC-32 of the bytes, as zip archives have it; left out where it is not known. */
   readonly crc32?: number;
-  /** Whether it was made to share its storage with a file of another target; left out where it was not. */
-  readonly isShared?: boolean;
   /** The version as last listed, where the file is a workbook that the listing shows. */
   readonly workbook?: ManifestWorkbook;
 }

@@ -150,7 +150,6 @@ describe('what is said of a target', () => {
       fingerprint: 'digest',
       fileCount: 3,
       sizeBytes: 12,
-      sharedBytes: 0,
       verifiedAtMs: OLD_MS,
       publishedAtMs: 7,
     };
@@ -175,7 +174,6 @@ describe('what is said of a target', () => {
       fingerprint: 'digest',
       files: 3,
       sizeBytes: 12,
-      sharedBytes: 0,
       failure: wrong,
     });
   });
@@ -192,7 +190,6 @@ describe('what is said of a target', () => {
       fingerprint: null,
       files: 0,
       sizeBytes: 0,
-      sharedBytes: 0,
     });
   });
 

@@ -138,7 +138,6 @@ const FILE = z.object({
     .string()
     .regex(/^[0-9a-f]{8}$/)
     .optional(),
-  shared: z.literal(true).optional(),
   workbook: z
     .object({
       id: z.string(),
