@@ -3,9 +3,6 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 
 import { MirrorError } from '../lib/errors/errors.ts';
-import { formatDeletionLimit, parseDeletionLimit } from '../mirror/plan/guard.ts';
-import { formatRetention, parseRetention } from '../mirror/plan/retention.ts';
-import { formatShard, parseShard } from '../mirror/plan/shard.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
 import {
   addressProblem,
@@ -18,6 +15,14 @@ import {
 } from './addresses.ts';
 import { addressInPlaceOfKey } from './bare-secret.ts';
 import { setting, settingType } from './metadata.ts';
+import {
+  formatDeletionLimit,
+  formatRetention,
+  formatShard,
+  parseDeletionLimit,
+  parseRetention,
+  parseShard,
+} from './plan-settings.ts';
 import { Secret } from './secret.ts';
 
 /** The types of settings. Their messages say what is expected; the loader adds the rejected value, unless that is secret. */

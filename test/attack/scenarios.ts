@@ -1,7 +1,8 @@
 import { rm, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { formatShard, owns } from '../../src/mirror/plan/shard.ts';
+import { formatShard } from '../../src/config/plan-settings.ts';
+import { owns } from '../../src/mirror/plan/shard.ts';
 import type { FakeRepository, FakeService } from '../support/fake-service.ts';
 import { LARGE_FILES, largeFile, MIB } from './large-files.ts';
 

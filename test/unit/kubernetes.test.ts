@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml';
 
 import { settingDescriptors } from '../../src/config/descriptors.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import { parseShard } from '../../src/mirror/plan/shard.ts';
+import { parseShard } from '../../src/config/plan-settings.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 
-import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ManifestFile } from '../store/manifest.ts';
 import { movedFiles } from './file-differences.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
@@ -10,31 +9,6 @@ export type DeletionLimit =
   | { readonly kind: 'share'; readonly percent: number }
   | { readonly kind: 'count'; readonly count: number }
   | { readonly kind: 'off' };
-
-const PERCENT = /^(\d{1,3}(?:\.\d{1,3})?) ?%$/;
-const COUNT = /^\d{1,9}$/;
-
-/** Reads a limit. @throws MirrorError `usage.invalid`; the message says what is expected */
-export function parseDeletionLimit(text: string): DeletionLimit {
-  const trimmed = text.trim();
-  if (trimmed === 'off') return { kind: 'off' };
-  if (COUNT.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
-  const percent = Number(PERCENT.exec(trimmed)?.[1] ?? Number.NaN);
-  if (percent <= 100) return { kind: 'share', percent };
-  throw new MirrorError('usage.invalid', 'expected a share such as 20%, a number such as 100, or off');
-}
-
-/** Writes a limit so that {@link parseDeletionLimit} gives the same one back. */
-export function formatDeletionLimit(limit: DeletionLimit): string {
-  switch (limit.kind) {
-    case 'off':
-      return 'off';
-    case 'count':
-      return String(limit.count);
-    case 'share':
-      return `${limit.percent}%`;
-  }
-}
 
 /** Whether deleting so many of a total is more than a limit lets through. */
 export function exceedsLimit(limit: DeletionLimit, deletions: number, total: number): boolean {

@@ -1,16 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MirrorError } from '../../../../src/lib/errors/errors.ts';
+import { parseDeletionLimit } from '../../../../src/config/plan-settings.ts';
 import {
   type Approvals,
   type DeletionLimit,
   exceedsLimit,
-  formatDeletionLimit,
   type HeldDeletion,
   heldFiles,
   holdTogether,
-  parseDeletionLimit,
   type DeletionFacts,
 } from '../../../../src/mirror/plan/guard.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -39,28 +37,6 @@ const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
 );
 
 describe('a limit of deletions', () => {
-  it.each<[string, DeletionLimit]>([
-    ['20%', { kind: 'share', percent: 20 }],
-    [' 12.5 % ', { kind: 'share', percent: 12.5 }],
-    ['0', { kind: 'count', count: 0 }],
-    ['100', { kind: 'count', count: 100 }],
-    ['off', OFF],
-  ])('is read from %j', (text, limit) => {
-    expect(parseDeletionLimit(text)).toEqual(limit);
-  });
-
-  it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('is not read from %j', (text) => {
-    expect(() => parseDeletionLimit(text)).toThrow(MirrorError);
-  });
-
-  it('is written so that it is read back', () => {
-    fc.assert(
-      fc.property(limits, (limit) => {
-        expect(parseDeletionLimit(formatDeletionLimit(limit))).toEqual(limit);
-      }),
-    );
-  });
-
   it('lets more through the higher it is, and never holds nothing', () => {
     fc.assert(
       fc.property(limits, fc.nat(1000), fc.nat(1000), fc.nat(100), (limit, deletions, rest, percent) => {

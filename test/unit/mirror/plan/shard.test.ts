@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { formatShard, ownerOf, owns, parseShard } from '../../../../src/mirror/plan/shard.ts';
+import { ownerOf, owns } from '../../../../src/mirror/plan/shard.ts';
 
-const NOWHERE = { hostName: 'mirror', completionIndex: undefined };
 const ids = fc.uniqueArray(fc.oneof(fc.string(), fc.uuid()), { maxLength: 300 });
 const counts = fc.integer({ min: 1, max: 60 });
 
@@ -79,53 +78,5 @@ describe('ownerOf', () => {
         ],
       ]
     `);
-  });
-});
-
-describe('parseShard', () => {
-  it('reads an index and a count, and writes them alike', () => {
-    for (const text of ['1/1', '2/5', '5/5', '1024/1024'])
-      expect(formatShard(parseShard(text, NOWHERE))).toBe(text);
-  });
-
-  it.each([
-    ['mirror-0', undefined, 1],
-    ['mirror-4', undefined, 5],
-    ['a-3-b-2', undefined, 3],
-    ['mirror', '3', 4],
-    ['mirror-1', '3', 4],
-    ['mirror-1', '', 2],
-  ])(
-    'takes the index from the host name %s and the completion index %s',
-    (hostName, completionIndex, index) => {
-      expect(parseShard('auto/5', { hostName, completionIndex })).toEqual({ index, count: 5 });
-    },
-  );
-
-  it.each([
-    ['0/5', NOWHERE, 'expected an index from 1 to 5'],
-    ['6/5', NOWHERE, 'expected an index from 1 to 5'],
-    ['1/0', NOWHERE, 'a count from 1 to 1024'],
-    ['1/1025', NOWHERE, 'a count from 1 to 1024'],
-    ['', NOWHERE, 'expected INDEX/COUNT'],
-    ['2', NOWHERE, 'expected INDEX/COUNT'],
-    ['-1/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['2/5/7', NOWHERE, 'expected INDEX/COUNT'],
-    ['1.5/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['Auto/5', NOWHERE, 'expected INDEX/COUNT'],
-    ['auto/5', NOWHERE, 'the host name "mirror" has none'],
-    [
-      'auto/5',
-      { hostName: 'mirror-5', completionIndex: undefined },
-      'says that this is number 6, and the count is 5',
-    ],
-    [
-      'auto/5',
-      { hostName: 'mirror-1', completionIndex: 'x' },
-      'a number in the variable JOB_COMPLETION_INDEX',
-    ],
-    ['auto/5', { hostName: 'mirror', completionIndex: '5' }, 'says that this is number 6'],
-  ])('refuses %s of %o', (text, surroundings, message) => {
-    expect(() => parseShard(text, surroundings)).toThrow(message);
   });
 });

@@ -1,0 +1,112 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import {
+  formatDeletionLimit,
+  formatRetention,
+  formatShard,
+  parseDeletionLimit,
+  parseRetention,
+  parseShard,
+} from '../../../src/config/plan-settings.ts';
+import { MirrorError } from '../../../src/lib/errors/errors.ts';
+import type { DeletionLimit } from '../../../src/mirror/plan/guard.ts';
+import type { Retention } from '../../../src/mirror/plan/retention.ts';
+import { HOUR_MS } from '../../support/builders.ts';
+
+const OFF: DeletionLimit = { kind: 'off' };
+const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
+  fc.constant(OFF),
+  fc.nat({ max: 999_999_999 }).map((count) => ({ kind: 'count', count }) as const),
+  fc.nat({ max: 100 }).map((percent) => ({ kind: 'share', percent }) as const),
+);
+const NOWHERE = { hostName: 'mirror', completionIndex: undefined };
+
+describe('a limit of deletions', () => {
+  it.each<[string, DeletionLimit]>([
+    ['20%', { kind: 'share', percent: 20 }],
+    [' 12.5 % ', { kind: 'share', percent: 12.5 }],
+    ['0', { kind: 'count', count: 0 }],
+    ['100', { kind: 'count', count: 100 }],
+    ['off', OFF],
+  ])('is read from %j', (text, limit) => {
+    expect(parseDeletionLimit(text)).toEqual(limit);
+  });
+
+  it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('is not read from %j', (text) => {
+    expect(() => parseDeletionLimit(text)).toThrow(MirrorError);
+  });
+
+  it('is written so that it is read back', () => {
+    fc.assert(
+      fc.property(limits, (limit) => {
+        expect(parseDeletionLimit(formatDeletionLimit(limit))).toEqual(limit);
+      }),
+    );
+  });
+});
+
+describe('a retention', () => {
+  it.each<[string, Retention]>([
+    ['off', { kind: 'off' }],
+    ['0', { kind: 'off' }],
+    ['forever', { kind: 'forever' }],
+    ['10', { kind: 'count', count: 10 }],
+    ['30d', { kind: 'age', ageMs: 720 * HOUR_MS }],
+  ])('is read from %j, and written so that it is read back', (text, retention) => {
+    expect(parseRetention(text)).toEqual(retention);
+    expect(parseRetention(formatRetention(retention))).toEqual(retention);
+  });
+
+  it.each(['', 'always', '-1', '3x', '1.5'])('is not read from %j', (text) => {
+    expect(() => parseRetention(text)).toThrow(MirrorError);
+  });
+});
+
+describe('parseShard', () => {
+  it('reads an index and a count, and writes them alike', () => {
+    for (const text of ['1/1', '2/5', '5/5', '1024/1024'])
+      expect(formatShard(parseShard(text, NOWHERE))).toBe(text);
+  });
+
+  it.each([
+    ['mirror-0', undefined, 1],
+    ['mirror-4', undefined, 5],
+    ['a-3-b-2', undefined, 3],
+    ['mirror', '3', 4],
+    ['mirror-1', '3', 4],
+    ['mirror-1', '', 2],
+  ])(
+    'takes the index from the host name %s and the completion index %s',
+    (hostName, completionIndex, index) => {
+      expect(parseShard('auto/5', { hostName, completionIndex })).toEqual({ index, count: 5 });
+    },
+  );
+
+  it.each([
+    ['0/5', NOWHERE, 'expected an index from 1 to 5'],
+    ['6/5', NOWHERE, 'expected an index from 1 to 5'],
+    ['1/0', NOWHERE, 'a count from 1 to 1024'],
+    ['1/1025', NOWHERE, 'a count from 1 to 1024'],
+    ['', NOWHERE, 'expected INDEX/COUNT'],
+    ['2', NOWHERE, 'expected INDEX/COUNT'],
+    ['-1/5', NOWHERE, 'expected INDEX/COUNT'],
+    ['2/5/7', NOWHERE, 'expected INDEX/COUNT'],
+    ['1.5/5', NOWHERE, 'expected INDEX/COUNT'],
+    ['Auto/5', NOWHERE, 'expected INDEX/COUNT'],
+    ['auto/5', NOWHERE, 'the host name "mirror" has none'],
+    [
+      'auto/5',
+      { hostName: 'mirror-5', completionIndex: undefined },
+      'says that this is number 6, and the count is 5',
+    ],
+    [
+      'auto/5',
+      { hostName: 'mirror-1', completionIndex: 'x' },
+      'a number in the variable JOB_COMPLETION_INDEX',
+    ],
+    ['auto/5', { hostName: 'mirror', completionIndex: '5' }, 'says that this is number 6'],
+  ])('refuses %s of %o', (text, surroundings, message) => {
+    expect(() => parseShard(text, surroundings)).toThrow(message);
+  });
+});
