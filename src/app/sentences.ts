@@ -1,6 +1,8 @@
 import type { DriftSummary } from '../mirror/store/verify/drift.ts';
 import type { HoldReason } from '../mirror/plan/actions.ts';
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
+import { describeAmount } from '../lib/text/amount.ts';
+import type { PullProgress } from '../mirror/pass/pull-progress.ts';
 import { counted } from '../lib/text/humanize.ts';
 import type { UnmatchedPattern } from '../mirror/plan/selection-check.ts';
 
@@ -72,4 +74,11 @@ export function driftSentence({ added, missing, modified, first }: DriftSummary)
     ...(added > 0 ? [`${added} added`] : []),
   ];
   return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
+}
+
+/** The phase and progress of a pull, as a clause without its target. */
+export function describePhase(pull: PullProgress): string {
+  return pull.doneBytes === 0 && pull.totalBytes === null
+    ? pull.phase
+    : `${pull.phase} ${describeAmount(pull)}`;
 }

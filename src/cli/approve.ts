@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../lib/errors/errors.ts';
 import { type HeldDeletion, PATHS_SHOWN } from '../mirror/plan/guard.ts';
-import { type FileDifference, removedAt } from '../mirror/plan/file-differences.ts';
+import { type FileDifference, removedAt } from '../app/file-differences.ts';
 import { describeDifferences } from './differences.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { heldSentence } from '../app/sentences.ts';

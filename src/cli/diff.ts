@@ -12,7 +12,7 @@ import {
   type DifferenceCounts,
   type FileDifference,
   fileDifferences,
-} from '../mirror/plan/file-differences.ts';
+} from '../app/file-differences.ts';
 import type { PresentState } from '../mirror/pass/present-state.ts';
 import type { HistoryKind } from '../mirror/plan/retention.ts';
 import { readHistory } from '../mirror/store/history/history.ts';

@@ -1,4 +1,4 @@
-import { type Amount, describeAmount } from '../../lib/text/amount.ts';
+import type { Amount } from '../../lib/text/amount.ts';
 
 /**
  * The phases of a pull: `comparing` the published tree with its manifest, `downloading`, `unpacking`, and `publishing`, which
@@ -24,11 +24,4 @@ export interface PullProgress extends Amount {
 export interface ScanProgress {
   readonly doneTargets: number;
   readonly targets: number;
-}
-
-/** The phase and progress of a pull, as a clause without its target. */
-export function describePhase(pull: PullProgress): string {
-  return pull.doneBytes === 0 && pull.totalBytes === null
-    ? pull.phase
-    : `${pull.phase} ${describeAmount(pull)}`;
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { ManifestFile } from '../store/manifest.ts';
-import { movedFiles } from './file-differences.ts';
+import { type ManifestFile, movedFiles } from '../store/manifest.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 
 /** How much may be deleted at once without a person's word: a share, a number, or anything. */

@@ -114,6 +114,29 @@ export function treeChanges(before: readonly ManifestFile[], after: readonly Man
   return { added, changed, removed: [...old.keys()] };
 }
 
+/**
+ * The files that only moved, each by the path that it had: of several with the same bytes, the first by path that are gone are taken
+ * for the first that are new.
+ * @param gone files that only the earlier state has
+ * @param arrived files that only the later state has
+ */
+export function movedFiles(
+  gone: readonly ManifestFile[],
+  arrived: readonly ManifestFile[],
+): ReadonlyMap<string, ManifestFile> {
+  const places = Map.groupBy([...arrived].sort(byPath), ({ sha256 }) => sha256);
+  const taken = new Map<string, number>();
+  const moved = new Map<string, ManifestFile>();
+  for (const { path, sha256 } of [...gone].sort(byPath)) {
+    const index = taken.get(sha256) ?? 0;
+    const place = places.get(sha256)?.[index];
+    if (place === undefined) continue;
+    taken.set(sha256, index + 1);
+    moved.set(path, place);
+  }
+  return moved;
+}
+
 /** How many files at the start of two lists have the same paths. */
 function commonStart(a: readonly ManifestFile[], b: readonly ManifestFile[]): number {
   const index = a.findIndex((file, at) => file.path !== b[at]?.path);
@@ -173,4 +196,8 @@ export function foldersWith(paths: readonly string[]): ReadonlySet<string> {
     }
   }
   return folders;
+}
+
+function byPath(a: ManifestFile, b: ManifestFile): number {
+  return byCodeUnits(a.path, b.path);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { describePhase, type PullProgress } from '../../../../src/mirror/pass/pull-progress.ts';
+import { describePhase } from '../../../../src/app/sentences.ts';
+import type { PullProgress } from '../../../../src/mirror/pass/pull-progress.ts';
 import { pullText } from '../../../../src/daemon/page/summary.js';
 
 const PULL: PullProgress = {

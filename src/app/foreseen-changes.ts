@@ -1,9 +1,9 @@
-import { byCodeUnits, type Manifest } from '../store/manifest.ts';
-import type { WorkbookRow } from '../upstream/listing.ts';
-import type { Action } from './actions.ts';
+import { byCodeUnits, type Manifest } from '../mirror/store/manifest.ts';
+import type { WorkbookRow } from '../mirror/upstream/listing.ts';
+import type { Action } from '../mirror/plan/actions.ts';
 import { type FileDifference, fileDifferences, type FileState, stateOf } from './file-differences.ts';
-import { singleVersions, workbookOf } from './new-versions.ts';
-import { rowsAtFiles } from './rows-at-files.ts';
+import { singleVersions, workbookOf } from '../mirror/plan/new-versions.ts';
+import { rowsAtFiles } from '../mirror/plan/rows-at-files.ts';
 
 /** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
 export interface ForeseenChanges {

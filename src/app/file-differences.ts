@@ -1,4 +1,10 @@
-import { byCodeUnits, type ManifestFile, type ManifestWorkbook, treeChanges } from '../store/manifest.ts';
+import {
+  byCodeUnits,
+  type ManifestFile,
+  type ManifestWorkbook,
+  movedFiles,
+  treeChanges,
+} from '../mirror/store/manifest.ts';
 
 /** One file that differs between two states of a tree. */
 export interface FileDifference {
@@ -51,29 +57,6 @@ export function fileDifferences(
   return differences.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-/**
- * The files that only moved, each by the path that it had: of several with the same bytes, the first by path that are gone are taken
- * for the first that are new.
- * @param gone files that only the earlier state has
- * @param arrived files that only the later state has
- */
-export function movedFiles(
-  gone: readonly ManifestFile[],
-  arrived: readonly ManifestFile[],
-): ReadonlyMap<string, ManifestFile> {
-  const places = Map.groupBy([...arrived].sort(byPath), ({ sha256 }) => sha256);
-  const taken = new Map<string, number>();
-  const moved = new Map<string, ManifestFile>();
-  for (const { path, sha256 } of [...gone].sort(byPath)) {
-    const index = taken.get(sha256) ?? 0;
-    const place = places.get(sha256)?.[index];
-    if (place === undefined) continue;
-    taken.set(sha256, index + 1);
-    moved.set(path, place);
-  }
-  return moved;
-}
-
 /** Counts differences by what happened to the files. */
 export function countDifferences(differences: readonly FileDifference[]): DifferenceCounts {
   const counts = { added: 0, changed: 0, removed: 0, moved: 0 };
@@ -117,8 +100,4 @@ function differenceOf(before: ManifestFile | null, after: ManifestFile | null): 
 
 function hasBytes({ sizeBytes }: ManifestFile): boolean {
   return sizeBytes > 0;
-}
-
-function byPath(a: ManifestFile, b: ManifestFile): number {
-  return byCodeUnits(a.path, b.path);
 }
