@@ -5,7 +5,7 @@ import { createClient, type ServiceClient } from '../mirror/upstream/client.ts';
 import type { KeyChange, KeySource, RefusalMemory } from '../mirror/upstream/keyring.ts';
 import type { PauseMemory } from '../mirror/upstream/retries.ts';
 import type { ReferenceMemory } from '../mirror/upstream/reference-forms.ts';
-import { createTransport } from '../mirror/upstream/transport.ts';
+import { createTransport, type Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import type { Secret } from '../config/secret.ts';
 import { eventFailure, type EventSink, type MirrorEvent } from '../mirror/pass/events.ts';
@@ -33,15 +33,27 @@ interface ConnectionListeners {
  */
 const CONNECTIONS_A_PULL = 16;
 
-/** Opens the way to the service. */
+/** Opens the way to the service, and gives a client that asks by it. */
 export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  { onWarning, onProgress, reportFirstAccept = false, oneShot = false }: ConnectionListeners = {},
+  listeners: ConnectionListeners = {},
 ): ServiceClient {
+  const transport = openTransport(settings, memory, emit, listeners);
+  const limits = { maxArchiveBytes: settings.archive.maxSize };
+  return createClient(transport, memory, limits, settings.shard ?? null);
+}
+
+/** Opens the way to the service. */
+export function openTransport(
+  settings: SettingsFor<'service'>,
+  memory: PauseMemory & RefusalMemory,
+  emit: EventSink,
+  { onWarning, onProgress, reportFirstAccept = false, oneShot = false }: ConnectionListeners,
+): Transport {
   const { service } = settings;
-  const transport = createTransport({
+  return createTransport({
     baseUrl: service.baseUrl,
     keys: {
       current: keysFrom(service.apiKey, service.apiKeySecond),
@@ -68,8 +80,6 @@ export function connect(
     onRetry: (error, delayMs, fromBytes) =>
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
-  const limits = { maxArchiveBytes: settings.archive.maxSize };
-  return createClient(transport, memory, limits, settings.shard ?? null);
 }
 
 function keysFrom(first: Secret | undefined, second: Secret | undefined): KeySource[] {

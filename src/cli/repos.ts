@@ -3,14 +3,15 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../config/schema.ts';
-import { connect } from '../app/installation.ts';
+import { createRepository, type NewRepository } from '../app/create-repository.ts';
+import { connect, openTransport } from '../app/installation.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { abortOnSignal } from '../lib/process/signals.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../lib/text/terminal-text.ts';
 import type { EventSink, MirrorEvent } from '../mirror/pass/events.ts';
-import type { NewRepository } from '../mirror/upstream/creation.ts';
+import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { RepositoryList } from '../mirror/upstream/repositories.ts';
 import { type Outcome, table, tellEvent } from './output.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -26,30 +27,41 @@ export async function runReposList(command: Command): Promise<Outcome> {
 export async function runReposCreate(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['service']);
   const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
-  const made = await withClient(settings, (client, signal) => client.createRepository(wanted, signal));
+  const made = await withConnection(
+    (emit) => openTransport(settings, {}, emit, { oneShot: true }),
+    (transport, signal) => createRepository(transport, wanted, signal),
+  );
   return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
 }
 
-/** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
-export async function withClient<T>(
+/** Opens a client for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
+export function withClient<T>(
   settings: SettingsFor<'service'>,
-  work: (client: ReturnType<typeof connect>, signal: AbortSignal) => Promise<T>,
+  work: (client: ServiceClient, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withConnection((emit) => connect(settings, { form: null }, emit, { oneShot: true }), work);
+}
+
+/** Opens the way to the service for one piece of work, which a signal abandons. @throws MirrorError `service.*`, `credentials.refused` */
+async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
+  open: (emit: EventSink) => C,
+  work: (connection: C, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const refusals: MirrorEvent[] = [];
   const emit: EventSink = (event) => {
     if (event.name === 'credentials.refused') refusals.push(event);
     else tellEvent(event);
   };
-  const client = connect(settings, { form: null }, emit, { oneShot: true });
+  const connection = open(emit);
   const { signal, stopListening } = abortOnSignal();
   try {
-    const result = await work(client, signal);
+    const result = await work(connection, signal);
     // Another key was let in; where none was, the error says so.
     refusals.forEach(tellEvent);
     return result;
   } finally {
     stopListening();
-    await client.close();
+    await connection.close();
   }
 }
 

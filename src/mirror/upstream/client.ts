@@ -15,7 +15,6 @@ import {
   type FileRequest,
 } from './download-contents.ts';
 import { olderOf } from './cached.ts';
-import { createRepository, type NewRepository } from './creation.ts';
 import { owns, type Shard } from '../plan/shard.ts';
 import { PageCache, type WantsRepository } from './pages.ts';
 import type { ReferenceMemory } from './reference-forms.ts';
@@ -26,8 +25,6 @@ import { readWorkbooks, type WorkbookList } from './workbooks.ts';
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
 export interface ServiceClient {
   readonly repositories: (signal: AbortSignal) => Promise<RepositoryList>;
-  /** Creates a repository. Nothing is created twice; where it may have been created, the error's hint says so. */
-  readonly createRepository: (repository: NewRepository, signal: AbortSignal) => Promise<Repository>;
   /** Null where the service has no v1. */
   readonly workbooks: (signal: AbortSignal, status?: WorkbookStatusFilter) => Promise<WorkbookList | null>;
   /**
@@ -87,7 +84,6 @@ export function createClient(
   const pollOnce = shareWork(() => poll(closing.signal));
   return {
     repositories: (signal) => readRepositories(transport, signal),
-    createRepository: (repository, signal) => createRepository(transport, repository, signal),
     workbooks: (signal, status) => readWorkbooks(transport, signal, status),
     poll,
     pollAgain: (signal) => unlessAborted(pollOnce(), signal),

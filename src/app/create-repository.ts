@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
-import { beginningOf, oneLine, printable } from '../../lib/text/humanize.ts';
-import { scrub } from '../../lib/text/scrub.ts';
-import type { Repository } from './listing.ts';
-import { addressHint, credentialRefused, statusError } from './failures.ts';
-import { readJson, wrongKind } from './json.ts';
-import { readRows } from './repositories.ts';
-import type { Answer, AnswerLimits, Transport } from './transport.ts';
+import { REPOSITORIES_PATH } from '../lib/api/requests.ts';
+import { MirrorError } from '../lib/errors/errors.ts';
+import { beginningOf, oneLine, printable } from '../lib/text/humanize.ts';
+import { scrub } from '../lib/text/scrub.ts';
+import type { Repository } from '../mirror/upstream/listing.ts';
+import { addressHint, credentialRefused, statusError } from '../mirror/upstream/failures.ts';
+import { readJson, wrongKind } from '../mirror/upstream/json.ts';
+import { readRows } from '../mirror/upstream/repositories.ts';
+import type { Answer, AnswerLimits, Transport } from '../mirror/upstream/transport.ts';
 
 /** A repository to be created (service specification, section 4.1). */
 export type NewRepository =
