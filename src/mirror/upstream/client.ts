@@ -15,12 +15,11 @@ import {
   type FileRequest,
 } from './download-contents.ts';
 import { olderOf } from './cached.ts';
-import { owns, type Shard } from '../plan/shard.ts';
-import { PageCache, type WantsRepository } from './pages.ts';
+import { ownRepositories, type Shard } from '../plan/shard.ts';
 import type { ReferenceMemory } from './reference-forms.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './repositories.ts';
 import type { Transport } from './transport.ts';
-import { readWorkbooks, type WorkbookList } from './workbooks.ts';
+import { type ListMemory, readWorkbooks, type WorkbookList } from './workbooks.ts';
 
 /** The service, as this program uses it. Every call may throw a MirrorError `service.*` or `credentials.refused`. */
 export interface ServiceClient {
@@ -48,7 +47,7 @@ export interface ServiceClient {
 /**
  * Makes a client over a transport.
  * @param memory what is known of this installation; written to as it is found out
- * @param shard the share of this instance: polls leave out the workbooks of other repositories; null where it mirrors all
+ * @param shard the share of this instance: its listings leave out the workbooks of other repositories; null where it mirrors all
  */
 export function createClient(
   transport: Transport,
@@ -64,20 +63,19 @@ export function createClient(
     v1Absences = workbooks === null ? v1Absences + 1 : 0;
     if (hasV1 && v1Absences > 0 && v1Absences < ABSENCES_OF_V1) throw v1Vanished();
   };
-  const listMemory = new PageCache();
-  const wantedBy = rememberedWants(shard);
   const repositoryMemory: RepositoryMemory = {};
-  const joiner = new RowJoiner();
+  const workbookMemory: ListMemory = {};
+  let joined: JoinedRows | null = null;
   const context = { transport, memory, ...limits, proven: new Map(), nameCounts: () => nameCounts };
   const poll = async (signal: AbortSignal, isUrgent = false): Promise<Listing> => {
     transport.admit(isUrgent);
     const beganAtMs = Date.now();
     const repositories = await readRepositories(transport, signal, repositoryMemory);
-    const wants = wantedBy(repositories.repositories);
-    const workbooks = await readWorkbooks(transport, signal, undefined, listMemory, wants);
+    const workbooks = await readWorkbooks(transport, signal, undefined, workbookMemory);
     believeAbsence(workbooks);
     nameCounts = countNames(repositories.repositories);
-    return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joiner) };
+    joined = workbooks === null ? null : joinRows(shard, repositories.repositories, workbooks.rows, joined);
+    return { address: transport.address, ...combine(beganAtMs, repositories, workbooks, joined) };
   };
   // One caller that leaves must not end the reading that others wait for.
   const closing = new AbortController();
@@ -97,27 +95,6 @@ export function createClient(
   };
 }
 
-/** Makes a function that says which rows a share needs, for as long as the list of repositories stays the same value. */
-function rememberedWants(shard: Shard | null): (repositories: readonly Repository[]) => WantsRepository {
-  let last: { readonly of: readonly Repository[]; readonly wants: WantsRepository } | null = null;
-  return (repositories) => {
-    if (last?.of !== repositories) last = { of: repositories, wants: wantsOf(shard, repositories) };
-    return last.wants;
-  };
-}
-
-/** Rows that name no listed repository are wanted, too: they are reported. */
-function wantsOf(shard: Shard | null, repositories: readonly Repository[]): WantsRepository {
-  if (shard === null) return () => true;
-  const own = new Set<string>();
-  const theirs = new Set<string>();
-  for (const { id, fullName } of repositories) {
-    const names = owns(shard, id) ? own : theirs;
-    names.add(id).add(fullName);
-  }
-  return (name) => own.has(name) || !theirs.has(name);
-}
-
 /** An installation that had v1 a moment ago must be without it so many polls in a row before that is believed. */
 const ABSENCES_OF_V1 = 2;
 
@@ -135,9 +112,8 @@ function combine(
   beganAtMs: number,
   repositories: RepositoryList,
   workbooks: WorkbookList | null,
-  joiner: RowJoiner,
+  joined: JoinedRows | null,
 ): Omit<Listing, 'address'> {
-  const joined = workbooks === null ? null : joiner.join(repositories.repositories, workbooks);
   const cached = olderOf(repositories.cached, workbooks?.cached ?? null);
   return {
     takenAtMs: Math.min(beganAtMs, cached?.asOfMs ?? beganAtMs),
@@ -165,62 +141,40 @@ function unreadRows({ repositories }: RepositoryList, workbooks: WorkbookList | 
   return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
 }
 
-/** Rows, each with the full name of its repository, and with its branch as that is known here. */
+/** Rows of the share, each with the full name of its repository, and with its branch as that is known here. */
 interface JoinedRows {
+  /** What they were made from. */
+  readonly from: { readonly repositories: readonly Repository[]; readonly rows: readonly WorkbookRow[] };
   readonly rows: readonly WorkbookRow[];
   /** Names of repositories that are not listed. */
   readonly unlisted: readonly string[];
 }
 
 /**
- * Joins rows to repositories by full name or, where an installation sends that instead, by id. What was joined is kept: as long
- * as a page and the repositories are the same values, so are its rows.
+ * Joins rows to repositories by full name or, where an installation sends that instead, by id. Rows that name no listed repository
+ * stay: they are reported.
+ * @param last the rows that were joined the last time: the same lists give the same value
  */
-class RowJoiner {
-  private repositories: readonly Repository[] = [];
-  /** Full names, by id and by themselves. */
-  private names: ReadonlyMap<string, string> = new Map();
-  private pages = new WeakMap<readonly WorkbookRow[], JoinedRows>();
-  /** The list that was joined last, page by page, so that the same pages give the very same rows. */
-  private last: { readonly pages: readonly JoinedRows[]; readonly joined: JoinedRows } | null = null;
-
-  join(repositories: readonly Repository[], list: Pick<WorkbookList, 'rows' | 'pages'>): JoinedRows {
-    if (repositories !== this.repositories) {
-      this.repositories = repositories;
-      this.names = new Map([
-        ...repositories.map(({ id, fullName }) => [id, fullName] as const),
-        ...repositories.map(({ fullName }) => [fullName, fullName] as const),
-      ]);
-      this.pages = new WeakMap();
-      this.last = null;
-    }
-    const pages = list.pages.map((rows) => this.joinPage(rows));
-    const { last } = this;
-    if (last?.pages.length === pages.length && pages.every((page, index) => page === last.pages[index]))
-      return last.joined;
-    const isSame = pages.every((page, index) => page.rows === list.pages[index]);
-    const joined = {
-      rows: isSame ? list.rows : pages.flatMap((page) => page.rows),
-      unlisted: [...new Set(pages.flatMap((page) => page.unlisted))],
-    };
-    this.last = { pages, joined };
-    return joined;
-  }
-
-  private joinPage(rows: readonly WorkbookRow[]): JoinedRows {
-    const known = this.pages.get(rows);
-    if (known !== undefined) return known;
-    const unlisted = new Set<string>();
-    const named = rows.map((row) => {
-      const fullName = this.names.get(row.repository);
-      if (fullName === undefined) unlisted.add(row.repository);
-      return asKnown(row, fullName ?? row.repository);
-    });
-    const isSame = named.every((row, index) => row === rows[index]);
-    const joined = { rows: isSame ? rows : named, unlisted: [...unlisted] };
-    this.pages.set(rows, joined);
-    return joined;
-  }
+function joinRows(
+  shard: Shard | null,
+  repositories: readonly Repository[],
+  rows: readonly WorkbookRow[],
+  last: JoinedRows | null,
+): JoinedRows {
+  if (last?.from.repositories === repositories && last.from.rows === rows) return last;
+  const named = new Map([
+    ...repositories.map((repository) => [repository.id, repository] as const),
+    ...repositories.map((repository) => [repository.fullName, repository] as const),
+  ]);
+  const own = new Set(ownRepositories(repositories, shard).map(({ id }) => id));
+  const unlisted = new Set<string>();
+  const joined = rows.flatMap((row) => {
+    const repository = named.get(row.repository);
+    if (repository === undefined) unlisted.add(row.repository);
+    else if (!own.has(repository.id)) return [];
+    return [asKnown(row, repository?.fullName ?? row.repository)];
+  });
+  return { from: { repositories, rows }, rows: joined, unlisted: [...unlisted] };
 }
 
 function asKnown(row: WorkbookRow, repository: string): WorkbookRow {

@@ -1,5 +1,3 @@
-import { hash } from 'node:crypto';
-
 import { type ApiWorkbook, workbookSchema } from '../../lib/api/schemas.ts';
 import { type MalformedRow, malformedRow } from './malformed-rows.ts';
 import type { WorkbookRow } from './listing.ts';
@@ -9,49 +7,22 @@ export interface WorkbookRows {
   readonly rows: readonly WorkbookRow[];
   /** Rows that could not be understood. */
   readonly malformed: readonly MalformedRow[];
-  readonly dropped: DroppedRows;
-}
-
-/** The rows of a page that nobody wants: they count, and that is all. */
-export interface DroppedRows {
-  /** Digests of the rows, by which one is known that comes twice. */
-  readonly digests: readonly number[];
-  /** Their repositories, as the service names them. */
-  readonly repositories: ReadonlySet<string>;
 }
 
 /**
  * Reads the rows of a page one by one, so that one bad row hides no other. Rows are kept for long: texts that several of
  * them have, such as a repository's name or a commit's message, are kept once.
- * @param wants whether the rows of a repository are kept, by the name that the service gives it there
  */
-export function readWorkbookRows(
-  results: readonly unknown[],
-  wants: (repository: string) => boolean,
-): WorkbookRows {
+export function readWorkbookRows(results: readonly unknown[]): WorkbookRows {
   const shared = shareTexts();
   const rows: WorkbookRow[] = [];
-  const digests: number[] = [];
-  const repositories = new Set<string>();
   const malformed: MalformedRow[] = [];
   for (const [at, result] of results.entries()) {
     const parsed = workbookSchema.safeParse(result);
-    if (!parsed.success) malformed.push(malformedRow(result, parsed.error.issues, at));
-    else if (wants(parsed.data.integration)) rows.push(toRow(parsed.data, shared));
-    else {
-      digests.push(digestOf(parsed.data));
-      repositories.add(shared(parsed.data.integration));
-    }
+    if (parsed.success) rows.push(toRow(parsed.data, shared));
+    else malformed.push(malformedRow(result, parsed.error.issues, at));
   }
-  return { rows, malformed, dropped: { digests, repositories } };
-}
-
-/** So many hexadecimal digits make a number that JavaScript holds exactly. */
-const DIGEST_DIGITS = 13;
-
-function digestOf({ id, version }: ApiWorkbook): number {
-  const digits = hash('sha256', JSON.stringify([id, version.branch, version.id]));
-  return Number.parseInt(digits.slice(0, DIGEST_DIGITS), 16);
+  return { rows, malformed };
 }
 
 /** Gives for a text the first one that was equal to it. */

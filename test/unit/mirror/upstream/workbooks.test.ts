@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
-import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 
 import * as fc from 'fast-check';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { createBandwidth } from '../../../../src/mirror/upstream/bandwidth.ts';
-import { PageCache, type Reading } from '../../../../src/mirror/upstream/pages.ts';
 import type { Answer, Transport, TransportRequest } from '../../../../src/mirror/upstream/transport.ts';
 import {
   doubtAbout,
+  type ListMemory,
+  type Reading,
   readWorkbooks,
   sameRows,
   type WorkbookList,
@@ -29,15 +29,11 @@ type Places = ReadonlyMap<string, Place>;
 
 interface Asked {
   readonly href: string;
-  readonly isTentative: boolean;
   readonly status: number;
 }
 
 /** A way to a service that is nothing but texts at addresses. */
-function transportTo(
-  placesNow: () => Places,
-  fails: (request: TransportRequest, href: string) => boolean | number = () => false,
-): { readonly transport: Transport; readonly asked: Asked[] } {
+function transportTo(placesNow: () => Places): { readonly transport: Transport; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const place = placesNow().get(href);
@@ -66,11 +62,8 @@ function transportTo(
       await Promise.resolve();
       const href =
         request.target instanceof URL ? request.target.href : `https://service.example/api${request.target}`;
-      const failure = fails(request, href);
-      if (failure === true) throw new MirrorError('service.busy', 'The service is busy.');
-      const { body, ...good } = answerOf(href, request.headers);
-      const answer = typeof failure === 'number' ? { ...good, status: failure } : good;
-      asked.push({ href, isTentative: request.isTentative === true, status: answer.status });
+      const { body, ...answer } = answerOf(href, request.headers);
+      asked.push({ href, status: answer.status });
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
     limits: { maxAnswerBytes: 1e9, stallTimeoutMs: 10_000 },
@@ -123,14 +116,14 @@ function wholeList(workbooks: number, version = 1, etags = false): Places {
   );
 }
 
-function read(transport: Transport, memory?: PageCache): Promise<WorkbookList | null> {
+function read(transport: Transport, memory?: ListMemory): Promise<WorkbookList | null> {
   return readWorkbooks(transport, new AbortController().signal, undefined, memory);
 }
 
 describe('a list of workbooks that is read again', () => {
   it('is the same value as long as it is the same', async () => {
     const { transport } = transportTo(() => wholeList(9));
-    const memory = new PageCache();
+    const memory: ListMemory = {};
     const one = await read(transport, memory);
     const other = await read(transport, memory);
     expect(other?.rows).toHaveLength(9);
@@ -140,24 +133,19 @@ describe('a list of workbooks that is read again', () => {
   it('keeps the rows of the pages that are the same', async () => {
     let places = wholeList(9);
     const { transport } = transportTo(() => places);
-    const memory = new PageCache();
+    const memory: ListMemory = {};
     const one = await read(transport, memory);
     places = new Map([...places, [`${LIST}?page=3`, wholeList(9, 2).get(`${LIST}?page=3`) ?? { body: '' }]]);
     const other = await read(transport, memory);
     const versions = other?.rows.map(({ versionId }) => versionId);
     expect(versions?.join(' ')).toBe('v1 v1 v1 v1 v2 v2 v1 v1 v1');
-    expect(other?.pages.map((page, index) => page === one?.pages[index])).toEqual([
-      true,
-      true,
-      false,
-      true,
-      true,
-    ]);
+    const kept = other?.rows.flatMap((row, index) => (row === one?.rows[index] ? [index] : []));
+    expect(kept).toEqual([0, 1, 2, 3, 6, 7, 8]);
   });
 
   it('is not sent again where the service has strong entity tags', async () => {
     const { transport, asked } = transportTo(() => wholeList(9, 1, true));
-    const memory = new PageCache();
+    const memory: ListMemory = {};
     const one = await read(transport, memory);
     asked.length = 0;
     expect((await read(transport, memory))?.rows).toBe(one?.rows);
@@ -167,7 +155,7 @@ describe('a list of workbooks that is read again', () => {
   it('is read anew where only weak entity tags say that it is the same', async () => {
     let places = new Map([...wholeList(3)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     const { transport } = transportTo(() => places);
-    const memory = new PageCache();
+    const memory: ListMemory = {};
     await read(transport, memory);
     places = new Map([...wholeList(3, 2)].map(([href, place]) => [href, { ...place, etag: 'W/"same"' }]));
     expect((await read(transport, memory))?.rows.map(({ versionId }) => versionId)).toEqual([
@@ -193,96 +181,50 @@ describe('a list that has a row twice', () => {
   });
 });
 
-describe('pages that are asked for ahead', () => {
-  it('are those that two pages have taught, and no more than the list has', async () => {
-    const { transport, asked } = transportTo(() => wholeList(21));
-    expect(await read(transport)).toMatchObject({ isComplete: true });
-    expect(asked.map(({ href }) => href)).toEqual([
-      LIST,
-      ...Array.from({ length: 10 }, (_, at) => `${LIST}?page=${at + 2}`),
+describe('the pages of a list', () => {
+  const page = (at: number, next: string | null): Place => ({
+    body: JSON.stringify({ count: 3, next, results: [workbook(at)] }),
+  });
+
+  it('are asked for in the order in which each names the next one', async () => {
+    const places = new Map([
+      [LIST, page(0, '?page=7')],
+      [`${LIST}?page=7`, page(1, '?page=2')],
+      [`${LIST}?page=2`, page(2, null)],
     ]);
-    expect(asked.filter(({ isTentative }) => isTentative)).toHaveLength(8);
-  });
-
-  it('do not count, and are the last, when they fail', async () => {
-    const failed: string[] = [];
-    const fails = ({ isTentative }: TransportRequest, href: string): boolean => {
-      if (isTentative === true) failed.push(href);
-      return isTentative === true;
-    };
-    const { transport, asked } = transportTo(() => wholeList(21), fails);
-    expect(await read(transport)).toMatchObject({ isComplete: true });
-    expect(asked).toHaveLength(11);
-    expect(failed).toEqual([4, 5, 6].map((page) => `${LIST}?page=${page}`));
-  });
-
-  it.each([
-    ['no more once the service refused one', 429, 0],
-    ['no more once the service had none there', 404, 0],
-    ['again after one to which no answer came', null, 8],
-    ['again after one whose answer says nothing', 299, 8],
-  ])('are asked for %s', async (_what, status, later) => {
-    let isFailing = true;
-    const fails = ({ isTentative }: TransportRequest): boolean | number =>
-      isFailing && isTentative === true && (status ?? true);
-    const { transport, asked } = transportTo(() => wholeList(21), fails);
-    const memory = new PageCache();
-    await read(transport, memory);
-    isFailing = false;
-    for (let readings = 0; readings < 2; readings += 1) {
-      asked.length = 0;
-      expect(await read(transport, memory)).toMatchObject({ isComplete: true });
-      expect(asked.filter(({ isTentative }) => isTentative)).toHaveLength(later);
-    }
-  });
-
-  it('leave nothing behind on a signal that lives for longer', async () => {
-    const any = vi.spyOn(AbortSignal, 'any');
-    onTestFinished(() => any.mockRestore());
-    const { signal } = new AbortController();
-    const during: number[] = [];
-    const { transport } = transportTo(
-      () => wholeList(21),
-      () => {
-        during.push(getEventListeners(signal, 'abort').length);
-        return false;
-      },
-    );
-    await readWorkbooks(transport, signal);
-    expect(Math.max(...during)).toBe(1);
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-    expect(any).not.toHaveBeenCalled();
-  });
-
-  it('are told to be in a circle by an answer that was needed', async () => {
-    const places = new Map(wholeList(21));
-    const page = (at: number, next: string): Place => ({
-      body: JSON.stringify({ count: 21, next, results: [workbook(at)] }),
-    });
-    for (const at of [2, 3, 4])
-      places.set(`${LIST}?page=${at}`, page(at, at === 4 ? '?page=2' : `?page=${at + 1}`));
     const { transport, asked } = transportTo(() => places);
-    await expect(read(transport)).rejects.toMatchObject({ code: 'listing.malformed' });
-    expect(asked.at(-1)).toMatchObject({ href: `${LIST}?page=2`, isTentative: false });
+    expect(await read(transport)).toMatchObject({ isComplete: true });
+    expect(asked.map(({ href }) => href)).toEqual([LIST, `${LIST}?page=7`, `${LIST}?page=2`]);
   });
 
-  it('do not count when the page before them names another', async () => {
-    const places = new Map(wholeList(21));
-    const third = JSON.stringify({
-      count: 6,
-      next: '?page=9',
-      results: [workbook(2), workbook(3)],
+  it('may lead in a circle, which fails', async () => {
+    const places = new Map([
+      [LIST, page(0, '?page=2')],
+      [`${LIST}?page=2`, page(1, '?page=3')],
+      [`${LIST}?page=3`, page(2, '?page=2')],
+    ]);
+    await expect(read(transportTo(() => places).transport)).rejects.toMatchObject({
+      code: 'listing.malformed',
+      message: 'The pages of the list of workbooks lead in a circle: ?page=2.',
     });
-    const page = (rows: unknown[], next: string | null): Place => ({
-      body: JSON.stringify({ count: 6, next, results: rows }),
-    });
-    places.set(LIST, page([workbook(0)], '?page=2'));
-    places.set(`${LIST}?page=2`, page([workbook(1)], '?page=3'));
-    places.set(`${LIST}?page=3`, { body: third });
-    places.set(`${LIST}?page=9`, page([workbook(4), workbook(5)], null));
-    const list = await read(transportTo(() => places).transport);
-    expect(list?.isComplete).toBe(true);
-    expect(list?.rows.map(({ path }) => path)).toEqual([0, 1, 2, 3, 4, 5].map((at) => `folder/${at}.xlsx`));
+  });
+
+  it('do not count as known at another address than the last time', async () => {
+    const shared = page(1, null);
+    let places = new Map([
+      [LIST, page(0, '?page=2')],
+      [`${LIST}?page=2`, shared],
+    ]);
+    const { transport } = transportTo(() => places);
+    const memory: ListMemory = {};
+    const one = await read(transport, memory);
+    places = new Map([
+      [LIST, page(0, '?page=3')],
+      [`${LIST}?page=3`, shared],
+    ]);
+    const other = await read(transport, memory);
+    expect(other?.rows).toEqual(one?.rows);
+    expect(other?.rows).not.toBe(one?.rows);
   });
 });
 
@@ -302,11 +244,13 @@ function reading({ keys, counts = [keys.length], ...fields }: ReadingFacts): Rea
     next: null,
     rows,
     malformed: [],
-    dropped: { digests: [], repositories: new Set<string>() },
+    digest: '',
+    etag: null,
+    cached: null,
   };
   const pages = counts.map((count) => ({ ...page, count }));
   const repeats = new Set(keys).size !== keys.length;
-  return { pages, rows, malformed: [], dropped: 0, repeats, isCut: false, ...fields };
+  return { pages, rows, malformed: [], repeats, isCut: false, ...fields };
 }
 
 describe('a reading of all pages', () => {
@@ -434,26 +378,15 @@ async function outcome(list: Promise<WorkbookList | null>): Promise<unknown> {
   }
 }
 
-/** The way to a service which is asked for one page at a time, as no page ever teaches the next. */
-function withoutAhead(places: Places): Transport {
-  return transportTo(
-    () => places,
-    (request) => request.isTentative === true,
-  ).transport;
-}
-
 describe('whatever the service does', () => {
-  it('a list that is read with a memory, and ahead, comes to what it comes to page by page', async () => {
+  it('a list that is read with a memory comes to what it comes to without one', async () => {
     await fc.assert(
-      fc.asyncProperty(someLife, fc.array(fc.boolean(), { maxLength: 30 }), async (lives, faults) => {
-        const memory = new PageCache();
+      fc.asyncProperty(someLife, async (lives) => {
+        const memory: ListMemory = {};
         for (const places of lives) {
-          const left = [...faults];
-          const fails = (request: TransportRequest): boolean =>
-            request.isTentative === true && left.pop() === true;
-          const { transport } = transportTo(() => places, fails);
+          const { transport } = transportTo(() => places);
           const remembering = await outcome(read(transport, memory));
-          expect(remembering).toEqual(await outcome(read(withoutAhead(places))));
+          expect(remembering).toEqual(await outcome(read(transport)));
         }
       }),
       { numRuns: 400 },
