@@ -5,7 +5,6 @@ import { digestOf } from '../config/changes.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import type { EventSink } from '../mirror/pass/events.ts';
-import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import type { State } from '../mirror/state/state.ts';
 import { openStore } from '../mirror/store/open-store.ts';
 import type { MirrorStore } from '../mirror/store/store.ts';
@@ -184,8 +183,8 @@ export async function openMirror(
 }
 
 /** Clock and chance, and that nothing was reported or computed yet. */
-function atStart(): Pick<PassContext, 'now' | 'random' | 'reported' | 'rowGroups'> {
-  return { now: Date.now, random: Math.random, reported: new ReportedOnce(), rowGroups: new RowGroups() };
+function atStart(): Pick<PassContext, 'now' | 'random' | 'reported'> {
+  return { now: Date.now, random: Math.random, reported: new ReportedOnce() };
 }
 
 /** Emits events about the findings when the directory was opened. */

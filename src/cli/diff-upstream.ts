@@ -15,7 +15,6 @@ import { type Inquiry, type PresentState, receivePresentState } from '../mirror/
 import { PullMonitor } from '../mirror/pass/pull-monitor.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
 import { planComparison } from '../mirror/plan/comparison.ts';
-import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { holdSentence } from '../app/sentences.ts';
 import { readStore } from '../mirror/store/read-store.ts';
 import type { ServiceClient } from '../mirror/upstream/client.ts';
@@ -90,11 +89,10 @@ async function receiveNow(
     settings.shard === undefined ? store : await readStore(settings.directory);
   recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   const { published, unreadable } = await inventory();
-  const groups = new RowGroups();
   const policy = policyOf(settings);
   const nowMs = Date.now();
   const facts = { listing, published, unreadable: new Set(unreadable), policy, nowMs };
-  const comparison = planComparison(facts, path, groups);
+  const comparison = planComparison(facts, path);
   const target = await readTarget(layout, comparison?.action.published?.path ?? path);
   if (comparison === null) await refuseUnknown(layout, asked, target);
   if (comparison === null || comparison.kind === 'gone')
@@ -113,7 +111,7 @@ async function receiveNow(
     archiveMemory: new ArchiveMemory(archiveMemoryBytes(process.constrainedMemory())),
     onProgress,
   };
-  const about = repositoryFacts(listing, comparison.plan, groups)(comparison.action);
+  const about = repositoryFacts(listing, comparison.plan)(comparison.action);
   const inquiry = { ...about, context, policy, comparison, meter, signal, nowMs };
   const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
   if (present.manifest === null) await refuseUnknown(layout, asked, target);

@@ -4,7 +4,6 @@ import type { SettingsFor } from '../config/schema.ts';
 import { counted, roughSize } from '../lib/text/humanize.ts';
 import { unmatchedSentence } from '../app/sentences.ts';
 import { type Action, isPlannedHold } from '../mirror/plan/actions.ts';
-import { RowGroups } from '../mirror/plan/fingerprint.ts';
 import { type ForeseenChanges, foreseeChanges } from '../app/foreseen-changes.ts';
 import { repositoryFacts } from '../mirror/pass/pulls.ts';
 import { problemsOf } from '../mirror/pass/reported-once.ts';
@@ -53,11 +52,10 @@ async function plan(settings: SettingsFor<'service' | 'directory'>, withFiles: b
   try {
     const listing = await client.poll(signal, true);
     const drifted = new Set(await onDisk('reading what differs', () => readDriftNote(store.layout)));
-    const rowGroups = new RowGroups();
-    const context = { store, state, emit: tellEvent, now: Date.now, drifted, rowGroups };
+    const context = { store, state, emit: tellEvent, now: Date.now, drifted };
     const planned = await planPass(context, policyOf(settings), listing, new Map(), true);
     const { plan: actions, selection } = planned;
-    const factsFor = repositoryFacts(listing, actions, rowGroups);
+    const factsFor = repositoryFacts(listing, actions);
     const changes = withFiles ? await foreseeAll(store, actions, (action) => factsFor(action).rows) : null;
     return { actions, selection, problems: problemsOf(listing, Date.now()), changes };
   } finally {

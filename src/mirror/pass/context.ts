@@ -1,6 +1,5 @@
 import type { ArchiveLimits } from '../archive/archive.ts';
 import type { ArchiveMemory } from '../archive/archive-memory.ts';
-import type { RowGroups } from '../plan/fingerprint.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/store.ts';
@@ -48,8 +47,6 @@ export interface PassContext {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
-  /** Keeps values computed from the rows of listings, for the next pass. */
-  readonly rowGroups: RowGroups;
   /** Remembers reported findings, so that each is reported once for as long as it lasts. */
   readonly reported: ReportedOnce;
   /** Knows how far the pulls are. */

@@ -133,7 +133,7 @@ function ownRetries(
 }
 
 /** The part of a pass's context that planning needs: nothing that writes. */
-export interface PlanContext extends Pick<PassContext, 'emit' | 'now' | 'rowGroups'> {
+export interface PlanContext extends Pick<PassContext, 'emit' | 'now'> {
   readonly store: Pick<MirrorStore, 'shard' | 'id' | 'inventory' | 'formerAddress' | 'approvals' | 'retries'>;
   readonly state: Pick<State, 'records' | 'verifiedElsewhere'>;
   /** Paths of the trees that are to be put right. */
@@ -167,24 +167,21 @@ export async function planPass(
   const takenOver = await takenOverFrom(context, listing, published);
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
-  const whole = makePlan(
-    {
-      listing,
-      published,
-      others,
-      shard: context.store.shard,
-      takenOver,
-      unreadable: new Set(unreadable),
-      records,
-      approvals,
-      drifted: context.drifted,
-      policy,
-      nowMs,
-      urgent,
-      retries,
-    },
-    context.rowGroups,
-  );
+  const whole = makePlan({
+    listing,
+    published,
+    others,
+    shard: context.store.shard,
+    takenOver,
+    unreadable: new Set(unreadable),
+    records,
+    approvals,
+    drifted: context.drifted,
+    policy,
+    nowMs,
+    urgent,
+    retries,
+  });
   const plan = keepRunningPulls(whole, carried, listing);
   const count = (kind: Action['kind']): number =>
     plan.filter((action) => action.kind === kind && !(kind === 'keep' && isPlannedHold(action))).length;

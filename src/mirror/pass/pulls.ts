@@ -1,10 +1,10 @@
 import type { Action, PullAction } from '../plan/actions.ts';
+import { rowsByRepository } from '../plan/fingerprint.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { emptyRecord, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { slotsFor } from '../plan/fair-queue.ts';
-import type { RowGroups } from '../plan/fingerprint.ts';
 import {
   type ActionResult,
   type Execution,
@@ -57,7 +57,7 @@ function queuePulls(
   actions: readonly PullAction[],
 ): QueuedPull<PullEnd>[] {
   if (actions.length === 0) return [];
-  const factsFor = repositoryFacts(listing, plan, context.rowGroups);
+  const factsFor = repositoryFacts(listing, plan);
   return actions.map((action): QueuedPull<PullEnd> => {
     const facts = factsFor(action);
     const { repository } = facts;
@@ -91,10 +91,9 @@ function queuePulls(
 export function repositoryFacts(
   { repositories, workbooks, takenAtMs }: Listing,
   plan: readonly Action[],
-  groups: RowGroups,
 ): (action: Action) => RepositoryFacts {
   const byId = new Map(repositories.map((repository) => [repository.id, repository]));
-  const rows = workbooks === null ? null : groups.of(workbooks);
+  const rows = workbooks === null ? null : rowsByRepository(workbooks);
   const branches = branchesOf(plan);
   return ({ target, path }) => {
     const repository = byId.get(target.repositoryId);

@@ -1,5 +1,4 @@
 import type { Action, HoldReason, PullAction } from './actions.ts';
-import type { RowGroups } from './fingerprint.ts';
 import { makePlan } from './plan.ts';
 import type { PlanInput } from './plan-input.ts';
 
@@ -23,8 +22,8 @@ type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 
  * @param path below `mirror/`: where its tree stands, or belongs
  * @returns null where neither the service nor the mirror has it
  */
-export function planComparison(facts: ComparisonFacts, path: string, groups: RowGroups): Comparison | null {
-  const plan = planWithout(facts, Number.POSITIVE_INFINITY, groups);
+export function planComparison(facts: ComparisonFacts, path: string): Comparison | null {
+  const plan = planWithout(facts, Number.POSITIVE_INFINITY);
   const action = actionAt(plan, path);
   if (action === undefined) return null;
   switch (action.kind) {
@@ -38,7 +37,7 @@ export function planComparison(facts: ComparisonFacts, path: string, groups: Row
         : { kind: 'untold', action, reason: action.reason };
     case 'keep': {
       // What a full check would ask, and how it would take the answer.
-      const check = actionAt(planWithout(facts, 0, groups), path);
+      const check = actionAt(planWithout(facts, 0), path);
       if (check?.kind !== 'pull') return { kind: 'gone', action };
       return { kind: 'as-listed', action: { ...check, depth: 'facts' }, plan };
     }
@@ -55,31 +54,27 @@ function actionAt(plan: readonly Action[], path: string): Action | undefined {
 function planWithout(
   { listing, published, unreadable, policy, nowMs }: ComparisonFacts,
   fullCheckMs: number,
-  groups: RowGroups,
 ): Action[] {
-  return makePlan(
-    {
-      listing,
-      published,
-      others: [],
-      shard: null,
-      takenOver: new Map(),
-      unreadable,
-      records: new Map(),
-      approvals: new Map(),
-      drifted: new Set(),
-      policy: {
-        ...policy,
-        selection: { ...policy.selection, selects: () => true },
-        guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
-        retireAfterPasses: 1,
-        processingPatienceMs: 0,
-        fullCheckMs,
-      },
-      nowMs,
-      urgent: true,
-      retries: new Set(),
+  return makePlan({
+    listing,
+    published,
+    others: [],
+    shard: null,
+    takenOver: new Map(),
+    unreadable,
+    records: new Map(),
+    approvals: new Map(),
+    drifted: new Set(),
+    policy: {
+      ...policy,
+      selection: { ...policy.selection, selects: () => true },
+      guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
+      retireAfterPasses: 1,
+      processingPatienceMs: 0,
+      fullCheckMs,
     },
-    groups,
-  );
+    nowMs,
+    urgent: true,
+    retries: new Set(),
+  });
 }

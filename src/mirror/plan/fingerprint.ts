@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 import type { WorkbookRow } from '../upstream/listing.ts';
 
@@ -63,12 +64,24 @@ export function fingerprintOfTree(
 const FINISHED_STATUS =
   /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
 
-/** The rows of a repository. What is computed of its branches is computed once. */
+/** The groups of a list's rows. A list that did not change has the very rows of the last poll, and with them its digests. */
+const groupsOf = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
+
+/** Groups the rows of a listing by the full name of their repository. The same rows give the same groups. */
+export function rowsByRepository(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
+  const known = groupsOf.get(rows);
+  if (known !== undefined) return known;
+  const byName = Map.groupBy(rows, (row) => row.repository);
+  const groups = new Map([...byName].map(([name, group]) => [name, new RepositoryRows(group)]));
+  groupsOf.set(rows, groups);
+  return groups;
+}
+
+/** The rows of a repository. The digests of its branches are computed once. */
 export class RepositoryRows {
   readonly all: readonly WorkbookRow[];
   readonly branches: ReadonlyMap<string, readonly WorkbookRow[]>;
   readonly #digests = new Map<string, { readonly borrowed: readonly string[]; readonly digest: string }>();
-  readonly #settled = new Map<string, boolean>();
   #paths: ReadonlyMap<string, readonly WorkbookRow[]> | null = null;
 
   constructor(rows: readonly WorkbookRow[]) {
@@ -79,8 +92,7 @@ export class RepositoryRows {
   /** The digest of a target, counting the workbooks that its tree borrowed when it was published. */
   digest(branch: string, borrowed: readonly string[] = []): string {
     const known = this.#digests.get(branch);
-    if (known?.borrowed === borrowed || (known?.borrowed.length === 0 && borrowed.length === 0))
-      return known.digest;
+    if (known !== undefined && isDeepStrictEqual(known.borrowed, borrowed)) return known.digest;
     const own = this.#of(branch);
     const digest = digestOf([...own, ...borrowedRows(this.#at(borrowed), branch, own, () => true)]);
     this.#digests.set(branch, { borrowed, digest });
@@ -92,14 +104,10 @@ export class RepositoryRows {
    * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
    */
   isSettled(branch: string): boolean {
-    const settled =
-      this.#settled.get(branch) ??
-      this.#of(branch).every(
-        ({ processing, versionStatus }) =>
-          processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
-      );
-    this.#settled.set(branch, settled);
-    return settled;
+    return this.#of(branch).every(
+      ({ processing, versionStatus }) =>
+        processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
+    );
   }
 
   /** The rows at some paths. They are grouped once: a repository may have thousands of branches that borrow. */
@@ -112,34 +120,5 @@ export class RepositoryRows {
 
   #of(branch: string): readonly WorkbookRow[] {
     return this.branches.get(branch) ?? [];
-  }
-}
-
-/**
- * Groups the rows of listings by the full name of their repository. Made once and used for each listing, it gives the same group
- * for the very same rows, with what was computed of it: to digest all anew would cost an idle pass a tenth more.
- */
-export class RowGroups {
-  readonly #groupings = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
-  /** By the first row of each, for as long as that is in use: rows of earlier listings do not stay in memory. */
-  readonly #groups = new WeakMap<WorkbookRow, RepositoryRows>();
-
-  of(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryRows> {
-    const known = this.#groupings.get(rows);
-    if (known !== undefined) return known;
-    const byName = Map.groupBy(rows, (row) => row.repository);
-    const grouping = new Map([...byName].map(([name, group]) => [name, this.#groupOf(group)]));
-    this.#groupings.set(rows, grouping);
-    return grouping;
-  }
-
-  #groupOf(rows: readonly WorkbookRow[]): RepositoryRows {
-    const [first] = rows;
-    const known = first === undefined ? undefined : this.#groups.get(first);
-    if (known?.all.length === rows.length && rows.every((row, index) => row === known.all[index]))
-      return known;
-    const group = new RepositoryRows(rows);
-    if (first !== undefined) this.#groups.set(first, group);
-    return group;
   }
 }

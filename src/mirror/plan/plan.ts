@@ -7,7 +7,6 @@ import type {
   PullAction,
   PullReason,
 } from './actions.ts';
-import { RowGroups } from './fingerprint.ts';
 import { fullCheckDueMs, isCheckDue, isMissingDue } from './full-check.ts';
 import { exceedsLimit, isApproved } from './guard.ts';
 import type { PlanInput } from './plan-input.ts';
@@ -18,16 +17,15 @@ import { findCandidates, type Candidate, type Published } from './targets.ts';
 
 /**
  * Decides what a pass does about every target, and why. Pure: the same facts give the same plan.
- * @param groups keeps what is computed of rows for the plans that follow
  */
-export function makePlan(facts: PlanInput, groups = new RowGroups()): Action[] {
+export function makePlan(facts: PlanInput): Action[] {
   const { repositories } = facts.listing;
   const input = {
     ...facts,
     listedIds: new Set(repositories.map(({ id }) => id)),
     listedNames: new Set(repositories.map(({ fullName }) => fullName)),
   };
-  const candidates = findCandidates(input, groups);
+  const candidates = findCandidates(input);
   const deselections = heldDeselections(candidates, input);
   const plan = candidates.flatMap((candidate): Action[] => {
     const deselection = deselections.get(candidate);

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { RepositoryRows, type RowGroups } from './fingerprint.ts';
+import { RepositoryRows, rowsByRepository } from './fingerprint.ts';
 import type { PlanInput } from './plan-input.ts';
 import { ownRepositories, owns } from './shard.ts';
 import { assignRepositoryPaths, BranchSegments, lastSegment, parentPath, placesOf } from './target-paths.ts';
@@ -135,23 +135,24 @@ type CandidateFacts = Pick<PlanInput, 'listing' | 'published' | 'others' | 'shar
  * Everything that is, was or should be mirrored: the branches that versions name, those already mirrored and those
  * configured; `HEAD` where no branch of a repository is known (manual, "On disk").
  */
-export function findCandidates(
-  { listing, published, others, shard, nowMs, policy: { selection } }: CandidateFacts,
-  groups: RowGroups,
-): Candidate[] {
+export function findCandidates({
+  listing,
+  published,
+  others,
+  shard,
+  nowMs,
+  policy: { selection },
+}: CandidateFacts): Candidate[] {
   const paths = assignRepositoryPaths(listing.repositories, placesOf([...published.map(placed), ...others]));
   const treesByRepository = Map.groupBy(published, (tree) => tree.repository.id);
   const treesByPath = new Map(published.map((tree) => [tree.path, tree]));
   const othersByPath = new Map(others.map((tree) => [tree.path, tree]));
-  const rowsByRepository = listing.workbooks === null ? null : groups.of(listing.workbooks);
+  const rows = listing.workbooks === null ? null : rowsByRepository(listing.workbooks);
   const candidates = ownRepositories(listing.repositories, shard).flatMap((repository) =>
     candidatesOf(repository, {
       path: paths.get(repository.id) ?? repository.id,
       trees: treesByRepository.get(repository.id) ?? [],
-      rows:
-        rowsByRepository === null
-          ? null
-          : (rowsByRepository.get(repository.fullName) ?? new RepositoryRows([])),
+      rows: rowsOf(rows, repository),
       treesByPath,
       othersByPath,
       selection,
@@ -166,13 +167,21 @@ export function findCandidates(
   return [
     ...candidates,
     ...gone.map((tree) => {
-      const candidate = goneCandidate(tree, rowsByRepository, selection);
+      const candidate = goneCandidate(tree, rows, selection);
       const repository = listed.get(tree.repository.id);
       // All trees of a repository of this share that is listed are among the candidates, or duplicates of them.
       const isMoved = repository !== undefined && !owns(shard, repository.id);
       return isMoved ? Object.assign(candidate, { listed: repository, moved: true }) : candidate;
     }),
   ];
+}
+
+/** The rows of a repository. @param rows those of all, by full name; null where the service has no list of workbooks */
+function rowsOf(
+  rows: ReadonlyMap<string, RepositoryRows> | null,
+  { fullName }: Pick<Repository, 'fullName'>,
+): RepositoryRows | null {
+  return rows === null ? null : (rows.get(fullName) ?? new RepositoryRows([]));
 }
 
 /** As much of a tree of this instance as others know of it. */
@@ -243,7 +252,7 @@ function supersededBy(
 
 function goneCandidate(
   tree: Published,
-  rowsByRepository: ReadonlyMap<string, RepositoryRows> | null,
+  rows: ReadonlyMap<string, RepositoryRows> | null,
   selection: Selection,
 ): Candidate {
   return {
@@ -251,10 +260,7 @@ function goneCandidate(
     repository: tree.repository,
     path: tree.path,
     listed: null,
-    rows:
-      rowsByRepository === null
-        ? null
-        : (rowsByRepository.get(tree.repository.fullName) ?? new RepositoryRows([])),
+    rows: rowsOf(rows, tree.repository),
     published: tree,
     occupant: null,
     occupiedByOther: false,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
 import { planComparison } from '../../../../src/mirror/plan/comparison.ts';
-import { RowGroups } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/plan-input.ts';
 import {
   listing,
@@ -18,11 +17,7 @@ const ROWS = [row(), row({ path: 'b.xlsx' })];
 
 /** How the present state of a target is found out. */
 function planned(fields: Partial<PlanInput>, path = 'Accounting/main'): ReturnType<typeof planComparison> {
-  return planComparison(
-    planInput({ listing: listing({ workbooks: ROWS }), ...fields }),
-    path,
-    new RowGroups(),
-  );
+  return planComparison(planInput({ listing: listing({ workbooks: ROWS }), ...fields }), path);
 }
 
 describe('what the service has of a target now', () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { fingerprintOfTree, RepositoryRows, RowGroups } from '../../../../src/mirror/plan/fingerprint.ts';
+import { fingerprintOfTree, RepositoryRows } from '../../../../src/mirror/plan/fingerprint.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { row } from '../../../support/builders.ts';
 
@@ -216,23 +216,8 @@ describe('whether the service has finished with a branch', () => {
   });
 });
 
-describe('the groups of listings', () => {
-  it('give what was computed of the same rows, and of no others', () => {
-    const one = [row({ path: 'a' }), row({ path: 'b', branch: 'dev' })];
-    const other = [row({ repository: 'Sales' })];
-    const groups = new RowGroups();
-    const before = groups.of([...one, ...other]);
-    const changed = groups.of([
-      ...one.slice(0, 1),
-      row({ path: 'b', branch: 'dev', versionId: 'v2' }),
-      ...other,
-    ]);
-    expect(changed.get('Sales')).toBe(before.get('Sales'));
-    expect(changed.get('Accounting')?.digest('dev')).not.toBe(before.get('Accounting')?.digest('dev'));
-    expect(changed.get('Accounting')?.digest('main')).toBe(before.get('Accounting')?.digest('main'));
-  });
-
-  it('do not take what a tree borrows for what another one does', () => {
+describe('the digest of a target', () => {
+  it('does not take what a tree borrows for what another one does', () => {
     const rows = new RepositoryRows([row({ path: 'a' }), row({ path: 'b', branch: 'dev' })]);
     const digests = [[], ['b'], [], ['c'], ['b']].map((borrowed) => rows.digest('main', borrowed));
     expect(digests.map((digest) => digest === digests[0])).toEqual([true, false, true, true, false]);
