@@ -184,11 +184,11 @@ export function describeExplanation(explanation: Explanation | Targets | FilePla
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
       describeFile(explanation),
       '',
-      record.decisions.length === 0 ? 'No decision is on record.' : 'Decisions, the latest first:',
+      record.decisions.length === 0
+        ? 'No decision is on record.'
+        : 'Decisions, the latest first, and since when each was taken:',
       record.decisions.map(
-        (decision) =>
-          `  ${time(decision.lastAtMs)}  ${decision.kind} (${decision.reason}): ${decision.result}` +
-          (decision.times === 1 ? '' : `, ${decision.times} times since ${time(decision.firstAtMs)}`),
+        ({ firstAtMs, kind, reason, result }) => `  ${time(firstAtMs)}  ${kind} (${reason}): ${result}`,
       ),
       '',
       'Next:',

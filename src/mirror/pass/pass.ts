@@ -21,7 +21,7 @@ import type { ActionResult, ExecutePolicy, PlannedPass } from './execution.ts';
 import { exitCodeOfPass, isAllThatCanBe, summarise } from './summary.ts';
 import { tolerateStateFailure } from './state-failures.ts';
 import type { PassContext } from './context.ts';
-import type { State } from '../state/state.ts';
+import type { KeptTargets, State, StoredPass } from '../state/state.ts';
 import type { MirrorStore } from '../store/store.ts';
 
 /** The rules that passes follow, for planning and for carrying out the plan. */
@@ -72,15 +72,8 @@ export async function runPass(
     await sweepTrees(context, listing, signal);
     const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
     const isWhole = listing.repositoriesComplete;
-    await rememberPass(context, {
-      trigger,
-      startedAtMs,
-      summary,
-      failure: null,
-      selection,
-      isWhole,
-      problems,
-    });
+    const pass = { trigger, startedAtMs, summary, failure: null, selection, isWhole, problems };
+    await rememberPass(context, pass, keptTargets(listing, results));
     context.emit({ name: 'pass.finished', ...summary });
     return {
       results,
@@ -288,23 +281,23 @@ async function reportFailure(
   context.emit({ name: 'pass.failed', trigger, durationMs, ...failure });
   // The state cache, too, is the other instance's now.
   if (failure.code === 'directory.taken') return;
-  await rememberPass(context, {
-    trigger,
-    startedAtMs,
-    summary: null,
-    failure,
-    selection: null,
-    isWhole: false,
-    problems: [],
-  });
+  const nothing = { summary: null, selection: null, isWhole: false, problems: [] };
+  await rememberPass(context, { trigger, startedAtMs, failure, ...nothing }, null);
+}
+
+/** The targets that a pass found unchanged. */
+function keptTargets({ takenAtMs }: Listing, results: readonly ActionResult[]): KeptTargets {
+  const kept = results.filter(({ outcome }) => outcome.kind === 'kept');
+  return { listedAtMs: takenAtMs, targets: new Set(kept.map(({ action }) => targetKey(action.target))) };
 }
 
 async function rememberPass(
   context: PassContext,
-  pass: Omit<Parameters<PassContext['state']['savePass']>[0], 'finishedAtMs' | 'publishesWhole'>,
+  pass: Omit<StoredPass, 'listedAtMs' | 'finishedAtMs' | 'publishesWhole'>,
+  kept: KeptTargets | null,
 ): Promise<void> {
   const { publishesWhole } = context.store;
   const save = (): Promise<void> =>
-    context.state.savePass({ ...pass, publishesWhole, finishedAtMs: context.now() });
+    context.state.savePass({ ...pass, publishesWhole, finishedAtMs: context.now() }, kept);
   await tolerateStateFailure(save, undefined);
 }

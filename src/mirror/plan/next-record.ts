@@ -20,18 +20,12 @@ function withDecision(
   reason: string,
   result: string,
   nowMs: number,
-): Decision[] {
+): readonly Decision[] {
   const [last, ...older] = decisions;
   if (last !== undefined && last.kind === kind && last.reason === reason && last.result === result) {
-    return [
-      { ...last, firstAtMs: Math.min(last.firstAtMs, nowMs), lastAtMs: nowMs, times: last.times + 1 },
-      ...older,
-    ];
+    return last.firstAtMs <= nowMs ? decisions : [{ ...last, firstAtMs: nowMs }, ...older];
   }
-  return [{ kind, reason, result, firstAtMs: nowMs, lastAtMs: nowMs, times: 1 }, ...decisions].slice(
-    0,
-    MAX_DECISIONS,
-  );
+  return [{ kind, reason, result, firstAtMs: nowMs }, ...decisions].slice(0, MAX_DECISIONS);
 }
 
 function nextFailure(

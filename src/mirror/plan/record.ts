@@ -34,14 +34,13 @@ export interface Held extends HeldDeletion {
   readonly first: readonly string[];
 }
 
-/** A decision that was taken about a target, once or several times in a row. */
+/** A decision that was taken about a target. */
 export interface Decision {
   readonly kind: string;
   readonly reason: string;
   readonly result: string;
+  /** When it was taken for the first time, if several passes in a row took it. Milliseconds since the epoch. */
   readonly firstAtMs: number;
-  readonly lastAtMs: number;
-  readonly times: number;
 }
 
 /** The memory of a target beside its manifest. Losing it costs requests, never data. */
@@ -99,11 +98,8 @@ export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
 
 /** The record of a target that was never mirrored, from when its first pull is queued: until that ends it is known by this alone. */
 export function queuedRecord(target: TargetId, repository: string, nowMs: number): TargetRecord {
-  const queued = { kind: 'pull', reason: 'never-mirrored', result: 'queued', times: 1 } as const;
-  return {
-    ...emptyRecord(target, repository),
-    decisions: [{ ...queued, firstAtMs: nowMs, lastAtMs: nowMs }],
-  };
+  const queued = { kind: 'pull', reason: 'never-mirrored', result: 'queued', firstAtMs: nowMs } as const;
+  return { ...emptyRecord(target, repository), decisions: [queued] };
 }
 
 /** Since when the first pull of a target is queued; null where it is not. Milliseconds since the epoch. */

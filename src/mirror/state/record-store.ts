@@ -1,176 +1,218 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 import { Keyv, type KeyvStorageAdapter } from 'keyv';
+import type { z } from 'zod';
 
 import { createSerialQueue } from '../../lib/concurrency/serial-queue.ts';
 import type { TargetRecord } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { Attempt } from './attempt.ts';
-import {
-  type KnownRecord,
-  planWrites,
-  readWithMark,
-  type RepeatMark,
-  standing,
-  type StoredRecord,
-} from './repeats.ts';
-import { recordSchema } from './schemas.ts';
+import { type lastPassSchema, storedRecordSchema } from './schemas.ts';
 
-/** Where the mark is kept that records follow. */
-export interface MarkDocument {
-  readonly read: () => Promise<RepeatMark | null>;
-  readonly write: (mark: RepeatMark) => Promise<void>;
+/** How the last pass went. */
+export type StoredPass = z.infer<typeof lastPassSchema>;
+
+/** The targets that a pass found unchanged: its listing verified them. */
+export interface KeptTargets {
+  /** When the listing was taken, in milliseconds since the epoch. */
+  readonly listedAtMs: number;
+  /** By {@link targetKey}. */
+  readonly targets: ReadonlySet<string>;
 }
 
-/** Everything that is kept, as it reads. */
+/** Where the last pass is kept. */
+interface PassDocument {
+  readonly read: () => Promise<StoredPass | null>;
+  readonly write: (pass: StoredPass) => Promise<void>;
+}
+
+/**
+ * A record as it is kept. Most passes change nothing, and then no record is written: one that `follows` is of a target that every pass
+ * since has kept, so that it was verified when the last pass that ended well took its listing.
+ */
+interface StoredRecord extends TargetRecord {
+  readonly follows: boolean;
+}
+
+/** Everything that is kept. */
 interface Contents {
-  readonly known: Map<string, KnownRecord>;
-  readonly mark: RepeatMark;
+  /** By {@link targetKey}. */
+  readonly records: Map<string, StoredRecord>;
+  /** See `lastPassSchema`. Milliseconds since the epoch. */
+  readonly listedAtMs: number | null;
 }
 
-/** The records of targets, in a store that nobody else writes. Every call may throw a MirrorError `state.unavailable`. */
+/** The records of targets and the last pass, in a store that only this process writes. Every call may throw `state.unavailable`. */
 export class RecordStore {
-  private readonly attempt: Attempt;
-  private readonly mark: MarkDocument;
-  private readonly texts = new RecordTexts();
-  private readonly targets: Keyv;
-  /** Null while it is not known what is kept: no record follows the mark then, and it stays as it is. */
-  private contents: Contents | null = null;
-  private readonly queue = createSerialQueue();
+  readonly #texts = new RecordTexts();
+  readonly #targets: Keyv;
+  readonly #lastPass: PassDocument;
+  readonly #attempt: Attempt;
+  readonly #queue = createSerialQueue();
+  /** Null while it is not known what is kept: before the first reading, and after a failure. */
+  #contents: Contents | null = null;
 
-  constructor(store: KeyvStorageAdapter, namespace: string, mark: MarkDocument, attempt: Attempt) {
-    this.targets = new Keyv({ store, namespace, serialization: this.texts });
-    this.mark = mark;
-    this.attempt = attempt;
+  constructor(store: KeyvStorageAdapter, namespace: string, lastPass: PassDocument, attempt: Attempt) {
+    this.#targets = new Keyv({ store, namespace, serialization: this.#texts });
+    this.#lastPass = lastPass;
+    this.#attempt = attempt;
   }
 
   /** Reads all records, by {@link targetKey}. One that cannot be understood counts as none. */
   async read(): Promise<Map<string, TargetRecord>> {
-    const contents = await this.inTurn(() => this.readContents());
-    return new Map([...contents.known].map(([key, { record }]) => [key, record]));
+    return this.#inTurn(async () => {
+      this.#contents = await this.#readContents();
+      const { records, listedAtMs } = this.#contents;
+      return new Map([...records].map(([key, stored]) => [key, recordOf(stored, listedAtMs)]));
+    });
   }
 
-  /** Saves records. */
+  /** Saves the records that say something new. */
   async save(records: readonly TargetRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const wanted = new Map(records.map((record) => [targetKey(record.target), record]));
-    await this.inTurn(() => this.write(wanted));
+    await this.#inTurn(async () => {
+      const { listedAtMs } = this.#contents ?? { listedAtMs: Number.POSITIVE_INFINITY };
+      const wanted = records.map((record) => storedRecord(record, listedAtMs));
+      const known = this.#contents?.records;
+      await this.#write(wanted.filter((record) => !isKnown(record, known?.get(targetKey(record.target)))));
+    });
   }
 
   /** Removes records. */
   async forget(records: readonly TargetRecord[]): Promise<void> {
     if (records.length === 0) return;
-    await this.inTurn(async () => {
-      await this.targets.deleteMany(records.map((record) => storeKey(record.target)));
-      for (const { target } of records) this.contents?.known.delete(targetKey(target));
-      return this.contents;
+    await this.#inTurn(async () => {
+      await this.#targets.deleteMany(records.map(({ target }) => storeKey(target)));
+      for (const { target } of records) this.#contents?.records.delete(targetKey(target));
     });
   }
 
-  private async readContents(): Promise<Contents> {
-    // First the mark: what is written meanwhile by another process stands for itself, or follows a later one.
-    const mark = await this.mark.read();
-    const known = new Map<string, KnownRecord>();
-    this.texts.turnOver();
-    const entries: AsyncIterable<readonly unknown[]> = this.targets.iterator();
-    for await (const [, value] of entries) {
-      if (!isStored(value)) continue;
-      known.set(targetKey(value.target), { record: readWithMark(value, mark), follows: value.follows });
-    }
-    this.texts.forgetFormer();
-    return { known, mark: mark ?? this.firstMark() };
+  /**
+   * Saves how a pass went, after its records.
+   * @param kept null for a pass that failed: it verified nothing
+   */
+  async savePass(pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null): Promise<void> {
+    await this.#inTurn(async () => {
+      const { records, listedAtMs } = (this.#contents ??= await this.#readContents());
+      if (kept === null) return this.#lastPass.write({ ...pass, listedAtMs });
+      // The listing verified no others: from now on they have the time that they had.
+      const others = [...records.values()].filter(
+        ({ follows, target }) => follows && !kept.targets.has(targetKey(target)),
+      );
+      await this.#write(others.map((stored) => standing(recordOf(stored, listedAtMs))));
+      await this.#lastPass.write({ ...pass, listedAtMs: kept.listedAtMs });
+      this.#contents = { records, listedAtMs: kept.listedAtMs };
+    });
   }
 
-  /** Where no mark is kept, none was written yet, or it was lost: then no record may follow the next one as it did that. */
-  private firstMark(): RepeatMark {
-    const mark = this.contents?.mark;
-    return mark?.pass === 0 ? mark : { epoch: randomUUID(), pass: 0, verifiedAtMs: 0, decidedAtMs: 0 };
+  async #readContents(): Promise<Contents> {
+    // A pass may end in between: the earlier listing is true of all records, whether they were read before or after that.
+    const before = await this.#lastPass.read();
+    const records = new Map<string, StoredRecord>();
+    const entries: AsyncIterable<readonly [string, StoredRecord | null]> = this.#targets.iterator();
+    for await (const [, record] of entries)
+      if (record !== null) records.set(targetKey(record.target), record);
+    this.#texts.endReading();
+    const after = await this.#lastPass.read();
+    return { records, listedAtMs: earlier(before?.listedAtMs ?? null, after?.listedAtMs ?? null) };
   }
 
-  private async write(wanted: ReadonlyMap<string, TargetRecord>): Promise<Contents | null> {
-    const { contents } = this;
-    if (contents === null) {
-      await this.writeRecords([...wanted.values()].map(standing));
-      return null;
-    }
-    const writes = planWrites(contents.known, contents.mark, wanted);
-    await this.writeRecords(writes.records);
-    if (writes.mark !== null) await this.mark.write(writes.mark);
-    const { known } = contents;
-    for (const { follows, ...record } of writes.records) {
-      known.set(targetKey(record.target), { record, follows });
-    }
-    for (const [key, record] of wanted) known.set(key, { record, follows: known.get(key)?.follows ?? null });
-    return { known, mark: writes.mark ?? contents.mark };
-  }
-
-  private async writeRecords(records: readonly StoredRecord[]): Promise<void> {
+  async #write(records: readonly StoredRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const saved = await this.targets.setMany(
+    const saved = await this.#targets.setMany(
       records.map((record) => ({ key: storeKey(record.target), value: record })),
     );
     if (saved.includes(false)) throw new Error('the store took only some of the records');
+    for (const record of records) this.#contents?.records.set(targetKey(record.target), record);
   }
 
-  /** Does one thing after the other, and knows afterwards what is kept. After a failure that is not known any more. */
-  private inTurn<Known extends Contents | null>(work: () => Promise<Known>): Promise<Known> {
-    return this.queue.run(async () => {
+  /** Does one thing after the other. After a failure it is not known what is kept. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(async () => {
       try {
-        const contents = await this.attempt(work);
-        this.contents = contents;
-        return contents;
+        return await this.#attempt(work);
       } catch (error) {
-        this.contents = null;
+        this.#contents = null;
         throw error;
       }
     });
   }
 }
 
-/** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
-function storeKey(target: TargetId): string {
-  return createHash('sha256').update(targetKey(target)).digest('hex');
-}
-
-function isStored(value: unknown): value is StoredRecord {
-  return value !== null && value !== undefined;
-}
-
-/**
- * The texts of records. One that was read in the reading before is not understood again; what is no record is a missing value.
- * The values are wrapped as the store's library wraps them.
- */
+/** The texts of records. One that the last reading met is not parsed again: most records are as they were. */
 class RecordTexts {
-  private former = new Map<string, { readonly value: StoredRecord | null }>();
-  private current = new Map<string, { readonly value: StoredRecord | null }>();
+  #known = new Map<string, WrappedRecord>();
+  #met = new Map<string, WrappedRecord>();
 
   readonly stringify = (value: unknown): string => JSON.stringify(value);
 
   readonly parse = <T>(text: string): T => {
-    const wrapped = this.current.get(text) ?? this.former.get(text) ?? understand(text);
-    this.current.set(text, wrapped);
+    const wrapped = this.#known.get(text) ?? parseRecord(text);
+    this.#met.set(text, wrapped);
     return wrapped as T;
   };
 
-  /** Begins a new reading. */
-  turnOver(): void {
-    this.former = this.current;
-    this.current = new Map();
-  }
-
-  /** Ends a reading: the texts that it met are there twice by now. */
-  forgetFormer(): void {
-    this.former = new Map();
+  endReading(): void {
+    this.#known = this.#met;
+    this.#met = new Map();
   }
 }
 
-function understand(text: string): { readonly value: StoredRecord | null } {
+/** A record as keyv wraps it; null for a text that is none. */
+interface WrappedRecord {
+  readonly value: StoredRecord | null;
+}
+
+function parseRecord(text: string): WrappedRecord {
   try {
-    const wrapped: unknown = JSON.parse(text);
-    if (typeof wrapped !== 'object' || wrapped === null || !('value' in wrapped)) return { value: null };
-    const parsed = recordSchema.safeParse(wrapped.value);
-    return { value: parsed.success ? parsed.data : null };
+    const { value } = Object(JSON.parse(text)) as { readonly value?: unknown };
+    return { value: storedRecordSchema.safeParse(value).data ?? null };
   } catch {
     return { value: null };
   }
+}
+
+/** The record, as it reads after the last pass that ended well. @param listedAtMs when that took its listing; null for never */
+function recordOf({ follows, ...record }: StoredRecord, listedAtMs: number | null): TargetRecord {
+  if (!follows || listedAtMs === null) return record;
+  return { ...record, verifiedAtMs: Math.max(record.verifiedAtMs ?? 0, listedAtMs) };
+}
+
+/**
+ * The form in which a record is kept. Where a cache gave a listing of before the last one, the record does not follow that.
+ * @param listedAtMs as in {@link recordOf}
+ */
+function storedRecord(record: TargetRecord, listedAtMs: number | null): StoredRecord {
+  const isKept = record.decisions[0]?.result === 'kept';
+  return { ...record, follows: isKept && (record.verifiedAtMs ?? 0) >= (listedAtMs ?? 0) };
+}
+
+/** A record that follows no pass. */
+function standing(record: TargetRecord): StoredRecord {
+  return { ...record, follows: false };
+}
+
+/** Whether what is kept says the same, once the pass has ended well. */
+function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): boolean {
+  if (known === undefined) return false;
+  const isRepeated =
+    wanted.follows && known.follows && (known.verifiedAtMs ?? 0) <= (wanted.verifiedAtMs ?? 0);
+  const said = isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted;
+  return Object.entries(said).every(([name, value]) => isSame(value, known[name as keyof StoredRecord]));
+}
+
+/** Most values are the very same: comparing all of them deeply would take as long as reading them. */
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other || (typeof one === 'object' && isDeepStrictEqual(one, other));
+}
+
+/** The earlier of two times; null where one of them is never. */
+function earlier(oneMs: number | null, otherMs: number | null): number | null {
+  return oneMs === null || otherMs === null ? null : Math.min(oneMs, otherMs);
+}
+
+/** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
+function storeKey(target: TargetId): string {
+  return createHash('sha256').update(targetKey(target)).digest('hex');
 }

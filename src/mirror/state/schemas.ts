@@ -90,8 +90,8 @@ export const shareReportSchema = z.object({
   oldestVerifiedAtMs: z.number().nullable(),
 });
 
-/** A record as it is kept; anything else counts as none. Compiled, as there are many. */
-export const recordSchema = z.compile(
+/** A record as it is kept, see `StoredRecord`; anything else counts as none. Compiled, as there are many. */
+export const storedRecordSchema = z.compile(
   z.object({
     target: z.object({ repositoryId: z.string().min(1), branch: z.string().min(1) }),
     repository: z.string(),
@@ -112,25 +112,11 @@ export const recordSchema = z.compile(
         reason: z.string(),
         result: z.string(),
         firstAtMs: time,
-        lastAtMs: time,
-        times: z.number().int().positive(),
       }),
     ),
-    follows: z
-      .object({ epoch: z.string(), pass: z.number().int(), verifies: z.boolean() })
-      .nullable()
-      .default(null)
-      .catch(null),
+    follows: z.boolean().default(false).catch(false),
   }),
 );
-
-/** The mark that records follow, see `repeats.ts`. */
-export const repeatMarkSchema = z.object({
-  epoch: z.string().min(1),
-  pass: z.number().int().nonnegative(),
-  verifiedAtMs: time,
-  decidedAtMs: time,
-});
 
 /** Reported failures of workbooks. */
 export const reportedFailuresSchema = z.record(
@@ -182,6 +168,8 @@ export const lastPassSchema = z.object({
   trigger: trigger,
   startedAtMs: time,
   finishedAtMs: time,
+  /** When the listing was taken of this pass or, where it failed, of the last one that ended well; null where none is known. */
+  listedAtMs: time.nullable().default(null),
   summary: passSummarySchema.nullable(),
   failure: passFailureSchema.nullable(),
   selection: z

@@ -7,7 +7,7 @@ import type { ShareReport } from '../plan/whole.ts';
 import { CLOCK_STEP_MS, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { Backend } from './adapter.ts';
-import { recordSchema, shareReportSchema } from './schemas.ts';
+import { storedRecordSchema, shareReportSchema } from './schemas.ts';
 
 /** The place in a remote store where the instances that mirror one service, each its share, tell of themselves. */
 export interface Shares {
@@ -61,7 +61,7 @@ export function createShares(
       for (const { index, count, directoryId, writtenAtMs } of await read()) {
         if (index !== owner.index || count !== owner.count || directoryId === here) continue;
         for (const value of await valuesOf(open(`${stateIdOf(directoryId, owner)}-targets`))) {
-          const { data } = recordSchema.safeParse(value);
+          const { data } = storedRecordSchema.safeParse(value);
           const isThere = data !== undefined && data.tree !== null && data.verifiedAtMs !== null;
           if (!isThere) continue;
           const key = targetKey(data.target);

@@ -8,7 +8,7 @@ import type { TargetRecord } from '../plan/record.ts';
 import type { ReportedFailures } from '../pass/reported-failures.ts';
 import type { Backend } from './adapter.ts';
 import { createAttempt, inTime, type StoreListener } from './attempt.ts';
-import { RecordStore } from './record-store.ts';
+import { type KeptTargets, RecordStore, type StoredPass } from './record-store.ts';
 import { openRemote } from './remote.ts';
 import { createShares } from './shares.ts';
 import type { Shard } from '../plan/shard.ts';
@@ -17,14 +17,13 @@ import {
   driftSchema,
   installationSchema,
   lastPassSchema,
-  repeatMarkSchema,
   reportedFailuresSchema,
   toldTreeSchema,
   troublesSchema,
 } from './schemas.ts';
 import { openSqlite, openSqliteForReading } from './sqlite.ts';
 
-export type StoredPass = z.infer<typeof lastPassSchema>;
+export type { KeptTargets, StoredPass } from './record-store.ts';
 export type Installation = z.infer<typeof installationSchema>;
 
 /** A tree in the form in which the command after publishing receives it. `publishedAtMs` tells one state of it from the next. */
@@ -68,13 +67,12 @@ export async function openState(options: StateOptions) {
     const { read, write } = plainDocument(service, key, schema);
     return { read: () => attempt(read), write: (value) => attempt(() => write(value)) };
   };
-  const mark = plainDocument(service, 'repeats', repeatMarkSchema.nullable().catch(null));
   const shares = createShares(backend, options);
-  const records = new RecordStore(backend.adapter(named('targets')), named('targets'), mark, attempt);
+  const passes = plainDocument(service, 'last-pass', lastPassSchema.nullable().catch(null));
+  const records = new RecordStore(backend.adapter(named('targets')), named('targets'), passes, attempt);
   const failures = document('reported-failures', reportedFailuresSchema.catch({}));
   const drift = document('drift', driftSchema.catch({}));
   const troubles = document('troubles', troublesSchema.catch({}));
-  const lastPass = document('last-pass', lastPassSchema.nullable().catch(null));
   const installation = document('installation', installationSchema.nullable().catch(null));
   return {
     records: () => records.read(),
@@ -92,8 +90,10 @@ export async function openState(options: StateOptions) {
     /** The troubles that the webhook was told and that are not over. */
     troubles: troubles.read,
     saveTroubles: (present: Readonly<Record<string, string>>) => troubles.write(present),
-    lastPass: lastPass.read,
-    savePass: (pass: StoredPass) => lastPass.write(pass),
+    lastPass: () => attempt(passes.read),
+    /** Saves how a pass went, and the targets that it kept; null for a pass that failed. */
+    savePass: (pass: Omit<StoredPass, 'listedAtMs'>, kept: KeptTargets | null) =>
+      records.savePass(pass, kept),
     /** Tells the instances with other shares how this one stands. */
     saveShare: (report: ShareReport) => attempt(() => shares.save(report)),
     /** How instances said that they stand; none from an embedded store, which no other one reads. */

@@ -38,6 +38,7 @@ it('fits a terminal, says who works there, how many are how, and what selects no
         trigger: 'schedule',
         startedAtMs: 0,
         finishedAtMs: 1,
+        listedAtMs: 1,
         summary: null,
         failure: null,
         selection: {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import type { RememberedTree } from '../../../../src/mirror/plan/targets.ts';
-import { recordSchema } from '../../../../src/mirror/state/schemas.ts';
+import { storedRecordSchema } from '../../../../src/mirror/state/schemas.ts';
 import { createInventory } from '../../../../src/mirror/store/inventory.ts';
 import {
   type DirectoryLayout,
@@ -161,7 +161,7 @@ describe('an inventory', () => {
     const [tree] = await remembered(layout);
     if (tree === undefined) throw new Error('nothing is published');
     const stored = JSON.parse(JSON.stringify({ ...emptyRecord(target()), tree })) as { tree: object };
-    expect(recordSchema.parse(stored).tree).toEqual(tree);
+    expect(storedRecordSchema.parse(stored).tree).toEqual(tree);
     const spoilt = [
       { ...tree, summary: { ...tree.summary, fingerprint: 'f9' } },
       { ...tree, stamp: `${tree.stamp}1` },
@@ -170,7 +170,7 @@ describe('an inventory', () => {
       'x',
     ];
     for (const each of spoilt) {
-      const record = recordSchema.parse({ ...stored, tree: each });
+      const record = storedRecordSchema.parse({ ...stored, tree: each });
       expect(record).toMatchObject({ tree: null, target: target() });
     }
   });

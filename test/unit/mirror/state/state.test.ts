@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import {
   openState,
@@ -65,7 +64,7 @@ const RECORDS = [
   record({ verifiedAtMs: NOW_MS, missingPasses: 2, failure: failure({ hint: 'Wait.' }) }),
   record({
     target: target('feature/x — ü😀\n"', repository({ id: 'odd\u0000id' })),
-    decisions: [{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: 1, lastAtMs: 2, times: 3 }],
+    decisions: [{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: 1 }],
   }),
   record({ target: target('x'.repeat(5000)) }),
 ];
@@ -73,6 +72,7 @@ const PASS: StoredPass = {
   trigger: 'schedule',
   startedAtMs: 1,
   finishedAtMs: 2,
+  listedAtMs: null,
   summary: {
     trigger: 'schedule',
     durationMs: 1,
@@ -109,7 +109,7 @@ describe('the state cache', () => {
   it('remembers across being closed', async () => {
     const before = await opened();
     await before.saveRecords(RECORDS);
-    await before.savePass(PASS);
+    await before.savePass(PASS, null);
     await before.saveReportedFailures({ '["a","main"]': { versionId: 'v1', count: 2 } });
     await before.saveInstallation({ baseUrl: 'https://s/api', referenceForm: 'name' });
     await closed(before);
@@ -130,7 +130,7 @@ describe('the state cache', () => {
   it('forgets what it is told to, and nothing else', async () => {
     const state = await opened();
     await state.saveRecords(RECORDS);
-    await state.savePass(PASS);
+    await state.savePass(PASS, null);
     await state.forgetRecords([...RECORDS.slice(0, 2), record({ target: target('unknown') })]);
     expect([...(await state.records()).keys()]).toEqual([targetKey(target('x'.repeat(5000)))]);
     await state.forgetRecords([]);
@@ -149,7 +149,7 @@ describe('the state cache', () => {
     const one = await opened({ directoryId: 'one' });
     const two = await opened({ directoryId: 'two' });
     await one.saveRecords([record({ missingPasses: 1 })]);
-    await two.savePass(PASS);
+    await two.savePass(PASS, null);
     expect((await two.records()).size).toBe(0);
     expect(await one.lastPass()).toBeNull();
   });
@@ -180,7 +180,7 @@ describe('the state cache', () => {
 
   it('misses documents that have another shape', async () => {
     const before = await opened();
-    await before.savePass(PASS);
+    await before.savePass(PASS, null);
     await before.saveInstallation({ baseUrl: 'x', referenceForm: null });
     await closed(before);
     behind((database) => {
@@ -242,21 +242,23 @@ describe('the state cache', () => {
   });
 });
 
-describe('a pass in which nothing changed', () => {
+describe('a pass that keeps its targets', () => {
   const targets = Array.from({ length: 50 }, (_, index) => target(`branch-${index}`));
 
-  /** What a pass that kept every target remembers of it. */
-  function keptRecords(times: number): TargetRecord[] {
-    const lastAtMs = NOW_MS + times;
-    return targets.map((of) =>
-      record({
-        target: of,
-        verifiedAtMs: lastAtMs - 1,
-        decisions: [
-          { kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: NOW_MS + 1, lastAtMs, times },
-        ],
-      }),
+  /** The records and the last pass of a pass that kept every target. */
+  async function savePassAt(state: State, listedAtMs: number): Promise<void> {
+    const decisions = [{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: NOW_MS }];
+    await state.records();
+    await state.saveRecords(
+      targets.map((each) => record({ target: each, verifiedAtMs: listedAtMs, decisions })),
     );
+    await state.savePass(PASS, { listedAtMs, targets: new Set(targets.map(targetKey)) });
+  }
+
+  async function verifiedTimes(state: State): Promise<Set<number | null>> {
+    const records = await state.records();
+    expect(records.size).toBe(targets.length);
+    return new Set([...records.values()].map(({ verifiedAtMs }) => verifiedAtMs));
   }
 
   function stored(): Map<unknown, unknown> {
@@ -271,53 +273,44 @@ describe('a pass in which nothing changed', () => {
 
   it('writes one value, however many targets there are', async () => {
     const state = await opened();
-    await state.records();
-    await state.saveRecords(keptRecords(1));
+    await savePassAt(state, NOW_MS);
     const before = stored();
-    for (const times of [2, 3, 4]) {
-      await state.records();
-      await state.saveRecords(keptRecords(times));
-      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
+    for (const at of [1, 2, 3]) {
+      await savePassAt(state, NOW_MS + at);
+      expect(await verifiedTimes(state)).toEqual(new Set([NOW_MS + at]));
     }
     const changed = [...stored()].filter(([key, value]) => before.get(key) !== value);
-    expect(changed.map(([key]) => key)).toEqual(['directory-service repeats']);
+    expect(changed.map(([key]) => key)).toEqual(['directory-service last-pass']);
   });
 
   it('is there for the next process, and beside it', async () => {
     const state = await opened();
-    await state.records();
-    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
+    for (const at of [0, 1]) await savePassAt(state, NOW_MS + at);
     const reader = await opened({ readOnly: true });
-    expect(await reader.records()).toEqual(recordMap(...keptRecords(3)));
+    expect(await verifiedTimes(reader)).toEqual(new Set([NOW_MS + 1]));
     await closed(state);
     const next = await opened();
-    expect(await next.records()).toEqual(recordMap(...keptRecords(3)));
-    await next.saveRecords(keptRecords(4));
-    expect(await reader.records()).toEqual(recordMap(...keptRecords(4)));
+    await savePassAt(next, NOW_MS + 2);
+    expect(await verifiedTimes(reader)).toEqual(new Set([NOW_MS + 2]));
   });
 
-  it('leaves records as they were written when the mark of such passes is lost', async () => {
+  it('is read from a cache of an earlier version, as far as that is understood', async () => {
     const state = await opened();
-    await state.records();
-    for (const times of [1, 2, 3]) await state.saveRecords(keptRecords(times));
-    behind((database) => database.exec("DELETE FROM kv WHERE key = 'repeats'"));
-    expect(await state.records()).toEqual(recordMap(...keptRecords(1)));
-    // What follows is true again, and no record takes up passes that nobody counted.
-    for (const times of [2, 3, 4, 5]) {
-      await state.saveRecords(keptRecords(times));
-      expect(await state.records()).toEqual(recordMap(...keptRecords(times)));
-    }
-  });
-
-  it('is no reason to take for verified what was not looked at', async () => {
-    const state = await opened();
-    await state.records();
-    for (const times of [1, 2]) await state.saveRecords(keptRecords(times));
-    const [left, ...seen] = keptRecords(2);
-    await state.saveRecords(keptRecords(3).slice(1));
-    expect(seen).toHaveLength(49);
-    const records = await state.records();
-    expect(records.get(targetKey(targets[0] ?? target()))).toEqual(left);
+    await savePassAt(state, NOW_MS);
+    await closed(state);
+    behind((database) => {
+      const follows = `{"epoch":"e","pass":3,"verifies":true},"publishedAtMs":5`;
+      database.exec(`UPDATE kv SET value = replace(value, '"follows":true', '"follows":${follows}')`);
+      database.exec(`UPDATE kv SET value = replace(value, '"listedAtMs":${NOW_MS},', '')`);
+      database.exec(
+        `UPDATE kv SET value = replace(value, '"firstAtMs"', '"lastAtMs":9,"times":3,"firstAtMs"')`,
+      );
+    });
+    const next = await opened();
+    expect(await verifiedTimes(next)).toEqual(new Set([NOW_MS]));
+    expect(await next.lastPass()).toEqual(PASS);
+    await savePassAt(next, NOW_MS + 1);
+    expect(await verifiedTimes(next)).toEqual(new Set([NOW_MS + 1]));
   });
 });
 

@@ -1,0 +1,286 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
+import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
+import { DatabaseAdapter, type Entries } from '../../../../src/mirror/state/adapter.ts';
+import { RecordStore, type StoredPass } from '../../../../src/mirror/state/record-store.ts';
+import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS, target } from '../../../support/builders.ts';
+
+/** A store, as it lies on the disk. After some writes it fails. */
+class Disk {
+  readonly #records = new Map<string, string>();
+  #pass: StoredPass | null = null;
+  #writesLeft = Number.POSITIVE_INFINITY;
+  readonly #entries: Entries = {
+    read: async () => new Map(),
+    write: async (_namespace, entries) => {
+      for (const [key, value] of entries) this.#write(() => this.#records.set(key, value));
+    },
+    remove: async () => new Set(),
+    clear: async () => {},
+    pages: async function* pages(this: Disk) {
+      yield [...this.#records];
+    }.bind(this),
+  };
+
+  /** Opens it, as a process does that begins. */
+  open(): RecordStore {
+    const adapter = new DatabaseAdapter(this.#entries, 'targets');
+    const passes = {
+      read: async () => this.#pass,
+      write: async (pass: StoredPass) => this.#write(() => (this.#pass = pass)),
+    };
+    return new RecordStore(adapter, 'targets', passes, (call) => call());
+  }
+
+  failAfter(writes: number): void {
+    this.#writesLeft = writes;
+  }
+
+  /** How many values were written. */
+  writes = 0;
+
+  losePass(): void {
+    this.#pass = null;
+  }
+
+  loseRecords(): void {
+    this.#records.clear();
+  }
+
+  #write(work: () => void): void {
+    if (this.#writesLeft === 0) throw new Error('no more writes');
+    this.#writesLeft -= 1;
+    this.writes += 1;
+    work();
+  }
+}
+
+const POLICY = { backOff: { firstDelayMs: 1000, maxDelayMs: 60_000 }, slowRetryMs: 60_000 };
+const FAILED = {
+  kind: 'failed',
+  code: 'service.failed',
+  action: 'retry',
+  message: 'x',
+  hint: null,
+  retryAfterMs: 0,
+  fingerprint: null,
+} as const;
+const PULLED = {
+  kind: 'pulled',
+  changedFiles: 1,
+  isWhole: true,
+  publishedAtMs: 5,
+  isExamined: true,
+  tree: null,
+} as const;
+
+/** `unfinished`: a pull goes on beside the pass, which records nothing about its target. */
+type Happening = 'kept' | 'held' | 'pulled' | 'failed' | 'absent' | 'unfinished';
+
+const STEPS: Readonly<Record<Exclude<Happening, 'unfinished'>, readonly [string, string, Outcome]>> = {
+  kept: ['keep', 'unchanged', { kind: 'kept' }],
+  held: ['hold', 'not-selected', { kind: 'held' }],
+  absent: ['keep', 'absent', { kind: 'kept' }],
+  pulled: ['pull', 'versions-changed', PULLED],
+  failed: ['pull', 'versions-changed', FAILED],
+};
+const VERIFY: ReadonlySet<Happening> = new Set(['kept', 'absent', 'pulled']);
+
+function recordAfter(
+  before: TargetRecord,
+  happening: Exclude<Happening, 'unfinished'>,
+  listedAtMs: number,
+): TargetRecord {
+  const [kind, reason, outcome] = STEPS[happening];
+  const step: RecordStep = {
+    repository: 'Accounting',
+    kind,
+    reason,
+    outcome,
+    publishedAtMs: 5,
+    tree: null,
+    listedAtMs,
+    // A cache may give a listing of long ago.
+    nowMs: NOW_MS + HOUR_MS,
+    random: 0.5,
+    verdictDigest: 'verdict',
+    deselection: undefined,
+  };
+  return nextRecord(before, step, POLICY);
+}
+
+const TARGETS = Array.from({ length: 5 }, (_, index) => target(`branch-${index}`));
+const KEYS = TARGETS.map(targetKey);
+
+/** Records a pass as the program does: each call may fail, and the pass goes on. */
+async function pass(
+  store: RecordStore,
+  happenings: readonly Happening[],
+  { listedAtMs, endsWell = true }: { readonly listedAtMs: number; readonly endsWell?: boolean },
+): Promise<void> {
+  const records = await store.read().catch(() => new Map<string, TargetRecord>());
+  const next = TARGETS.flatMap((each, index) => {
+    const happening = happenings[index] ?? 'kept';
+    const before = records.get(targetKey(each)) ?? emptyRecord(each);
+    return happening === 'unfinished' ? [] : [recordAfter(before, happening, listedAtMs)];
+  });
+  const isPull = ({ decisions }: TargetRecord): boolean => decisions[0]?.kind === 'pull';
+  await store.save(next.filter((record) => !isPull(record))).catch(() => {});
+  for (const record of next.filter(isPull)) await store.save([record]).catch(() => {});
+  const kept = KEYS.filter((_, index) => ['kept', 'absent'].includes(happenings[index] ?? 'kept'));
+  const ended = endsWell ? { listedAtMs, targets: new Set(kept) } : null;
+  await store.savePass(passNote(), ended).catch(() => {});
+}
+
+function passNote(): Omit<StoredPass, 'listedAtMs'> {
+  return {
+    trigger: 'schedule',
+    startedAtMs: 1,
+    finishedAtMs: 2,
+    summary: null,
+    failure: null,
+    selection: null,
+    publishesWhole: true,
+    isWhole: true,
+    problems: [],
+  };
+}
+
+/** When each target was verified, as another process reads it. */
+async function verifiedTimes(disk: Disk): Promise<(number | null)[]> {
+  const records = await disk.open().read();
+  return KEYS.map((key) => records.get(key)?.verifiedAtMs ?? null);
+}
+
+function allAt(timeMs: number | null): (number | null)[] {
+  return KEYS.map(() => timeMs);
+}
+
+describe('a target that passes keep', () => {
+  it('is verified by each pass that ends well, and its record is written once', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    for (const at of [1, 2, 3]) {
+      disk.writes = 0;
+      await pass(store, [], { listedAtMs: NOW_MS + at });
+      expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + at));
+      expect(disk.writes).toBe(at === 1 ? TARGETS.length + 1 : 1);
+    }
+  });
+
+  it('is not verified by a pass that fails', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    await pass(store, [], { listedAtMs: NOW_MS });
+    await pass(store, [], { listedAtMs: NOW_MS + 1, endsWell: false });
+    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS));
+    await pass(store, [], { listedAtMs: NOW_MS + 2 });
+    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + 2));
+  });
+
+  it('is not verified by a pass that holds it, or leaves its pull unfinished', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    await pass(store, [], { listedAtMs: NOW_MS });
+    await pass(store, ['held', 'unfinished', 'failed'], { listedAtMs: NOW_MS + 1 });
+    const expected = [NOW_MS, NOW_MS, NOW_MS, NOW_MS + 1, NOW_MS + 1];
+    expect(await verifiedTimes(disk)).toEqual(expected);
+    await pass(store, ['held', 'unfinished', 'failed'], { listedAtMs: NOW_MS + 2, endsWell: false });
+    expect(await verifiedTimes(disk)).toEqual(expected);
+  });
+
+  it('is as old as its record where the last pass is lost', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    for (const at of [1, 2, 3]) await pass(store, [], { listedAtMs: NOW_MS + at });
+    disk.losePass();
+    expect(await verifiedTimes(disk)).toEqual(allAt(NOW_MS + 1));
+  });
+
+  it('is verified at no later time than that of the listing which a cache gave', async () => {
+    const disk = new Disk();
+    const store = disk.open();
+    await pass(store, ['held'], { listedAtMs: NOW_MS });
+    await pass(store, [], { listedAtMs: NOW_MS - 10, endsWell: false });
+    expect((await verifiedTimes(disk))[0]).toBe(NOW_MS - 10);
+  });
+});
+
+const somePass = fc.record({
+  happenings: fc.array(
+    fc.constantFrom<Happening>('kept', 'kept', 'kept', 'held', 'pulled', 'failed', 'absent', 'unfinished'),
+    { minLength: TARGETS.length, maxLength: TARGETS.length },
+  ),
+  /** Minutes since the pass before: the listing of a cache may be older. */
+  minutes: fc.constantFrom(1, 1, 1, 2, -3),
+  end: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('well' as const) },
+    { weight: 2, arbitrary: fc.constantFrom('fails', 'fails at once', 'restart') },
+    { weight: 1, arbitrary: fc.constantFrom('records lost', 'pass lost') },
+    { weight: 2, arbitrary: fc.nat(8) },
+  ),
+});
+
+/** A store, and a model that writes every record. */
+class Comparison {
+  readonly #disk = new Disk();
+  #store = this.#disk.open();
+  /** The times of the model. */
+  #model = allAt(null);
+  /** The latest listing that verified each target. */
+  readonly #truth = KEYS.map(() => Number.NEGATIVE_INFINITY);
+  #isPassLost = false;
+
+  /** A pass that fails before it has a listing. */
+  async failAtOnce(): Promise<void> {
+    await this.#store.savePass(passNote(), null);
+    const shown = await verifiedTimes(this.#disk);
+    // A process that knows the last pass saves it again.
+    if (!this.#isPassLost) expect(shown).toEqual(this.#model);
+    this.#model = shown;
+  }
+
+  async pass(happenings: readonly Happening[], listedAtMs: number, end: string | number): Promise<void> {
+    const isVerified = happenings.map((each) => VERIFY.has(each));
+    for (const [index, is] of isVerified.entries())
+      if (is) this.#truth[index] = Math.max(this.#truth[index] ?? 0, listedAtMs);
+    this.#disk.failAfter(typeof end === 'number' ? end : Number.POSITIVE_INFINITY);
+    await pass(this.#store, happenings, { listedAtMs, endsWell: end !== 'fails' });
+    this.#disk.failAfter(Number.POSITIVE_INFINITY);
+    this.#lose(end);
+    const shown = await verifiedTimes(this.#disk);
+    const written = this.#model.map((before, index) => (isVerified[index] === true ? listedAtMs : before));
+    if (end === 'well' || end === 'restart') expect(shown).toEqual(written);
+    for (const [index, timeMs] of shown.entries())
+      expect(timeMs ?? Number.NEGATIVE_INFINITY).toBeLessThanOrEqual(this.#truth[index] ?? 0);
+    // A pass that failed, and a loss, may leave any earlier time.
+    this.#model = shown;
+  }
+
+  #lose(end: string | number): void {
+    this.#isPassLost = end === 'pass lost';
+    if (this.#isPassLost) this.#disk.losePass();
+    if (end === 'records lost') this.#disk.loseRecords();
+    if (end === 'restart' || typeof end === 'number') this.#store = this.#disk.open();
+  }
+}
+
+describe('over all sequences of passes', () => {
+  it('the shown times are those of a model that writes every record, and never later than true', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(somePass, { maxLength: 12 }), async (passes) => {
+        const comparison = new Comparison();
+        let listedAtMs = NOW_MS;
+        for (const { happenings, minutes, end } of passes) {
+          listedAtMs += minutes * MINUTE_MS;
+          if (end === 'fails at once') await comparison.failAtOnce();
+          else await comparison.pass(happenings, listedAtMs, end);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
